@@ -1,0 +1,83 @@
+"""The documented bytes of a key: what decides its partition, its place among ties, and nothing else.
+
+=================  ====================================================================================
+type               bytes
+=================  ====================================================================================
+``str``            UTF-8
+``bytes``          as they are
+``bool``           one byte, 0 or 1
+``int``            8 bytes, big-endian, two's complement (Kafka's LongSerializer)
+``float``          8 bytes, IEEE 754, big-endian (Kafka's DoubleSerializer)
+``Decimal``        its plain text in UTF-8
+tuple, row         for each item 4 bytes of length (-1 for null) and its bytes
+``Windowed``       the key's bytes, then the start (8 bytes); a session: the end, then the start
+=================  ====================================================================================
+
+A partition is ``crc32(bytes) mod partitions``: one line in Python, Spark SQL and any other language, so anybody can
+say where a key lies.
+"""
+
+from __future__ import annotations
+
+import struct
+from decimal import Decimal
+from typing import Any
+from zlib import crc32
+
+from rewindow.core.record import Windowed
+from rewindow.errors import DataError
+
+_LONG = struct.Struct(">q")
+_DOUBLE = struct.Struct(">d")
+_LENGTH = struct.Struct(">i")
+
+
+def encode_key(key: Any) -> bytes:
+    """Return the canonical bytes of a key.
+
+    Raises `DataError` for a type that has none (a dictionary, a list, an object) and for an integer past 64 bits.
+    """
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bool):
+        return b"\x01" if key else b"\x00"
+    if isinstance(key, int):
+        return _encode_long(key)
+    if isinstance(key, Windowed):
+        return _encode_windowed(key)
+    if isinstance(key, tuple):
+        return b"".join(_encode_item(item) for item in key)
+    if isinstance(key, bytes):
+        return key
+    if isinstance(key, float):
+        return _DOUBLE.pack(key)
+    if isinstance(key, Decimal):
+        return format(key, "f").encode()
+    message = f"a key of type {type(key).__name__} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple"
+    raise DataError(message)
+
+
+def partition_of(key: Any, partitions: int) -> int:
+    """Return the partition (0 <= p < partitions) in which a key lies."""
+    return crc32(encode_key(key)) % partitions
+
+
+def _encode_long(key: int) -> bytes:
+    try:
+        return _LONG.pack(key)
+    except struct.error as error:
+        message = f"the key {key} does not fit in 64 bits: use str for longer numbers"
+        raise DataError(message) from error
+
+
+def _encode_windowed(key: Windowed) -> bytes:
+    start, end = _LONG.pack(key.window.start_ms), _LONG.pack(key.window.end_ms)
+    bounds = end + start if key.window.is_session else start
+    return encode_key(key.key) + bounds
+
+
+def _encode_item(item: Any) -> bytes:
+    if item is None:
+        return _LENGTH.pack(-1)
+    encoded = encode_key(item)
+    return _LENGTH.pack(len(encoded)) + encoded

@@ -1,0 +1,82 @@
+"""Canonical JSON for plain Python data: the same value gives the same text, and the text gives the value back.
+
+Numbers, text, booleans and null are JSON's own, a named tuple is an object, a list an array. What JSON lacks is an
+object with one ``$`` key: ``$tuple``, ``$dict`` (pairs, so keys need not be text), ``$bytes`` (hex), ``$decimal``,
+``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``, ``$change``. Anything else is refused: nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+from rewindow.core.record import Change, Window, Windowed, row_class
+from rewindow.errors import DataError
+
+
+def dump_value(value: Any) -> str:
+    """Return the canonical text of a value. Raises `DataError` for what is not plain data."""
+    return json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def load_value(text: str) -> Any:
+    """Return the value of a text that `dump_value` made."""
+    return from_plain(json.loads(text))
+
+
+def to_plain(value: Any) -> Any:
+    """Return the JSON form of a value."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value + 0.0 if value else 0.0  # -0.0 and 0.0 are one value
+        return {"$float": repr(value)}
+    if isinstance(value, tuple):
+        return _tuple_to_plain(value)
+    if isinstance(value, list):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {"$dict": [[to_plain(key), to_plain(item)] for key, item in value.items()]}
+    if isinstance(value, bytes):
+        return {"$bytes": value.hex()}
+    if isinstance(value, Decimal):
+        return {"$decimal": str(value)}
+    message = f"a {type(value).__name__} cannot be kept: use numbers, text, bytes, Decimal, lists, tuples, dicts or NamedTuples"
+    raise DataError(message)
+
+
+def from_plain(plain: Any) -> Any:
+    """Return the value of a JSON form."""
+    if isinstance(plain, list):
+        return [from_plain(item) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if len(plain) == 1:
+        (tag,) = plain
+        if tag in _TAGS:
+            return _TAGS[tag](plain[tag])
+    return row_class(tuple(plain))(*(from_plain(item) for item in plain.values()))
+
+
+def _tuple_to_plain(value: tuple[Any, ...]) -> Any:
+    if isinstance(value, Windowed):
+        return {"$windowed": [to_plain(value.key), *value.window]}
+    if isinstance(value, Change):
+        return {"$change": [to_plain(value.new), to_plain(value.old)]}
+    items = [to_plain(item) for item in value]
+    fields = getattr(value, "_fields", None)
+    return {"$tuple": items} if fields is None else dict(zip(fields, items, strict=True))
+
+
+_TAGS = {
+    "$tuple": lambda items: tuple(from_plain(item) for item in items),
+    "$dict": lambda pairs: {from_plain(key): from_plain(item) for key, item in pairs},
+    "$bytes": bytes.fromhex,
+    "$decimal": Decimal,
+    "$float": float,
+    "$windowed": lambda parts: Windowed(from_plain(parts[0]), Window(*parts[1:])),
+    "$change": lambda parts: Change(from_plain(parts[0]), from_plain(parts[1])),
+}

@@ -1,0 +1,111 @@
+"""The data: a record, where it came from, where it goes, and the values that tables send downstream."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from rewindow.errors import DataError
+
+UNKNOWN = -1
+"""A time that is not known yet. Timestamps are never negative."""
+
+MAX_MS = 2**63 - 1
+"""Saturated time: the end of an unlimited window, and what `run --final` calls infinity."""
+
+
+class Record(NamedTuple):
+    """A key, a value and a timestamp in epoch milliseconds.
+
+    A record forwarded with ``timestamp=None`` takes that of the record or punctuation being handled (KIP-251).
+    """
+
+    key: Any
+    value: Any
+    timestamp: int | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+    def with_key(self, key: Any) -> Record:
+        """Return the same record under another key."""
+        return Record(key, self.value, self.timestamp, self.headers)
+
+    def with_value(self, value: Any) -> Record:
+        """Return the same record with another value."""
+        return Record(self.key, value, self.timestamp, self.headers)
+
+    def with_timestamp(self, timestamp: int) -> Record:
+        """Return the same record at another time (epoch milliseconds)."""
+        return Record(self.key, self.value, timestamp, self.headers)
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+
+class RecordMetadata(NamedTuple):
+    """Where the record being handled came from. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
+
+    topic: str | None
+    partition: int
+    offset: int
+
+
+@cache
+def row_class(fields: tuple[str, ...]) -> type[Any]:
+    """Return the named tuple of these fields: the value of a log of several columns. The same class for the same fields."""
+    return namedtuple("Row", fields)  # type: ignore[misc]  # noqa: PYI024 - the fields are data
+
+
+class Window(NamedTuple):
+    """An interval of time in epoch milliseconds: ``[start, end)``, for sessions ``[start, end]``."""
+
+    start_ms: int
+    end_ms: int
+    is_session: bool = False
+
+
+class Windowed(NamedTuple):
+    """A key within a window: what windowed tables have for keys."""
+
+    key: Any
+    window: Window
+
+
+class Change(NamedTuple):
+    """An update of a table on its way downstream: the new value, and the one last emitted (D13)."""
+
+    new: Any
+    old: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class To:
+    """Where a record is forwarded, and at what time (KIP-251)."""
+
+    child_name: str | None = None
+    timestamp: int | None = None
+
+    @classmethod
+    def all(cls) -> To:
+        """To every child, in the order in which they were attached."""
+        return cls()
+
+    @classmethod
+    def child(cls, name: str) -> To:
+        """To the child of that name only."""
+        return cls(child_name=name)
+
+    def with_timestamp(self, timestamp: int) -> To:
+        """At this time (epoch milliseconds), whatever the record says.
+
+        Raises `DataError` if it is negative.
+        """
+        if timestamp < 0:
+            message = f"To.with_timestamp({timestamp}): a timestamp is epoch milliseconds and never negative"
+            raise DataError(message)
+        return To(self.child_name, timestamp)

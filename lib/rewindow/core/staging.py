@@ -1,0 +1,79 @@
+"""What leaves a task: the manifest of its staged files and the small state that the journal carries.
+
+Plain values with a JSON form. The engine makes them, the journal keeps them, publishing reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One Parquet file that no table names yet.
+
+    ``target`` says what it is for: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``,
+    ``metrics``, ``quarantine`` or, for `land`, ``log/<topic>``. ``path`` is relative to the table's root, with
+    ``/``. ``stats`` is Delta's: ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``. ``rows_digest`` is over
+    the canonical rows (how files are cut does not change a target's digest), ``file_digest`` over the bytes.
+    """
+
+    target: str
+    partition: int
+    path: str
+    rows: int
+    bytes: int
+    partition_values: Mapping[str, str]
+    stats: Mapping[str, Any]
+    rows_digest: str
+    file_digest: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StagedFile:
+        """Rebuild what `as_json` made."""
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """What one task of one sub-topology made in one run.
+
+    ``state`` is the JSON of the task's small checkpoint (positions, clocks, schedules), ``metrics`` one dictionary
+    a measure, ``consumed`` the records taken from each topic.
+    """
+
+    stage: int
+    partition: int
+    files: tuple[StagedFile, ...]
+    state: Mapping[str, Any]
+    metrics: tuple[Mapping[str, Any], ...]
+    consumed: Mapping[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write."""
+        return {
+            "stage": self.stage,
+            "partition": self.partition,
+            "files": [file.as_json() for file in self.files],
+            "state": dict(self.state),
+            "metrics": [dict(measure) for measure in self.metrics],
+            "consumed": dict(self.consumed),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TaskReport:
+        """Rebuild what `as_json` made."""
+        return cls(
+            stage=data["stage"],
+            partition=data["partition"],
+            files=tuple(StagedFile.from_json(file) for file in data["files"]),
+            state=data["state"],
+            metrics=tuple(data["metrics"]),
+            consumed=data["consumed"],
+        )

@@ -1,0 +1,1 @@
+"""Decide which runs to make. Pure: no Spark, no Delta, no clock."""

@@ -1,0 +1,166 @@
+"""What a feed's landing ledger says: its definition, its landings and the epochs they release. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rewindow.core.record import TopicPartition
+from rewindow.core.schema import Column
+from rewindow.errors import InvariantError
+
+PLAN, LANDING, GENERATION = "PLAN", "LANDING", "GENERATION"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSchema:
+    """The typed columns of a log. ``scalar_key`` / ``scalar_value``: one column is the bare value, not a row of one."""
+
+    key: tuple[Column, ...]
+    value: tuple[Column, ...]
+    scalar_key: bool
+    scalar_value: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write."""
+        return {**asdict(self), "key": [list(c) for c in self.key], "value": [list(c) for c in self.value]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> LogSchema:
+        """Rebuild what `as_json` made."""
+        key, value = (tuple(Column(*column) for column in data[part]) for part in ("key", "value"))
+        return cls(key, value, data["scalar_key"], data["scalar_value"])
+
+
+@dataclass(frozen=True, slots=True)
+class FeedDefinition:
+    """What a generation was landed under. ``fingerprint`` covers all that a later landing may not change."""
+
+    feed: str
+    generation: int
+    partitions: int
+    logs: Mapping[str, LogSchema]
+    fingerprint: str
+    kept: int = 0
+    """Landings 1..kept are those of the generation before."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandedRange:
+    """Of one topic-partition in one landing: offsets ``[start, end)`` were added, offsets below ``release`` are released.
+
+    ``max_timestamp`` is the largest timestamp that the topic-partition ever had, up to and with this landing (-1: none).
+    """
+
+    start: int
+    end: int
+    max_timestamp: int
+    release: int
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """One addition to a feed. ``generation`` is the one that made it (an older one if it was kept)."""
+
+    number: int
+    generation: int
+    watermark_ms: int
+    ranges: Mapping[TopicPartition, LandedRange]
+    interval: tuple[int, int] | None = None
+    """``[start, end)`` of arrival in epoch ms, with ``every``."""
+    counts: Mapping[str, int] | None = None
+    """``rows``, ``quarantined``, ``behind``."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write."""
+        return {
+            "landing": self.number,
+            "generation": self.generation,
+            "watermark": self.watermark_ms,
+            "interval": list(self.interval) if self.interval else None,
+            "counts": dict(self.counts or {}),
+            "ranges": [[*tp, r.start, r.end, r.max_timestamp, r.release] for tp, r in sorted(self.ranges.items())],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Landing:
+        """Rebuild what `as_json` made."""
+        interval = data["interval"]
+        ranges = {TopicPartition(r[0], r[1]): LandedRange(*r[2:]) for r in data["ranges"]}
+        return cls(
+            number=data["landing"],
+            generation=data["generation"],
+            watermark_ms=data["watermark"],
+            ranges=ranges,
+            interval=(interval[0], interval[1]) if interval else None,
+            counts=data["counts"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A feed as its ledger tells it: the current generation's definition and its landings 1, 2, 3 ..."""
+
+    definition: FeedDefinition
+    landings: tuple[Landing, ...]
+
+    def epoch_range(self, epoch: int, topic_partition: TopicPartition) -> tuple[int, int]:
+        """Return the offsets ``[start, end)`` that epoch ``epoch`` (1, 2, ...) releases of a topic-partition."""
+        before = self.landings[epoch - 2].ranges.get(topic_partition) if epoch > 1 else None
+        now = self.landings[epoch - 1].ranges.get(topic_partition)
+        start = before.release if before else 0
+        return start, now.release if now else start
+
+
+def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Feed | None:
+    """Return what the landing ledger's rows ``(kind, body)`` say, in ledger order; None before the first generation.
+
+    Raises `InvariantError` (70) if landings are not numbered 1, 2, 3 ... or a watermark or release falls.
+    """
+    definition: FeedDefinition | None = None
+    landings: list[Landing] = []
+    for kind, body in rows:
+        if kind == GENERATION:
+            definition = _definition_from_json(body)
+            landings = landings[: definition.kept]
+        elif kind == LANDING:
+            landing = Landing.from_json(body)
+            _check_follows(landings, landing)
+            landings.append(landing)
+    return Feed(definition, tuple(landings)) if definition else None
+
+
+def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
+    """Return the body of a GENERATION row."""
+    logs = {topic: schema.as_json() for topic, schema in definition.logs.items()}
+    return {
+        "feed": definition.feed,
+        "generation": definition.generation,
+        "partitions": definition.partitions,
+        "fingerprint": definition.fingerprint,
+        "kept": definition.kept,
+        "logs": logs,
+    }
+
+
+def _definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
+    logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
+    return FeedDefinition(
+        body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"]
+    )
+
+
+def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
+    if landing.number != len(landings) + 1:
+        message = f"landing {landing.number} follows landing {len(landings)}: the landing ledger is damaged; do not land or run"
+        raise InvariantError(message)
+    if not landings:
+        return
+    last = landings[-1]
+    falls = landing.watermark_ms < last.watermark_ms or any(
+        landed.release < last.ranges[tp].release for tp, landed in landing.ranges.items() if tp in last.ranges
+    )
+    if falls:
+        message = f"landing {landing.number} takes back what landing {last.number} released: the landing ledger is damaged"
+        raise InvariantError(message)
