@@ -1,0 +1,47 @@
+"""rewindow: deterministic replay of event logs in Delta tables, with the semantics of Kafka Streams."""
+
+from rewindow.core.processor import Processor, ProcessorContext
+from rewindow.core.punctuation import Cancellable, PunctuationType
+from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
+from rewindow.core.stores import KeyValueStore, Stamped, StoreBuilder, WindowStore, key_value_store, window_store
+from rewindow.core.topology import Topology
+from rewindow.core.windows import TimeWindows
+from rewindow.dsl.builder import StreamsBuilder
+from rewindow.dsl.stream import KGroupedStream, KStream, TimeWindowedKStream
+from rewindow.dsl.suppressed import until_window_closes
+from rewindow.dsl.table import KTable
+from rewindow.errors import RewindowError
+from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum
+
+__all__ = [
+    "Cancellable",
+    "Change",
+    "Count",
+    "KGroupedStream",
+    "KStream",
+    "KTable",
+    "KeyValueStore",
+    "Max",
+    "Mean",
+    "Min",
+    "Processor",
+    "ProcessorContext",
+    "PunctuationType",
+    "Record",
+    "RecordMetadata",
+    "RewindowError",
+    "Stamped",
+    "StoreBuilder",
+    "StreamsBuilder",
+    "Sum",
+    "TimeWindowedKStream",
+    "TimeWindows",
+    "To",
+    "Topology",
+    "Window",
+    "WindowStore",
+    "Windowed",
+    "key_value_store",
+    "until_window_closes",
+    "window_store",
+]

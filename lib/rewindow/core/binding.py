@@ -1,0 +1,161 @@
+"""Types as they flow through a topology, and the shapes they become once the feed's logs are known.
+
+A declared type is a Python type, None (nothing is known: JSON text), or one of the expressions below, which the DSL
+makes on its way from a topic to a sink. Binding is a pure function of the topology and the logs' columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rewindow.core.buffer import Buffered
+from rewindow.core.record import row_class
+from rewindow.core.schema import Column, Shape, row_shape, scalar_shape, shape_of, windowed_shape
+from rewindow.core.stores import BUFFER, WINDOW, Stamped, StoreBuilder
+from rewindow.core.topology import SinkNode
+from rewindow.errors import ConfigError
+
+
+class LogType(NamedTuple):
+    """The type of a log's ``key`` or ``value``, as it was landed."""
+
+    topic: str
+    part: str
+
+
+class WindowedType(NamedTuple):
+    """A windowed key over another type."""
+
+    key: Any
+    is_session: bool = False
+
+
+class FieldType(NamedTuple):
+    """The type of one field of a row type; of the whole value if ``field`` is None."""
+
+    row: Any
+    field: str | None
+
+
+class RowType(NamedTuple):
+    """A row made of named types."""
+
+    fields: tuple[tuple[str, Any], ...]
+
+
+LogShapes = Mapping[str, tuple[Shape, Shape]]
+"""For each topic the shapes of its key and value."""
+
+
+def log_shape(columns: tuple[Column, ...], *, is_scalar: bool) -> Shape:
+    """Return the shape of a log's key or value columns."""
+    return scalar_shape(*columns[0]) if is_scalar else row_shape(columns)
+
+
+def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
+    """Return the shape of a declared type. ``name`` is the column's name where the type brings none.
+
+    Raises `ConfigError` for a topic that the feed has not, or a field that its row has not.
+    """
+    if isinstance(declared, LogType):
+        if declared.topic not in logs:
+            message = f"the topology reads {declared.topic!r}, which the feed has not (it has {', '.join(sorted(logs))})"
+            raise ConfigError(message)
+        return logs[declared.topic][0 if declared.part == "key" else 1]
+    if isinstance(declared, WindowedType):
+        return windowed_shape(bind(declared.key, name, logs), session=declared.is_session)
+    if isinstance(declared, FieldType):
+        return scalar_shape(name, _field_type(declared, name, logs))
+    if isinstance(declared, RowType):
+        return _compound_shape({field: bind(part, field, logs) for field, part in declared.fields})
+    return shape_of(declared, name)
+
+
+def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:
+    """Return the key's and the value's shape of what a sink writes. An internal topic tells null from a row of nulls."""
+    key, value = bind(sink.key, "key", logs), bind(sink.value, "value", logs)
+    if sink.is_internal:
+        key, value = nullable_shape(key, "_key_is_null"), nullable_shape(value, "_value_is_null")
+    return _with_distinct_names(key, value), value
+
+
+def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
+    """Return the key's and the value's shape of a store's changelog."""
+    key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
+    if store.kind == WINDOW:
+        key = windowed_shape(key)
+    if store.kind == BUFFER:
+        value = _buffered_shape(value)
+    elif store.is_stamped:
+        value = _stamped_shape(value)
+    return _with_distinct_names(key, value), value
+
+
+def nullable_shape(shape: Shape, marker: str) -> Shape:
+    """Return the shape with a boolean column that tells a null value from a row of nulls."""
+    nulls = (None,) * len(shape.columns)
+    return Shape(
+        (*shape.columns, Column(marker, "boolean")),
+        lambda value: (*nulls, True) if value is None else (*shape.to_cells(value), False),
+        lambda cells: None if cells[-1] else shape.from_cells(cells[:-1]),
+    )
+
+
+def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
+    """Return the shape of a row whose fields have shapes of their own; a field of several columns names them all."""
+    row = row_class(tuple(parts))
+    columns: list[Column] = []
+    bounds: list[slice] = []
+    for field, part in parts.items():
+        first, is_one = len(columns), len(part.columns) == 1
+        columns += [Column(field if is_one else f"{field}_{column.name}", column.type) for column in part.columns]
+        bounds.append(slice(first, len(columns)))
+    nulls = (None,) * len(columns)
+    shapes = tuple(parts.values())
+
+    def to_cells(value: Any) -> tuple[Any, ...]:
+        if value is None:
+            return nulls
+        return tuple(cell for shape, item in zip(shapes, value, strict=True) for cell in shape.to_cells(item))
+
+    def from_cells(cells: tuple[Any, ...]) -> Any:
+        return row(*(shape.from_cells(cells[bound]) for shape, bound in zip(shapes, bounds, strict=True)))
+
+    return Shape(tuple(columns), to_cells, from_cells)
+
+
+def _stamped_shape(shape: Shape) -> Shape:
+    return Shape(
+        (*shape.columns, Column("timestamp", "long")),
+        lambda stamped: (*shape.to_cells(stamped.value), stamped.timestamp),
+        lambda cells: Stamped(shape.from_cells(cells[:-1]), cells[-1]),
+    )
+
+
+def _buffered_shape(value: Shape) -> Shape:
+    inner = nullable_shape(value, "is_null")
+    return Shape(
+        (*inner.columns, Column("timestamp", "long"), Column("buffer_time", "long")),
+        lambda entry: (*inner.to_cells(entry.value), entry.timestamp, entry.buffer_time),
+        lambda cells: Buffered(inner.from_cells(cells[:-2]), cells[-2], cells[-1]),
+    )
+
+
+def _with_distinct_names(key: Shape, value: Shape) -> Shape:
+    """Return the key's shape with ``key_`` before a name that the value uses too."""
+    columns = tuple(Column(f"key_{c.name}" if c.name in value.names else c.name, c.type) for c in key.columns)
+    return Shape(columns, key.to_cells, key.from_cells)
+
+
+def _field_type(declared: FieldType, name: str, logs: LogShapes) -> str:
+    row = bind(declared.row, name, logs)
+    if declared.field is None:
+        return row.columns[0].type
+    if len(row.columns) == 1 and row.columns[0].type == "json":
+        return "json"
+    for column in row.columns:
+        if column.name == declared.field:
+            return column.type
+    message = f"there is no field {declared.field!r} (fields: {', '.join(row.names)}): name one of them"
+    raise ConfigError(message)

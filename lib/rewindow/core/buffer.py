@@ -1,0 +1,76 @@
+"""The time-ordered buffer of KIP-328: keeps one update a key, gives the oldest back first.
+
+Rules of this file:
+
+1. The order is (buffer time, key bytes), total, so ties are never decided by chance.
+2. An update of a buffered key replaces its value and timestamp and keeps its place and buffer time (D9).
+3. An evicted key is forgotten; a later update starts a new entry.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from rewindow.core.encoding import encode_key
+from rewindow.core.record import UNKNOWN
+from rewindow.core.stores import Store, StoreBuilder
+
+
+class Buffered(NamedTuple):
+    """What is held back for a key: the newest value (None: a tombstone), its timestamp, and when it was first buffered."""
+
+    value: Any
+    timestamp: int
+    buffer_time: int
+
+
+class TimeOrderedBuffer(Store):
+    """A store whose entries leave by time."""
+
+    def __init__(self, builder: StoreBuilder) -> None:
+        super().__init__(builder)
+        self._entries: dict[Any, Buffered] = {}
+        self._heap: list[tuple[int, bytes, Any]] = []
+
+    def put(self, key: Any, value: Any, timestamp: int, buffer_time: int) -> None:
+        """Hold an update back. ``buffer_time`` counts only if the key is not buffered yet."""
+        entry = self._entries.get(key)
+        if entry is None:
+            heapq.heappush(self._heap, (buffer_time, encode_key(key), key))
+        else:
+            buffer_time = entry.buffer_time
+        self._entries[key] = Buffered(value, timestamp, buffer_time)
+        self._note(key, existed=entry is not None, exists=True)
+
+    def pop_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
+        """Take out, oldest first, all entries with a buffer time up to and including ``time_ms``."""
+        while self._heap and self._heap[0][0] <= time_ms:
+            key = heapq.heappop(self._heap)[2]
+            self._note(key, existed=True, exists=False)
+            yield key, self._entries.pop(key)
+
+    def __len__(self) -> int:
+        """The number of keys held back."""
+        return len(self._entries)
+
+    def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
+        """See `Store`."""
+        del clock_ms
+        for key, entry in rows:
+            if entry is None:
+                self._entries.pop(key, None)
+            else:
+                self._entries[key] = entry
+        self._heap = [(entry.buffer_time, encode_key(key), key) for key, entry in self._entries.items()]
+        heapq.heapify(self._heap)
+
+    def take_changes(self) -> list[tuple[Any, Any]]:
+        """See `Store`."""
+        changed, self._changed = self._changed, {}
+        return [(key, self._entries.get(key)) for key in sorted(changed, key=encode_key)]
+
+    def contents(self) -> Iterator[tuple[Any, Any]]:
+        """See `Store`."""
+        return iter(sorted(self._entries.items(), key=lambda item: encode_key(item[0])))

@@ -1,0 +1,48 @@
+"""The small part of a task's state, as plain data: clocks, positions, schedules. Stores are kept in their changelogs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rewindow.core.buffer import TimeOrderedBuffer
+from rewindow.core.punctuation import Schedule
+from rewindow.core.record import UNKNOWN
+from rewindow.core.stores import BUFFER, KEY_VALUE, WINDOW, KeyValueStore, Store, StoreBuilder, WindowStore
+
+STORE_KINDS: Mapping[str, type[Store]] = {KEY_VALUE: KeyValueStore, WINDOW: WindowStore, BUFFER: TimeOrderedBuffer}
+
+
+def new_store(builder: StoreBuilder) -> Store:
+    """Return an empty store of the builder's kind."""
+    return STORE_KINDS[builder.kind](builder)
+
+
+@dataclass(slots=True)
+class TaskState:
+    """What a task remembers besides its stores.
+
+    Times are epoch milliseconds, -1 for unknown. ``offsets`` is the next offset to take of each topic, ``emitted``
+    the next offset to give in each topic written, ``calls`` and ``registrations`` number the schedules ever made.
+    """
+
+    stream_time_ms: int = UNKNOWN
+    wall_clock_ms: int = UNKNOWN
+    partition_times: dict[str, int] = field(default_factory=dict)
+    offsets: dict[str, int] = field(default_factory=dict)
+    emitted: dict[str, int] = field(default_factory=dict)
+    node_times: dict[str, int] = field(default_factory=dict)
+    store_clocks: dict[str, int] = field(default_factory=dict)
+    schedules: list[Schedule] = field(default_factory=list)
+    calls: dict[str, int] = field(default_factory=dict)
+    registrations: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write; equal states give equal ones."""
+        return {**asdict(self), "schedules": [schedule.as_json() for schedule in self.schedules]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TaskState:
+        """Rebuild what `as_json` made."""
+        return cls(**{**data, "schedules": [Schedule.from_json(schedule) for schedule in data["schedules"]]})

@@ -1,0 +1,44 @@
+"""Durations in words (``"1h30m"``) to milliseconds, and points on a grid of time."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from rewindow.errors import ConfigError
+
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_PART = re.compile(r"(\d+)(ms|[smhdw])")
+_WHOLE = re.compile(r"-?(?:\d+(?:ms|[smhdw]))+")
+
+
+def to_ms(value: str | int | timedelta) -> int:
+    """Return a duration in milliseconds: ``"10m"``, ``"1h30m"``, ``"-5s"``, a `timedelta`, or an int that is ms already.
+
+    Raises `ConfigError` for any other text, and for a `timedelta` finer than a millisecond.
+    """
+    if isinstance(value, timedelta):
+        if value.microseconds % 1000:
+            message = f"the duration {value!r} is finer than a millisecond: round it"
+            raise ConfigError(message)
+        return value // timedelta(milliseconds=1)
+    if isinstance(value, int):
+        return value
+    text = value.strip()
+    if text == "0":
+        return 0
+    if not _WHOLE.fullmatch(text):
+        message = f"{value!r} is no duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"
+        raise ConfigError(message)
+    total = sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(text))
+    return -total if text.startswith("-") else total
+
+
+def at_or_after(now: int, shift: int, interval: int) -> int:
+    """Return the first point ``shift + k * interval`` (any integer k) that is not before ``now``. All in ms."""
+    return now + (shift - now) % interval
+
+
+def strictly_after(now: int, shift: int, interval: int) -> int:
+    """Return the first point ``shift + k * interval`` (any integer k) after ``now``. All in ms."""
+    return now + interval - (now - shift) % interval

@@ -1,0 +1,49 @@
+"""The order of records within a task (law 1, KIP-353).
+
+Kafka takes, of all partitions that have data, the head record with the smallest timestamp. With an epoch's records at
+hand that is one sort: a record's place is the *running maximum* of the timestamps in its topic-partition, because a
+record that comes after a later one cannot be taken before it. Ties go to the topic that stands first in the topology.
+
+    order key of an event = (running maximum in this epoch, rank of the topic, offset)
+
+A plain sort by timestamp gives another order as soon as one record is out of order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+
+class Event(NamedTuple):
+    """A record in its place: ``order_ms`` is the running maximum, ``rank`` the source's number in the topology."""
+
+    order_ms: int
+    rank: int
+    offset: int
+    timestamp: int
+    key: Any
+    value: Any
+
+
+def events(rank: int, rows: Iterable[tuple[int, int, Any, Any]]) -> Iterator[Event]:
+    """Give the rows ``(offset, timestamp, key, value)`` of one topic-partition and epoch their order keys."""
+    highest = -1
+    for offset, timestamp, key, value in rows:
+        if timestamp > highest:
+            highest = timestamp
+        yield Event(highest, rank, offset, timestamp, key, value)
+
+
+def merge(topics: Sequence[Iterable[Event]]) -> Iterator[Event]:
+    """Merge the events of one epoch's topics into the order in which the task takes them."""
+    if len(topics) == 1:
+        return iter(topics[0])
+    return heapq.merge(*topics)
+
+
+def running_maximum(timestamps: Iterable[int]) -> list[int]:
+    """Return the running maximum of timestamps: the order key of each record."""
+    return list(accumulate(timestamps, max))

@@ -1,0 +1,185 @@
+"""What a processor is (KIP-138, KIP-251), and the only way in which it reaches the task: its context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from rewindow.core.duration import to_ms
+from rewindow.core.metrics import Measure
+from rewindow.core.punctuation import Cancellable, PunctuationType
+from rewindow.core.record import UNKNOWN, Record, RecordMetadata, To
+from rewindow.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from rewindow.core.scope import TaskScope
+
+
+class Processor:
+    """One node's code. Made anew for each epoch: what shall survive is in a store or a schedule."""
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        """Start an epoch. Overriding methods keep the context, fetch stores and schedule punctuations."""
+        self.context = context
+
+    def process(self, record: Record) -> None:
+        """Handle one record."""
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        """Learn at an epoch's end that no more is due before this time (D22; only if time follows the watermark)."""
+
+    def close(self) -> None:
+        """End an epoch. Nothing can be forwarded any more."""
+
+
+class ProcessorContext:
+    """What a processor may ask and do. One for each node, task and epoch."""
+
+    __slots__ = ("_by_name", "_children", "_moment", "_scope", "name")
+
+    def __init__(self, name: str, scope: TaskScope) -> None:
+        self.name = name
+        self._scope = scope
+        self._moment = scope.moment
+        self._by_name: dict[str, Callable[[Record], None]] = {}
+        self._children: tuple[Callable[[Record], None], ...] = ()
+
+    def attach(self, name: str, child: Callable[[Record], None]) -> None:
+        """Connect a child; the topology's order of children is the order of forwarding."""
+        self._by_name[name] = child
+        self._children = tuple(self._by_name.values())
+
+    def forward(self, record: Record, *, to: To | None = None) -> None:
+        """Send a record to all children, or as ``to`` says; it has passed through them all when this returns (KIP-251).
+
+        The timestamp is that of ``to``, else the record's own, else that of the record or punctuation being handled.
+        Raises `DataError` for an unknown child or a negative timestamp.
+        """
+        timestamp = record.timestamp
+        children = self._children
+        if to is not None:
+            if to.child_name is not None:
+                children = (self._child(to.child_name),)
+            if to.timestamp is not None:
+                timestamp = to.timestamp
+        moment = self._moment
+        before = moment.timestamp
+        if timestamp is None:
+            timestamp = before
+        if timestamp < 0:
+            message = f"{self.name} forwarded a record with the timestamp {timestamp}: epoch milliseconds are never negative"
+            raise DataError(message)
+        if timestamp != record.timestamp:
+            record = Record(record.key, record.value, timestamp, record.headers)
+        if timestamp == before:
+            for child in children:
+                child(record)
+            return
+        moment.timestamp = timestamp
+        for child in children:
+            child(record)
+        moment.timestamp = before
+
+    def schedule(
+        self,
+        interval: str | timedelta,
+        type: PunctuationType,  # noqa: A002 - KIP-138's own name
+        callback: Callable[..., None],
+        *,
+        name: str | None = None,
+        time_shift: str | timedelta | None = None,
+        start_time: str | timedelta | None = None,
+        args: tuple[Any, ...] = (),
+    ) -> Cancellable:
+        """Call a method of this processor every ``interval`` of stream or wall-clock time (KIP-138).
+
+        It is called with the clock in epoch milliseconds and ``args``. Without alignment a stream-time schedule starts
+        at the first record or one interval from now, a wall-clock one an interval from now (D2). ``time_shift`` aligns
+        it to the epoch plus the shift (D3), ``start_time`` to a first time since the epoch (KIP-1146, D4): give one of
+        the two. A ``name`` identifies it within the node: using it again replaces (D7).
+        Raises `ConfigError` for an interval below 1 ms, a negative start or a callback that cannot be found again.
+        """
+        return self._scope.schedule(
+            self.name,
+            interval_ms=_whole_ms(interval, "interval", at_least=1),
+            type_=type,
+            callback=callback,
+            name=name,
+            time_shift_ms=None if time_shift is None else to_ms(time_shift),
+            start_time_ms=None if start_time is None else _whole_ms(start_time, "start_time", at_least=0),
+            args=args,
+        )
+
+    def cancellable(self, name: str) -> Cancellable:
+        """Find a named schedule again: fields of a processor do not outlive an epoch. Raises `ConfigError` if there is none."""
+        return self._scope.cancellable(self.name, name)
+
+    def store(self, name: str) -> Any:
+        """Return a store that is connected to this node. Raises `ConfigError` otherwise."""
+        return self._scope.store(self.name, name)
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The task's stream time: the highest timestamp taken (D1), -1 before the first record."""
+        return self._scope.stream_time_ms
+
+    @property
+    def wall_clock_ms(self) -> int:
+        """The simulated wall clock (D8), -1 before it is known."""
+        return self._scope.wall_clock_ms
+
+    @property
+    def scheduled_ms(self) -> int:
+        """In a punctuation: the time at which it was due (its argument is the clock, D5). Elsewhere -1."""
+        return self._moment.scheduled_ms
+
+    @property
+    def timestamp(self) -> int:
+        """The timestamp of the record or punctuation being handled."""
+        return self._moment.timestamp
+
+    @property
+    def record_metadata(self) -> RecordMetadata:
+        """Topic, partition and offset of the record being handled; ``(None, -1, -1)`` in a punctuation."""
+        return self._moment.metadata(self._scope.partition)
+
+    @property
+    def partition(self) -> int:
+        """The task's partition."""
+        return self._scope.partition
+
+    @property
+    def observed_time_ms(self) -> int:
+        """This node's own clock: the highest time it was told to `observe`, kept in the checkpoint (D14)."""
+        return self._scope.node_times.get(self.name, UNKNOWN)
+
+    def observe(self, timestamp: int) -> int:
+        """Move this node's own clock forward to a timestamp, never back; return the clock."""
+        times = self._scope.node_times
+        observed = times.get(self.name, UNKNOWN)
+        if timestamp > observed:
+            times[self.name] = observed = timestamp
+        return observed
+
+    def measure(self, name: str, *, reason: str = "") -> Measure:
+        """Return a metric of this node; the metrics table of the run has it."""
+        return self._scope.metrics.measure("node", self.name, name, reason)
+
+    def _child(self, name: str) -> Callable[[Record], None]:
+        child = self._by_name.get(name)
+        if child is None:
+            known = ", ".join(self._by_name) or "none"
+            message = f"{self.name} has no child {name!r} (children: {known}): name one of them in To.child"
+            raise DataError(message)
+        return child
+
+
+def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:
+    milliseconds = to_ms(value)
+    if milliseconds < at_least:
+        message = f"schedule({what}={value!r}): {what} is at least {at_least} ms"
+        raise ConfigError(message)
+    return milliseconds

@@ -1,0 +1,296 @@
+"""The task: one partition number over all topics of one sub-topology. READ THIS FIRST.
+
+Rules of this file:
+
+1. Everything that happens, happens here, in one order. Nothing here knows a file, a table, a clock or a thread.
+2. For each record: wall-clock punctuations that are due -> stream time moves -> the record passes through the whole
+   graph, depth first -> stream-time punctuations that are due.
+3. At an epoch's end: the wall clock glides to the watermark; where time follows the watermark (D22), stream time and
+   then each node, upstream first, learn of it; then stream-time punctuations; then all processors are closed.
+4. Nothing but stores, schedules and clocks outlives an epoch. So it makes no difference whether a run ends there.
+5. The same events, state and settings give the same emissions and the same state (law 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.core.checkpoint import TaskState, new_store
+from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
+from rewindow.core.ordering import Event
+from rewindow.core.processor import Processor, ProcessorContext
+from rewindow.core.punctuation import PunctuationType, Schedule
+from rewindow.core.record import MAX_MS, UNKNOWN, Record
+from rewindow.core.scope import Moment, TaskScope
+from rewindow.core.stores import Store
+from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
+from rewindow.errors import DataError, InvariantError, RewindowError
+
+Write = Callable[[Record, int, int], None]
+"""Takes an emission: the record, its place in the epoch's order (`Moment.order_ms`) and its number in the topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """The settings that change output values (`conf/jobs`, ``semantics``)."""
+
+    stream_time: str = "max"
+    """``max``: the highest timestamp taken; ``min``: the smallest partition time, as KIP-138 has it (D1)."""
+    stream_time_from: str = "records"
+    """``records``, or ``watermark``: an epoch's watermark moves stream time too (D22)."""
+    wall_clock: str = "stream_time"
+    """``stream_time``: it follows the largest timestamp or watermark; ``run``: it jumps when told (D8)."""
+
+
+class Task:
+    """Replays the epochs of one partition through one sub-topology."""
+
+    def __init__(
+        self,
+        part: SubTopology,
+        partition: int,
+        *,
+        writers: Callable[[SinkNode], Write],
+        semantics: Semantics | None = None,
+        state: TaskState | None = None,
+        restored: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        watermark_lags: Mapping[str, int] | None = None,
+    ) -> None:
+        """Restore a task from its state and the ``(key, value)`` rows of its stores, or begin a new one.
+
+        ``writers`` gives for each sink the function that takes what is emitted there. ``watermark_lags``: see
+        `Topology.watermark_lags`.
+        """
+        state = state or TaskState()
+        self._part = part
+        self._semantics = semantics or Semantics()
+        self._lags = watermark_lags or {}
+        self._stores = {builder.name: new_store(builder) for builder in part.stores}
+        for name, store in self._stores.items():
+            store.restore((restored or {}).get(name, ()), state.store_clocks.get(name, UNKNOWN))
+        self._scope = TaskScope(partition, state, self._connections())
+        self._topics = [source.topic for source in part.sources]
+        self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
+        self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
+        self._sinks = {
+            sink.topic: _Sink(writers(sink), self._scope.moment, state.emitted.get(sink.topic, 0)) for sink in part.sinks
+        }
+        self._entries: list[tuple[Callable[[Record], None], ...]] | None = None
+
+    @property
+    def metrics_rows(self) -> list[dict[str, Any]]:
+        """What the task counted since it was made."""
+        return self._scope.metrics.as_rows()
+
+    @property
+    def scope(self) -> TaskScope:
+        """The clocks, schedules and metrics, for drivers and tests."""
+        return self._scope
+
+    @property
+    def stores(self) -> Mapping[str, Store]:
+        """The stores by name."""
+        return self._stores
+
+    def replay(self, events: Iterable[Event]) -> None:
+        """Take events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
+        try:
+            self._replay(events)
+        except RewindowError as error:
+            raise type(error)(f"{error} [at {self._scope.moment}, partition {self._scope.partition}]") from error
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def end_epoch(self, watermark_ms: int, *, is_final: bool = False) -> None:
+        """Close the epoch at its watermark (-1: none). ``is_final``: after it comes nothing, ever (D18)."""
+        try:
+            self._end_epoch(watermark_ms, is_final=is_final)
+        except RewindowError:
+            raise
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def advance_wall_clock(self, now_ms: int) -> None:
+        """Let the wall clock jump: what is due fires once, with the clock as argument (D8, ``run``)."""
+        self._open()
+        scope = self._scope
+        queue = scope.queues[PunctuationType.WALL_CLOCK_TIME]
+        if scope.wall_clock_ms == UNKNOWN:
+            queue.clock_became_known(now_ms)
+        scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
+        queue.fire(scope.wall_clock_ms, self._punctuate)
+
+    def state(self) -> TaskState:
+        """Return the small state, to be kept beside the stores' changes."""
+        return TaskState(
+            **self._scope.live_state(),
+            partition_times=dict(zip(self._topics, self._partition_times, strict=True)),
+            offsets=dict(zip(self._topics, self._offsets, strict=True)),
+            emitted={topic: sink.number for topic, sink in self._sinks.items()},
+            store_clocks={name: store.clock_ms for name, store in self._stores.items()},
+        )
+
+    def _replay(self, events: Iterable[Event]) -> None:
+        entries = self._open()
+        scope, moment = self._scope, self._scope.moment
+        partition_times, offsets, topics = self._partition_times, self._offsets, self._topics
+        follows = self._semantics.wall_clock == "stream_time"
+        smallest = self._semantics.stream_time == "min"
+        stream_queue = scope.queues[PunctuationType.STREAM_TIME]
+        last_order_ms, taken = UNKNOWN, 0
+        late: list[int] = []
+        for order_ms, rank, offset, timestamp, key, value in events:
+            if order_ms < last_order_ms:
+                message = f"{topics[rank]} offset {offset} comes too late in the order of its epoch"
+                raise InvariantError(message)
+            last_order_ms = order_ms
+            if follows and timestamp > scope.wall_clock_ms:
+                self._glide(timestamp)
+            if timestamp > partition_times[rank]:
+                partition_times[rank] = timestamp
+            before = scope.stream_time_ms
+            reached = min(partition_times) if smallest else timestamp
+            if reached > before:
+                self._move_stream_time(reached)
+            elif timestamp < before:
+                late.append(before - timestamp)
+            offsets[rank] = offset + 1
+            moment.topic, moment.offset = topics[rank], offset
+            moment.timestamp, moment.order_ms = timestamp, order_ms
+            taken += 1
+            record = Record(key, value, timestamp)
+            for child in entries[rank]:
+                child(record)
+            due_ms = stream_queue.next_due_ms
+            if due_ms is not None and due_ms <= scope.stream_time_ms:
+                stream_queue.fire(scope.stream_time_ms, self._punctuate)
+        if taken:
+            scope.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
+            least = 0 if len(late) < taken else min(late)
+            scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, sum(late), least, max(late, default=0))
+
+    def _end_epoch(self, watermark_ms: int, *, is_final: bool) -> None:
+        self._open()
+        scope, moment = self._scope, self._scope.moment
+        moment.topic, moment.offset, moment.order_ms = None, UNKNOWN, MAX_MS
+        if self._semantics.wall_clock == "stream_time" and watermark_ms > scope.wall_clock_ms:
+            self._glide(watermark_ms)
+        if self._semantics.stream_time_from == "watermark" and watermark_ms != UNKNOWN:
+            self._take_watermark(watermark_ms)
+        if is_final:
+            self._finish()
+        for processor in scope.processors.values():
+            processor.close()
+        self._entries = None
+
+    def _take_watermark(self, watermark_ms: int) -> None:
+        lag = max((self._lags.get(source.name, 0) for source in self._part.sources), default=0)
+        reached = watermark_ms - lag
+        if reached > self._scope.stream_time_ms and reached >= 0:
+            self._move_stream_time(reached)
+        self._tell_nodes(watermark_ms)
+        self._scope.moment.order_ms = MAX_MS
+        self._scope.queues[PunctuationType.STREAM_TIME].fire(self._scope.stream_time_ms, self._punctuate)
+
+    def _finish(self) -> None:
+        for type_ in (PunctuationType.WALL_CLOCK_TIME, PunctuationType.STREAM_TIME):
+            self._scope.queues[type_].fire_last(self._punctuate)
+        self._tell_nodes(MAX_MS)
+
+    def _tell_nodes(self, watermark_ms: int) -> None:
+        moment = self._scope.moment
+        for name, processor in self._scope.processors.items():
+            lowered = watermark_ms if watermark_ms == MAX_MS else watermark_ms - self._lags.get(name, 0)
+            if lowered >= 0:
+                moment.timestamp, moment.order_ms = lowered, MAX_MS
+                processor.on_watermark(lowered)
+
+    def _glide(self, now_ms: int) -> None:
+        """Move the wall clock to a time, firing on the way what is due, each at its own time (D8)."""
+        scope = self._scope
+        queue = scope.queues[PunctuationType.WALL_CLOCK_TIME]
+        if scope.wall_clock_ms == UNKNOWN:
+            scope.wall_clock_ms = now_ms
+            queue.clock_became_known(now_ms)
+        if queue.next_due_ms is not None and queue.next_due_ms <= now_ms:
+            queue.fire_each(now_ms, self._punctuate)
+        scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
+
+    def _move_stream_time(self, reached: int) -> None:
+        scope = self._scope
+        if scope.stream_time_ms == UNKNOWN:
+            scope.stream_time_ms = reached
+            scope.queues[PunctuationType.STREAM_TIME].clock_became_known(reached)
+        scope.stream_time_ms = reached
+
+    def _punctuate(self, schedule: Schedule, now_ms: int) -> None:
+        scope, moment = self._scope, self._scope.moment
+        if schedule.type is PunctuationType.WALL_CLOCK_TIME:
+            scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
+            moment.order_ms = schedule.due_ms or 0
+        else:
+            scope.stream_time_ms = max(scope.stream_time_ms, now_ms)
+        scheduled_ms, moment.scheduled_ms = moment.scheduled_ms, schedule.due_ms or 0
+        moment.topic, moment.offset, moment.timestamp = None, UNKNOWN, now_ms
+        scope.metrics.measure("node", schedule.node, PUNCTUATE, schedule.type.value).record()
+        scope.callback(schedule)(now_ms, *schedule.args)
+        moment.scheduled_ms = scheduled_ms
+
+    def _open(self) -> list[tuple[Callable[[Record], None], ...]]:
+        """Make the processors of this epoch, connect and initialise them, upstream first."""
+        if self._entries is not None:
+            return self._entries
+        scope = self._scope
+        scope.processors = {n.name: n.supplier() for n in self._part.nodes if isinstance(n, ProcessorNode)}
+        contexts = {name: ProcessorContext(name, scope) for name in scope.processors}
+        entries: dict[str, list[Callable[[Record], None]]] = {source.name: [] for source in self._part.sources}
+        for node in self._part.nodes:
+            if isinstance(node, SourceNode):
+                continue
+            target = self._sinks[node.topic] if isinstance(node, SinkNode) else scope.processors[node.name]
+            for parent in node.parents:
+                if parent in entries:
+                    entries[parent].append(target.process)
+                else:
+                    contexts[parent].attach(node.name, target.process)
+        self._entries = [tuple(entries[source.name]) for source in self._part.sources]
+        for name, processor in scope.processors.items():
+            scope.begin_init(name)
+            processor.init(contexts[name])
+            scope.end_init(name)
+        return self._entries
+
+    def _connections(self) -> dict[str, tuple[Store, tuple[str, ...]]]:
+        users: dict[str, list[str]] = {name: [] for name in self._stores}
+        for node in self._part.nodes:
+            for store in node.stores if isinstance(node, ProcessorNode) else ():
+                users[store].append(node.name)
+        return {name: (store, tuple(users[name])) for name, store in self._stores.items()}
+
+    def _explain(self, error: Exception) -> DataError:
+        """Name the node and the record at which user code failed."""
+        names = {id(processor): name for name, processor in self._scope.processors.items()}
+        node, trace = "", error.__traceback__
+        while trace is not None:
+            node = names.get(id(trace.tb_frame.f_locals.get("self")), node)
+            line, trace = trace.tb_lineno, trace.tb_next
+        where = f"{self._scope.moment}, partition {self._scope.partition}"
+        what = f"{type(error).__name__}: {error} (line {line})" if error.__traceback__ else str(error)
+        return DataError(f"node {node!r} failed at {where}: {what}. Nothing was committed: mend the code and run again")
+
+
+class _Sink:
+    """Hands on what reaches a sink, numbered."""
+
+    __slots__ = ("_moment", "_write", "number")
+
+    def __init__(self, write: Write, moment: Moment, number: int) -> None:
+        self.number = number
+        self._write = write
+        self._moment = moment
+
+    def process(self, record: Record) -> None:
+        self._write(record, self._moment.order_ms, self.number)
+        self.number += 1

@@ -1,0 +1,63 @@
+"""Windows as interval arithmetic: which windows a record belongs to, and when a window is closed.
+
+All windows are ``[start, end)`` in epoch milliseconds; none starts before 0. A window is closed once the clock that
+its operator keeps has reached ``end + grace``: at exactly that time it takes no record any more and its result is final.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rewindow.core.duration import to_ms
+from rewindow.core.record import Window
+from rewindow.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindows:
+    """Tumbling windows, or hopping ones with `advance_by` (KIP-328: grace is part of the window's definition)."""
+
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+
+    @classmethod
+    def of(cls, size: str | timedelta, *, grace: str | timedelta) -> TimeWindows:
+        """Windows of a size that take late records for as long as the grace says (``"0s"`` for none).
+
+        Raises `ConfigError` for a size below 1 ms or a negative grace.
+        """
+        size_ms, grace_ms = to_ms(size), to_ms(grace)
+        if size_ms < 1:
+            message = f"TimeWindows.of({size!r}): a window is at least 1 ms long"
+            raise ConfigError(message)
+        if grace_ms < 0:
+            message = f"TimeWindows.of(grace={grace!r}): the grace is 0 or more"
+            raise ConfigError(message)
+        return cls(size_ms, size_ms, grace_ms)
+
+    def advance_by(self, advance: str | timedelta) -> TimeWindows:
+        """Hopping windows: one starts every ``advance``.
+
+        Raises `ConfigError` unless 0 < advance <= size.
+        """
+        advance_ms = to_ms(advance)
+        if not 0 < advance_ms <= self.size_ms:
+            message = f"advance_by({advance!r}): the advance is more than 0 and at most the size, {self.size_ms} ms"
+            raise ConfigError(message)
+        return TimeWindows(self.size_ms, advance_ms, self.grace_ms)
+
+    @property
+    def closes_after_ms(self) -> int:
+        """How long after a window's start it is closed: size + grace. Also the retention that a store needs."""
+        return self.size_ms + self.grace_ms
+
+    def starts(self, timestamp: int) -> range:
+        """Return the starts of the windows that hold a timestamp, ascending."""
+        first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
+        return range(first, timestamp + 1, self.advance_ms)
+
+    def window(self, start_ms: int) -> Window:
+        """Return the window that starts then."""
+        return Window(start_ms, start_ms + self.size_ms)

@@ -1,0 +1,1 @@
+"""A fluent way to write a `Topology`. Nothing here runs anything."""

@@ -1,0 +1,53 @@
+"""The topology under construction, as the verbs share it: names for nodes, types on the way."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewindow.core.processor import Processor
+from rewindow.core.topology import Topology
+
+
+@dataclass
+class Graph:
+    """A topology and the numbers that nameless nodes get. Nodes with state are always named by the user."""
+
+    topology: Topology = field(default_factory=Topology)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(
+        self,
+        verb: str,
+        supplier: Callable[[], Processor],
+        *parents: str,
+        name: str | None = None,
+        stores: tuple[str, ...] = (),
+        holds_ms: int = 0,
+    ) -> str:
+        """Add a processor and return its name."""
+        name = name or self.number(verb)
+        self.topology.add_processor(name, supplier, *parents, stores=stores, holds_ms=holds_ms)
+        return name
+
+    def number(self, verb: str) -> str:
+        """Return ``verb-1``, ``verb-2``, ... ."""
+        self.counts[verb] = self.counts.get(verb, 0) + 1
+        return f"{verb}-{self.counts[verb]}"
+
+
+def returned_type(function: Callable[..., Any]) -> Any:
+    """Return the annotated result type of a function, or None: a lambda's is not known."""
+    try:
+        return typing.get_type_hints(function).get("return")
+    except (NameError, TypeError):
+        return None
+
+
+def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return the annotated key and value type of a function that gives a pair, ``(None, None)`` if not known."""
+    annotated = returned_type(function)
+    parts = typing.get_args(annotated) if typing.get_origin(annotated) is tuple else ()
+    return (parts[0], parts[1]) if len(parts) == 2 else (None, None)  # noqa: PLR2004 - a key and a value

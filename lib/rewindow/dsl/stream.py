@@ -1,0 +1,245 @@
+"""Streams of records: `KStream`, and what grouping makes of it. Each verb adds one named node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rewindow.core.binding import WindowedType
+from rewindow.core.processor import Processor
+from rewindow.core.stores import KEY_VALUE, WINDOW, StoreBuilder
+from rewindow.core.windows import TimeWindows
+from rewindow.dsl.graph import Graph, returned_pair, returned_type
+from rewindow.dsl.table import KTable
+from rewindow.errors import TopologyError
+from rewindow.operators import stateless
+from rewindow.operators.aggregate import StreamAggregate, WindowAggregate
+from rewindow.operators.aggregates import Aggregator, Count, Custom, Reduce, several
+
+if TYPE_CHECKING:
+    from rewindow.core.record import Record  # noqa: F401 - named in docstrings
+
+Initializer = Callable[[], Any]
+AggregateSpec = Aggregator | Mapping[str, Aggregator] | Initializer
+
+
+@dataclass(frozen=True, slots=True)
+class KStream:
+    """A stream: each record stands for itself.
+
+    ``key`` and ``value`` are the types as far as they are known: from the log, from the annotation of a function's
+    result, or declared with ``key=`` / ``value=``. What is not known is written as JSON text.
+    """
+
+    graph: Graph
+    node: str
+    key: Any = None
+    value: Any = None
+    is_rekeyed: bool = False
+
+    def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
+        """Keep the records for which ``predicate(key, value)`` is true."""
+        return self._then("filter", stateless.Filter(predicate), name)
+
+    def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
+        """Keep the records for which ``predicate(key, value)`` is false."""
+        return self._then("filter", stateless.Filter(predicate, negate=True), name)
+
+    def map(
+        self,
+        mapper: Callable[[Any, Any], tuple[Any, Any]],
+        *,
+        key: Any = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> KStream:
+        """Make a new key and value, ``mapper(key, value) -> (key, value)``. Grouping after it crosses a repartition."""
+        known = returned_pair(mapper)
+        return self._then("map", stateless.Map(mapper), name, key=key or known[0], value=value or known[1])
+
+    def flat_map(
+        self,
+        mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]],
+        *,
+        key: Any = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> KStream:
+        """Make any number of keys and values, ``mapper(key, value) -> [(key, value), ...]``."""
+        return self._then("flat-map", stateless.FlatMap(mapper), name, key=key, value=value)
+
+    def map_values(self, mapper: Callable[[Any], Any], *, value: Any = None, name: str | None = None) -> KStream:
+        """Make a new value, ``mapper(value)``. The key, and with it the partition, stays."""
+        stream = self._then("map-values", stateless.MapValues(mapper), name)
+        return replace(stream, value=value or returned_type(mapper))
+
+    def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> KStream:
+        """Make a new key, ``mapper(key, value)``. Grouping after it crosses a repartition."""
+        node = stateless.SelectKey(mapper)
+        return self._then("select-key", node, name, key=key or returned_type(mapper), value=self.value)
+
+    def merge(self, *others: KStream, name: str | None = None) -> KStream:
+        """Put streams together; records keep the order in which the task takes them."""
+        streams = (self, *others)
+        node = self.graph.add("merge", stateless.PassThrough(), *(stream.node for stream in streams), name=name)
+        return KStream(
+            self.graph,
+            node,
+            self.key if all(stream.key == self.key for stream in streams) else None,
+            self.value if all(stream.value == self.value for stream in streams) else None,
+            any(stream.is_rekeyed for stream in streams),
+        )
+
+    def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> KStream:
+        """Call ``action(key, value)`` for each record and pass it on. A task that is retried calls it again."""
+        return self._then("peek", stateless.Peek(action), name)
+
+    def process(
+        self,
+        supplier: Callable[[], Processor],
+        *,
+        name: str,
+        stores: Iterable[StoreBuilder | str] = (),
+        key: Any = None,
+        value: Any = None,
+        holds_ms: int = 0,
+    ) -> KStream:
+        """Run a processor of your own. ``name`` identifies its schedules and clock in checkpoints.
+
+        ``stores`` gives new stores, or the names of stores that other nodes have too. ``key`` and ``value`` declare the
+        types that it forwards. ``holds_ms``: the longest it holds a result back, where time follows the watermark.
+        """
+        for store in stores:
+            if isinstance(store, StoreBuilder):
+                self.graph.topology.add_store(store)
+        names = tuple(store.name if isinstance(store, StoreBuilder) else store for store in stores)
+        node = self.graph.add("process", supplier, self.node, name=name, stores=names, holds_ms=holds_ms)
+        return KStream(self.graph, node, key, value, is_rekeyed=True)
+
+    def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:
+        """Send each record to the partition of its key, through an internal log."""
+        key, value = key or self.key, value or self.value
+        node = self.graph.topology.add_repartition(name, self.node, key=key, value=value)
+        return KStream(self.graph, node, key, value)
+
+    def group_by_key(self) -> KGroupedStream:
+        """Group by the key; where it was changed, through a repartition that is named after the store."""
+        return KGroupedStream(self)
+
+    def group_by(self, mapper: Callable[[Any, Any], Any], *, key: Any = None) -> KGroupedStream:
+        """Group by a new key, ``mapper(key, value)``; a record whose new key is null is dropped."""
+        return KGroupedStream(self.select_key(mapper, key=key))
+
+    def to(self, topic: str, *, key: Any = None, value: Any = None) -> None:
+        """Write an output; the job's configuration says to which table. ``key`` and ``value`` declare column types."""
+        self.graph.topology.add_sink(f"{topic}-sink", topic, self.node, key=key or self.key, value=value or self.value)
+
+    def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **changed: Any) -> KStream:
+        node = self.graph.add(verb, supplier, self.node, name=name)
+        stream = replace(self, node=node)
+        return replace(stream, **changed, is_rekeyed=True) if changed else stream
+
+
+@dataclass(frozen=True, slots=True)
+class KGroupedStream:
+    """Records by key, to be aggregated, as a whole or by window."""
+
+    stream: KStream
+
+    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream:
+        """Aggregate by window."""
+        return TimeWindowedKStream(self.stream, windows)
+
+    def count(self, *, store: str) -> KTable:
+        """Count the records of each key. Null values are skipped."""
+        return self.aggregate(Count(), store=store)
+
+    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: str, value: Any = None) -> KTable:
+        """Combine values, ``reducer(aggregate, value)``; the first value starts."""
+        stream = replace(self.stream, value=value) if value else self.stream
+        return KGroupedStream(stream).aggregate(Reduce(reducer), store=store)
+
+    def aggregate(
+        self,
+        aggregate: AggregateSpec,
+        aggregator: Callable[[Any, Any, Any], Any] | None = None,
+        *,
+        store: str,
+        value: Any = None,
+    ) -> KTable:
+        """Aggregate: a built-in one, a dictionary of named ones, or ``initializer, aggregator(key, value, aggregate)``.
+
+        ``value`` declares the type of a custom aggregate.
+        """
+        made = _aggregator(aggregate, aggregator, value)
+        stream = _keyed(self.stream, store)
+        topology = stream.graph.topology
+        state, result = made.state_type(stream.value), made.result_type(stream.value)
+        topology.add_store(StoreBuilder(store, KEY_VALUE, stream.key, state, is_stamped=True))
+        supplier = StreamAggregate(made, store)
+        node = stream.graph.add("aggregate", supplier, stream.node, name=store, stores=(store,))
+        return KTable(stream.graph, node, stream.key, result)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindowedKStream:
+    """Records by key and window."""
+
+    stream: KStream
+    windows: TimeWindows
+
+    def count(self, *, store: str) -> KTable:
+        """Count the records of each key and window."""
+        return self.aggregate(Count(), store=store)
+
+    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: str, value: Any = None) -> KTable:
+        """Combine values, ``reducer(aggregate, value)``; the first value of a window starts."""
+        stream = replace(self.stream, value=value) if value else self.stream
+        return TimeWindowedKStream(stream, self.windows).aggregate(Reduce(reducer), store=store)
+
+    def aggregate(
+        self,
+        aggregate: AggregateSpec,
+        aggregator: Callable[[Any, Any, Any], Any] | None = None,
+        *,
+        store: str,
+        value: Any = None,
+    ) -> KTable:
+        """Aggregate each window: see `KGroupedStream.aggregate`. Late records are dropped and counted."""
+        made = _aggregator(aggregate, aggregator, value)
+        stream, windows = _keyed(self.stream, store), self.windows
+        state, result = made.state_type(stream.value), made.result_type(stream.value)
+        stream.graph.topology.add_store(
+            StoreBuilder(
+                store,
+                WINDOW,
+                stream.key,
+                state,
+                is_stamped=True,
+                window_size_ms=windows.size_ms,
+                retention_ms=windows.closes_after_ms,
+            )
+        )
+        supplier = WindowAggregate(windows, made, store)
+        node = stream.graph.add("window", supplier, stream.node, name=store, stores=(store,))
+        return KTable(stream.graph, node, WindowedType(stream.key), result, windows)
+
+
+def _keyed(stream: KStream, store: str) -> KStream:
+    """Return the stream with its records in the partitions of their keys."""
+    if not stream.is_rekeyed:
+        return stream
+    node = stream.graph.add("keyed-only", stateless.KeyedOnly(), stream.node)
+    return replace(stream, node=node).repartition(name=store)
+
+
+def _aggregator(aggregate: AggregateSpec, aggregator: Callable[[Any, Any, Any], Any] | None, value: Any) -> Aggregator:
+    if isinstance(aggregate, Mapping):
+        return several(aggregate)
+    if aggregator is not None and callable(aggregate):
+        return Custom(aggregate, aggregator, value or returned_type(aggregator))
+    if hasattr(aggregate, "add") and hasattr(aggregate, "result_type"):
+        return aggregate
+    message = f"aggregate({aggregate!r}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"
+    raise TopologyError(message)

@@ -1,0 +1,62 @@
+"""Tables: the newest value of each key, and the verbs on their updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rewindow.core.stores import BUFFER, StoreBuilder
+from rewindow.core.windows import TimeWindows
+from rewindow.dsl.graph import Graph, returned_type
+from rewindow.dsl.suppressed import Suppressed
+from rewindow.errors import TopologyError
+from rewindow.operators import stateless
+from rewindow.operators.suppress import SuppressUntilWindowCloses
+
+if TYPE_CHECKING:
+    from rewindow.dsl.stream import KStream
+
+
+@dataclass(frozen=True, slots=True)
+class KTable:
+    """A table. Every update goes downstream: there is no record cache. ``windows`` is set for windowed tables."""
+
+    graph: Graph
+    node: str
+    key: Any = None
+    value: Any = None
+    windows: TimeWindows | None = None
+
+    def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KTable:
+        """Keep the rows for which ``predicate(key, value)`` is true; one that fits no longer becomes a tombstone."""
+        return replace(self, node=self.graph.add("table-filter", stateless.TableFilter(predicate), self.node, name=name))
+
+    def map_values(self, mapper: Callable[[Any], Any], *, value: Any = None, name: str | None = None) -> KTable:
+        """Map the values; a tombstone stays one."""
+        node = self.graph.add("table-map-values", stateless.TableMapValues(mapper), self.node, name=name)
+        return replace(self, node=node, value=value or returned_type(mapper))
+
+    def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
+        """Hold updates back as `until_window_closes` says (KIP-328).
+
+        ``name`` is that of its buffer in checkpoints; by default ``<parent>-suppress``.
+        Raises `TopologyError` if the table is not windowed.
+        """
+        del suppressed  # the only kind there is closes windows
+        if self.windows is None:
+            message = f"suppress(until_window_closes()) after {self.node!r}: there is no window; use windowed_by before"
+            raise TopologyError(message)
+        store = name or f"{self.node}-suppress"
+        self.graph.topology.add_store(StoreBuilder(store, BUFFER, self.key, self.value))
+        supplier = SuppressUntilWindowCloses(self.windows.grace_ms, store)
+        holds_ms = self.windows.closes_after_ms
+        node = self.graph.add("suppress", supplier, self.node, name=store, stores=(store,), holds_ms=holds_ms)
+        return replace(self, node=node)
+
+    def to_stream(self, *, name: str | None = None) -> KStream:
+        """Send the updates as records: the new value, null for a tombstone."""
+        from rewindow.dsl.stream import KStream  # noqa: PLC0415 - streams and tables make each other
+
+        node = self.graph.add("to-stream", stateless.TableToStream(), self.node, name=name)
+        return KStream(self.graph, node, self.key, self.value)

@@ -1,0 +1,151 @@
+"""Aggregations: one state a key, or a key and window; every accepted record sends an update downstream.
+
+The timestamp of a result is the largest of the records in it. An update carries the old result too, null at first (D13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewindow.core.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
+from rewindow.core.processor import Processor, ProcessorContext
+from rewindow.core.record import Change, Record, Windowed
+from rewindow.core.stores import KeyValueStore, Stamped, WindowStore
+from rewindow.core.windows import TimeWindows
+from rewindow.operators.aggregates import Aggregator
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """Keep a topic as a table: the last value a key, in offset order; a null value deletes. A null key is skipped."""
+
+    store: str
+
+    def __call__(self) -> Processor:
+        return _TableSource(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"table(store={self.store})"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAggregate:
+    """Aggregate by key. A null key or value is skipped; a null state deletes the key."""
+
+    aggregator: Aggregator
+    store: str
+
+    def __call__(self) -> Processor:
+        return _StreamAggregate(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"aggregate({type(self.aggregator).__name__.lower()}, store={self.store})"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate:
+    """Aggregate by key and window.
+
+    The node's clock is the highest timestamp of a record with a key that it has seen. A window takes a record unless
+    the clock has reached its end + grace; a record that no window takes is late, dropped and counted for each window.
+    """
+
+    windows: TimeWindows
+    aggregator: Aggregator
+    store: str
+
+    def __call__(self) -> Processor:
+        return _WindowAggregate(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        w = self.windows
+        what = type(self.aggregator).__name__.lower()
+        return f"window({what}, size={w.size_ms}, advance={w.advance_ms}, grace={w.grace_ms}, store={self.store})"
+
+
+class _TableSource(Processor):
+    def __init__(self, settings: TableSource) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: KeyValueStore = context.store(self._settings.store)
+        self._skipped = context.measure(SKIPPED_RECORDS, reason="null-key")
+
+    def process(self, record: Record) -> None:
+        key, value = record.key, record.value
+        if key is None:
+            self._skipped.record()
+            return
+        old = self._store.get(key)
+        self._store.put(key, None if value is None else Stamped(value, record.timestamp or 0))
+        self.context.forward(record.with_value(Change(value, old.value if old else None)))
+
+
+class _StreamAggregate(Processor):
+    def __init__(self, settings: StreamAggregate) -> None:
+        self._settings = settings
+        self._aggregator = settings.aggregator
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: KeyValueStore = context.store(self._settings.store)
+        self._null_keys = context.measure(SKIPPED_RECORDS, reason="null-key")
+        self._null_values = context.measure(SKIPPED_RECORDS, reason="null-value")
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp = record.key, record.value, record.timestamp or 0
+        if key is None or value is None:
+            (self._null_keys if key is None else self._null_values).record()
+            return
+        aggregator = self._aggregator
+        old = self._store.get(key)
+        state = aggregator.add(key, value, aggregator.start() if old is None else old.value)
+        if old is not None:
+            timestamp = max(timestamp, old.timestamp)
+        self._store.put(key, None if state is None else Stamped(state, timestamp))
+        new_result = None if state is None else aggregator.result(state)
+        old_result = None if old is None else aggregator.result(old.value)
+        self.context.forward(Record(key, Change(new_result, old_result), timestamp, record.headers))
+
+
+class _WindowAggregate(Processor):
+    def __init__(self, settings: WindowAggregate) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: WindowStore = context.store(self._settings.store)
+        self._null_keys = context.measure(SKIPPED_RECORDS, reason="null-key")
+        self._late = context.measure(LATE_RECORD_DROP, reason="window-closed")
+
+    def process(self, record: Record) -> None:
+        key, timestamp = record.key, record.timestamp or 0
+        if key is None:
+            self._null_keys.record()
+            return
+        windows = self._settings.windows
+        open_from_ms = self.context.observe(timestamp) - windows.closes_after_ms
+        for start_ms in windows.starts(timestamp):
+            if start_ms > open_from_ms:
+                self._update(record, start_ms)
+            else:
+                self._late.record()
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self.context.observe(watermark_ms)
+
+    def _update(self, record: Record, start_ms: int) -> None:
+        key, timestamp, aggregator = record.key, record.timestamp or 0, self._settings.aggregator
+        old = self._store.fetch(key, start_ms)
+        state = aggregator.add(key, record.value, aggregator.start() if old is None else old.value)
+        if old is not None:
+            timestamp = max(timestamp, old.timestamp)
+        self._store.put(key, None if state is None else Stamped(state, timestamp), start_ms)
+        new_result = None if state is None else aggregator.result(state)
+        old_result = None if old is None else aggregator.result(old.value)
+        windowed = Windowed(key, self._settings.windows.window(start_ms))
+        self.context.forward(Record(windowed, Change(new_result, old_result), timestamp, record.headers))

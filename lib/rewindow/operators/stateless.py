@@ -1,0 +1,168 @@
+"""Verbs that look at one record at a time. None keeps state, changes a timestamp or observes time.
+
+Each class here is a *supplier*: a plain value that the topology keeps (`describe` names it) and that makes the
+processor when an epoch begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.core.metrics import SKIPPED_RECORDS
+from rewindow.core.processor import Processor, ProcessorContext
+from rewindow.core.record import Change, Record
+
+
+class _PerRecord(Processor):
+    """Runs one function on each record; it says what to forward."""
+
+    def __init__(self, apply: Callable[[Record], Iterable[Record]]) -> None:
+        self._apply = apply
+
+    def process(self, record: Record) -> None:
+        for result in self._apply(record):
+            self.context.forward(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keep the records for which ``predicate(key, value)`` is true (or not, with ``negate``)."""
+
+    predicate: Callable[[Any, Any], bool]
+    negate: bool = False
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (r,) if bool(self.predicate(r.key, r.value)) is not self.negate else ())
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Make a new key and value: ``mapper(key, value) -> (key, value)``."""
+
+    mapper: Callable[[Any, Any], tuple[Any, Any]]
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (_pair(self.mapper(r.key, r.value), r, "map"),))
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMap:
+    """Make any number of keys and values: ``mapper(key, value) -> [(key, value), ...]``."""
+
+    mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: [_pair(pair, r, "flat_map") for pair in self.mapper(r.key, r.value)])
+
+
+@dataclass(frozen=True, slots=True)
+class MapValues:
+    """Make a new value: ``mapper(value)``; the key stays, and so does the partition."""
+
+    mapper: Callable[[Any], Any]
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (r.with_value(self.mapper(r.value)),))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectKey:
+    """Make a new key: ``mapper(key, value)``."""
+
+    mapper: Callable[[Any, Any], Any]
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (r.with_key(self.mapper(r.key, r.value)),))
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """Call ``action(key, value)`` and pass the record on. A retried task calls it again."""
+
+    action: Callable[[Any, Any], None]
+
+    def __call__(self) -> Processor:
+        def look(record: Record) -> tuple[Record]:
+            self.action(record.key, record.value)
+            return (record,)
+
+        return _PerRecord(look)
+
+
+@dataclass(frozen=True, slots=True)
+class PassThrough:
+    """Pass every record on: where streams are merged."""
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (r,))
+
+
+class _KeyedOnly(Processor):
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._skipped = context.measure(SKIPPED_RECORDS, reason="null-key")
+
+    def process(self, record: Record) -> None:
+        if record.key is None:
+            self._skipped.record()
+        else:
+            self.context.forward(record)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedOnly:
+    """Drop records without a key before a repartition, as Kafka's group-by does; they are counted as skipped."""
+
+    def __call__(self) -> Processor:
+        return _KeyedOnly()
+
+
+@dataclass(frozen=True, slots=True)
+class TableToStream:
+    """Send a table's new values as records; a tombstone is a record with a null value."""
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (r.with_value(r.value.new),))
+
+
+@dataclass(frozen=True, slots=True)
+class TableFilter:
+    """Keep a table's rows for which ``predicate(key, value)`` is true; a row that no longer fits becomes a tombstone."""
+
+    predicate: Callable[[Any, Any], bool]
+    negate: bool = False
+
+    def __call__(self) -> Processor:
+        def apply(record: Record) -> tuple[Record, ...]:
+            new, old = self._kept(record.key, record.value.new), self._kept(record.key, record.value.old)
+            return () if new is None and old is None else (record.with_value(Change(new, old)),)
+
+        return _PerRecord(apply)
+
+    def _kept(self, key: Any, value: Any) -> Any:
+        return value if value is not None and bool(self.predicate(key, value)) is not self.negate else None
+
+
+@dataclass(frozen=True, slots=True)
+class TableMapValues:
+    """Map a table's values; a tombstone stays one."""
+
+    mapper: Callable[[Any], Any]
+
+    def __call__(self) -> Processor:
+        def apply(record: Record) -> tuple[Record]:
+            change = record.value
+            new = None if change.new is None else self.mapper(change.new)
+            old = None if change.old is None else self.mapper(change.old)
+            return (record.with_value(Change(new, old)),)
+
+        return _PerRecord(apply)
+
+
+def _pair(result: Any, record: Record, verb: str) -> Record:
+    if not isinstance(result, tuple) or len(result) != 2:  # noqa: PLR2004 - a key and a value
+        message = f"{verb} must give (key, value), not {result!r}"
+        raise TypeError(message)
+    return Record(result[0], result[1], record.timestamp, record.headers)
