@@ -1,0 +1,1 @@
+"""What is true: ledgers, journal, log and output tables in Delta. The only package that imports deltalake."""

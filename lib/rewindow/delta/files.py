@@ -1,0 +1,101 @@
+"""The files below a table's folder, on a local disk or behind a URI that Arrow knows."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from rewindow.errors import StorageError
+
+_CHUNK = 1 << 20
+
+
+class FileFacts(NamedTuple):
+    """What the file system says of a file: ``bytes`` and when it was last modified, epoch milliseconds."""
+
+    bytes: int
+    modified_ms: int
+
+
+class Folder:
+    """A folder that holds a table's files. Paths are relative to it, with ``/``."""
+
+    def __init__(self, root: str) -> None:
+        """Bind to a local path or a URI. Nothing is read or made."""
+        self.root = root.rstrip("/")
+        self._fs: Any
+        self._base: str
+        self._fs, self._base = fs.FileSystem.from_uri(self.root) if is_uri(root) else (fs.LocalFileSystem(), self.root)
+
+    def full_path(self, path: str) -> str:
+        """Return the path or URI of a file, for people and error messages."""
+        return f"{self.root}/{path}"
+
+    def facts(self, path: str) -> FileFacts | None:
+        """Return a file's size and time, or None if there is no such file."""
+        info = self._fs.get_file_info(f"{self._base}/{path}")
+        if info.type != fs.FileType.File:
+            return None
+        return FileFacts(info.size, (info.mtime_ns or 0) // 1_000_000)
+
+    def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
+        """Return a Parquet file's rows; page checksums are verified where the file has them.
+
+        Raises `StorageError` (74) for a file that is gone or damaged.
+        """
+        with self.open_parquet(path) as parquet:
+            try:
+                return parquet.read(columns=columns)
+            except (OSError, pa.ArrowException) as error:
+                raise _unreadable(self.full_path(path), error) from error
+
+    def open_parquet(self, path: str) -> pq.ParquetFile:
+        """Open a Parquet file: its footer is read. Raises `StorageError` (74) if it is gone or no Parquet file."""
+        try:
+            return pq.ParquetFile(f"{self._base}/{path}", filesystem=self._fs, page_checksum_verification=True)
+        except (OSError, pa.ArrowException) as error:
+            raise _unreadable(self.full_path(path), error) from error
+
+    def write_table(self, path: str, table: pa.Table) -> FileFacts:
+        """Write a new Parquet file, with page checksums. Raises `StorageError` (74) if the disk refuses."""
+        full = f"{self._base}/{path}"
+        try:
+            self._fs.create_dir(full.rpartition("/")[0], recursive=True)
+            pq.write_table(table, full, filesystem=self._fs, write_page_checksum=True)
+        except (OSError, pa.ArrowException) as error:
+            message = (
+                f"{self.full_path(path)} cannot be written: {error}. Make room or mend the permission, then run again"
+            )
+            raise StorageError(message) from error
+        facts = self.facts(path)
+        if facts is None:
+            message = (
+                f"{self.full_path(path)} is gone right after it was written: see what cleans up there, then run again"
+            )
+            raise StorageError(message)
+        return facts
+
+    def digest(self, path: str) -> str:
+        """Return the BLAKE2b digest (16 bytes, hexadecimal) of a file's bytes."""
+        state: Any = blake2b(digest_size=16)
+        try:
+            with self._fs.open_input_stream(f"{self._base}/{path}", compression=None) as stream:
+                while chunk := stream.read(_CHUNK):
+                    state.update(chunk)
+        except OSError as error:
+            raise _unreadable(self.full_path(path), error) from error
+        return str(state.hexdigest())
+
+
+def is_uri(path: str) -> bool:
+    """Say whether a path names a scheme (``s3://...``) and is no local path."""
+    return len(urlsplit(path).scheme) > 1
+
+
+def _unreadable(path: str, error: Exception) -> StorageError:
+    return StorageError(f"{path} cannot be read: {error}. Put the file back from a copy, or replay what made it")

@@ -1,0 +1,269 @@
+"""Delta tables as rewindow uses them: where they are, how they are made, and the one way in which files join them.
+
+A commit is named by an application id and a version. It lands once: the version is checked and written through one
+handle, and after any other outcome the log is read again before anything is decided (`DESIGN.md`, "The commit").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from rewindow.core.schema import Column
+from rewindow.core.staging import StagedFile
+from rewindow.delta.files import Folder
+from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
+
+MAIN = "main"
+"""The lineage whose output tables bear their plain names."""
+
+RUNS, LANDINGS, JOURNAL, METRICS, QUARANTINE = (
+    f"rewindow/{name}" for name in ("runs", "landings", "journal", "metrics", "quarantine")
+)
+
+_ATTEMPTS = 8
+_RESERVED = ("rewindow", "logs", "state", "internal")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_ARROW: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "json": pa.string(),
+}
+_WRITABLE = (
+    "appendOnly",
+    "invariants",
+    "changeDataFeed",
+    "timestampNtz",
+    "variantType",
+    "deletionVectors",
+    "v2Checkpoint",
+)
+_LAST_LEGACY_READER, _LAST_LEGACY_WRITER = 1, 4
+
+
+def output_path(warehouse: str, name: str, lineage: str = MAIN) -> str:
+    """Return where the output table ``a.b`` of a lineage lies: ``a/b``, or ``a/b__<lineage>`` beside it.
+
+    Raises `ConfigError` (78) for a name that is no table's, or that belongs to rewindow itself.
+    """
+    parts = [checked_name(part, "table") for part in name.split(".")]
+    if parts[0] in _RESERVED:
+        message = f"the table {name!r} lies where rewindow keeps its own ({', '.join(_RESERVED)}): choose another name"
+        raise ConfigError(message)
+    suffix = "" if lineage == MAIN else f"__{checked_name(lineage, 'lineage')}"
+    return f"{warehouse.rstrip('/')}/{'/'.join(parts)}{suffix}"
+
+
+def system_path(warehouse: str, table: str) -> str:
+    """Return where one of `RUNS`, `LANDINGS`, `JOURNAL`, `METRICS`, `QUARANTINE` lies."""
+    return f"{warehouse.rstrip('/')}/{table}"
+
+
+def log_path(warehouse: str, feed: str, topic: str) -> str:
+    """Return where the log of a feed's topic lies."""
+    return f"{warehouse.rstrip('/')}/logs/{checked_name(feed, 'feed')}/{checked_name(topic, 'topic')}"
+
+
+def changelog_path(warehouse: str, job: str, store: str) -> str:
+    """Return where the changelog of a job's store lies. All lineages share it; ``_run`` tells them apart."""
+    return f"{warehouse.rstrip('/')}/state/{checked_name(job, 'job')}/{checked_name(store, 'store')}"
+
+
+def internal_path(warehouse: str, job: str, attempt: str) -> str:
+    """Return the folder of an attempt's internal logs."""
+    return f"{warehouse.rstrip('/')}/internal/{checked_name(job, 'job')}/{checked_name(attempt, 'attempt')}"
+
+
+def checked_name(name: str, what: str) -> str:
+    """Return a name that is safe in paths and in SQL. Raises `ConfigError` (78) for any other."""
+    if not _NAME.fullmatch(name):
+        message = f"{name!r} cannot name a {what}: use letters, digits, '_' and '-', beginning with a letter or digit"
+        raise ConfigError(message)
+    return name
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Return the Arrow schema of typed columns; all are nullable. Raises `ConfigError` (78) for an unknown type."""
+    return pa.schema([pa.field(column.name, _arrow_type(column)) for column in columns])
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    if column.type in _ARROW:
+        return _ARROW[column.type]
+    if match := _DECIMAL.fullmatch(column.type):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    message = (
+        f"column {column.name!r} has the unknown type {column.type!r}: use one of {', '.join(_ARROW)}, decimal(p,s)"
+    )
+    raise ConfigError(message)
+
+
+def open_table(path: str, storage_options: Mapping[str, str] | None = None) -> DeltaTable | None:
+    """Return a fresh handle on the newest version, or None if there is no table. Raises `StorageError` (74)."""
+    try:
+        return DeltaTable(path, storage_options=dict(storage_options) if storage_options else None)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        message = (
+            f"the Delta log of {path} cannot be read: {error}. Put its _delta_log back from a copy, or remove the table"
+        )
+        raise StorageError(message) from error
+
+
+def create_table(
+    path: str,
+    schema: pa.Schema,
+    partition_by: Sequence[str] = (),
+    *,
+    configuration: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DeltaTable:
+    """Return the table, made if it was not there. Two may make it at once: one of them does.
+
+    Raises `CheckpointError` (76) if it is there with other columns, `StorageError` (74) if it cannot be made.
+    """
+    table = open_table(path, storage_options)
+    if table is None:
+        failure: Exception | None = None
+        try:
+            DeltaTable.create(
+                path,
+                schema,
+                mode="ignore",
+                partition_by=list(partition_by),
+                configuration=dict(configuration or {}),
+                storage_options=dict(storage_options) if storage_options else None,
+            )
+        except Exception as error:  # noqa: BLE001 - another may have made it meanwhile: the log decides
+            failure = error
+        table = open_table(path, storage_options)
+        if table is None:
+            message = f"the table {path} cannot be made: {failure}. See that the folder can be written, then run again"
+            raise StorageError(message) from failure
+    _check_columns(path, table, schema, partition_by)
+    return table
+
+
+def commit_files(
+    path: str,
+    files: Sequence[StagedFile],
+    *,
+    app_id: str,
+    version: int,
+    after: int = 0,
+    storage_options: Mapping[str, str] | None = None,
+) -> bool:
+    """Add staged files to a table in exactly one Delta commit of ``(app_id, version)``; False if it was there before.
+
+    Versions of an application id are ``after`` + 1, + 2, ...: one that is already there is left alone (False), one that
+    would leave a gap is refused with `InvariantError` (70). No files make an empty commit, which counts. Anyone may
+    repeat the call at any time. Raises `StorageError` (74) if a file is missing or has another size, if the table is
+    gone, has features that this commit would break, or if the commit does not land.
+    """
+    failure: Exception | None = None
+    for attempt in range(_ATTEMPTS):
+        table = open_table(path, storage_options)
+        if table is None:
+            message = f"the table {path} is gone: a run or land makes it again; its rows come back with `republish`"
+            raise StorageError(message)
+        last = table.transaction_version(app_id) or after
+        if last >= version:
+            return failure is not None
+        if last != version - 1:
+            message = (
+                f"{path}: {app_id} is at {last}, so {version} would leave a gap; the table was altered by another hand"
+            )
+            raise InvariantError(message)
+        if attempt == 0:
+            check_writable(path, table)
+            actions = _add_actions(Folder(path), files)
+        try:
+            commit_actions(table, actions, app_id, version)
+        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
+            failure = error
+            time.sleep(0.002 * 2**attempt)
+        else:
+            return True
+    message = f"{path}: {app_id} {version} did not land in {_ATTEMPTS} attempts ({failure}); run again"
+    raise StorageError(message) from failure
+
+
+def commit_actions(table: DeltaTable, actions: Sequence[AddAction], app_id: str, version: int) -> None:
+    """Commit add actions with a transaction id through the handle that was asked for its version.
+
+    Whatever it returns or raises says nothing: read the log again.
+    """
+    table.create_write_transaction(
+        list(actions),
+        mode="append",
+        schema=table.schema(),
+        partition_by=table.metadata().partition_columns,
+        commit_properties=CommitProperties(app_transactions=[Transaction(app_id, version)]),
+    )
+
+
+def check_writable(path: str, table: DeltaTable) -> None:
+    """Raise `StorageError` (74) if the table has a feature that a direct commit would not honour."""
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    found = [
+        feature
+        for feature in sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+        if feature not in _WRITABLE
+    ]
+    if protocol.writer_features is None and protocol.min_writer_version > _LAST_LEGACY_WRITER:
+        found.append(f"writer version {protocol.min_writer_version}")
+    if protocol.reader_features is None and protocol.min_reader_version > _LAST_LEGACY_READER:
+        found.append(f"reader version {protocol.min_reader_version}")
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        found.append("column mapping")
+    found += [key for key in sorted(configuration) if key.startswith("delta.constraints.")]
+    if found:
+        message = (
+            f"{path} has features that files added directly would not honour: {', '.join(found)}. "
+            "Drop them from the table (ALTER TABLE ... DROP FEATURE), or name another table"
+        )
+        raise StorageError(message)
+
+
+def _add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
+    actions = []
+    for file in files:
+        facts = folder.facts(file.path)
+        if facts is None or facts.bytes != file.bytes:
+            found = "is gone" if facts is None else f"has {facts.bytes} bytes"
+            message = (
+                f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. "
+                "Put it back from a copy, or `rewindow republish` to compute its run again"
+            )
+            raise StorageError(message)
+        stats = json.dumps(dict(file.stats), separators=(",", ":"))
+        actions.append(AddAction(file.path, file.bytes, dict(file.partition_values), facts.modified_ms, True, stats))
+    return actions
+
+
+def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+    wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
+    if wanted != found:
+        message = f"{path} has the columns {found}, wanted are {wanted}: name another table, or start a new lineage"
+        raise CheckpointError(message)
+    cut_by = table.metadata().partition_columns
+    if list(partition_by) != cut_by:
+        message = f"{path} is partitioned by {cut_by}, wanted is {list(partition_by)}: name another table"
+        raise CheckpointError(message)
+
+
+def _column_types(schema: DeltaSchema) -> dict[str, str]:
+    return {field["name"]: field["type"] for field in json.loads(schema.to_json())["fields"]}
