@@ -145,7 +145,7 @@ def _buffered_shape(value: Shape) -> Shape:
 def _with_distinct_names(key: Shape, value: Shape) -> Shape:
     """Return the key's shape with ``key_`` before a name that the value uses too."""
     columns = tuple(Column(f"key_{c.name}" if c.name in value.names else c.name, c.type) for c in key.columns)
-    return Shape(columns, key.to_cells, key.from_cells)
+    return Shape(columns, key.to_cells, key.from_cells, key.is_bare)
 
 
 def _field_type(declared: FieldType, name: str, logs: LogShapes) -> str:

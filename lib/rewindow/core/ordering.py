@@ -44,6 +44,29 @@ def merge(topics: Sequence[Iterable[Event]]) -> Iterator[Event]:
     return heapq.merge(*topics)
 
 
+class Emission(NamedTuple):
+    """A record on its way through a repartition, in the order in which the internal log of an epoch has it (D21).
+
+    ``order_ms`` is the emitting event's place in its own epoch: its order key, the due time of a wall-clock
+    punctuation, or `MAX_MS` for what the epoch's end emits; ``partition`` the task that emitted it; ``number`` counts
+    what that task sent to the topic. Tuples compare in this order, so sorting them is the rule.
+    """
+
+    order_ms: int
+    partition: int
+    number: int
+    timestamp: int
+    key: Any
+    value: Any
+
+
+def internal_log(emissions: Iterable[Emission], next_offset: int) -> Iterator[tuple[int, int, Any, Any]]:
+    """Give one partition's emissions of an epoch their offsets; return the rows that `events` takes."""
+    ordered = sorted(emissions, key=lambda emission: emission[:3])
+    for offset, emission in enumerate(ordered, start=next_offset):
+        yield offset, emission.timestamp, emission.key, emission.value
+
+
 def running_maximum(timestamps: Iterable[int]) -> list[int]:
     """Return the running maximum of timestamps: the order key of each record."""
     return list(accumulate(timestamps, max))

@@ -43,6 +43,8 @@ class Shape:
     columns: tuple[Column, ...]
     to_cells: Callable[[Any], tuple[Any, ...]]
     from_cells: Callable[[tuple[Any, ...]], Any]
+    is_bare: bool = False
+    """The one cell is the value."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,7 +60,7 @@ def scalar_shape(name: str, column_type: str) -> Shape:
             lambda value: (None if value is None else dump_value(value),),
             lambda cells: None if cells[0] is None else load_value(cells[0]),
         )
-    return Shape((Column(name, column_type),), lambda value: (value,), lambda cells: cells[0])
+    return Shape((Column(name, column_type),), lambda value: (value,), lambda cells: cells[0], is_bare=True)
 
 
 def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> Shape:
@@ -78,14 +80,12 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
         return tuple(cells)
 
     def from_cells(cells: tuple[Any, ...]) -> Any:
-        if not json_at:
-            return make(cells)
         values = list(cells)
         for index in json_at:
             values[index] = None if values[index] is None else load_value(values[index])
         return make(values)
 
-    return Shape(tuple(columns), to_cells, from_cells)
+    return Shape(tuple(columns), to_cells, from_cells if json_at else make)
 
 
 def windowed_shape(key: Shape, *, session: bool = False) -> Shape:

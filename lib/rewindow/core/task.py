@@ -90,6 +90,11 @@ class Task:
         return self._scope
 
     @property
+    def offsets(self) -> dict[str, int]:
+        """The next offset to take of each topic."""
+        return dict(zip(self._topics, self._offsets, strict=True))
+
+    @property
     def stores(self) -> Mapping[str, Store]:
         """The stores by name."""
         return self._stores
@@ -127,7 +132,7 @@ class Task:
         return TaskState(
             **self._scope.live_state(),
             partition_times=dict(zip(self._topics, self._partition_times, strict=True)),
-            offsets=dict(zip(self._topics, self._offsets, strict=True)),
+            offsets=self.offsets,
             emitted={topic: sink.number for topic, sink in self._sinks.items()},
             store_clocks={name: store.clock_ms for name, store in self._stores.items()},
         )

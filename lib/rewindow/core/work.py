@@ -1,0 +1,78 @@
+"""What an engine is asked to do: one sub-topology over some epochs, task by task, with every file named. Plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rewindow.core.binding import LogShapes
+from rewindow.core.checkpoint import TaskState
+from rewindow.core.record import UNKNOWN
+from rewindow.core.task import Semantics
+from rewindow.core.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file of a log's partition that has offsets from ``first`` to ``last``, both included, as statistics tell."""
+
+    path: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class InternalFile:
+    """A file of an internal log: what the task ``upstream`` sent to one partition."""
+
+    path: str
+    upstream: int
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """An epoch to replay: its number, its watermark (epoch ms), and whether nothing ever comes after it (D18)."""
+
+    number: int
+    watermark_ms: int
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """What a task reads of one log: its files, and the offsets ``[start, end)`` of each epoch, in order."""
+
+    files: tuple[LogFile, ...]
+    bounds: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """One task: what it reads and where it goes on. ``stores`` names changelog files in the order of their runs."""
+
+    partition: int
+    logs: Mapping[str, LogSlice]
+    internal: Mapping[str, tuple[InternalFile, ...]]
+    state: TaskState | None
+    stores: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class StageWork:
+    """One sub-topology of a run. ``roots`` says for each target (`StagedFile.target`) the folder of its table.
+
+    ``wall_clock_ms``: where the wall clock jumps when the run's records are done (D8, ``run``); -1: it does not.
+    ``load_topology`` must survive the way to a worker: a function of an importable module, or a partial of one.
+    """
+
+    stage: int
+    run: int
+    attempt: str
+    partitions: int
+    epochs: tuple[Epoch, ...]
+    tasks: tuple[TaskWork, ...]
+    roots: Mapping[str, str]
+    load_topology: Callable[[], Topology]
+    load_logs: Callable[[], LogShapes]
+    semantics: Semantics
+    wall_clock_ms: int = UNKNOWN

@@ -1,0 +1,140 @@
+"""The aligned source: a task opens the files of its own partition, in offset order. No exchange, no sort, no JVM.
+
+Landed files are in order and disjoint. Others may have rewritten them since (OPTIMIZE merges in any order), so every
+batch is checked: it must go on where the last one ended. Where it does not, the rest of the range is read whole and
+sorted. Either way the rows are the same (law 3), and an offset that is missing or doubled is an error, never a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewindow.core.schema import Shape
+from rewindow.core.work import InternalFile, LogFile, LogSlice
+from rewindow.errors import StorageError
+from rewindow.spark.rows import decode
+
+Row = tuple[int, int, Any, Any]
+"""Offset, timestamp, key, value."""
+
+BATCH_ROWS = 65_536
+
+
+class LogReader:
+    """Reads one log of one task, epoch after epoch."""
+
+    def __init__(self, topic: str, log: LogSlice, key: Shape, value: Shape) -> None:
+        """Prepare to read; nothing is opened before the first row is asked for."""
+        self._topic = topic
+        self._bounds = iter(log.bounds)
+        spans = [bound for bound in log.bounds if bound[1] > bound[0]]
+        start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+        self._rows = self._decoded(log.files, start, end, key, value)
+
+    def epoch(self) -> Iterator[Row]:
+        """Return the rows of the next epoch."""
+        start, end = next(self._bounds)
+        return islice(self._rows, end - start)
+
+    def _decoded(self, files: Sequence[LogFile], start: int, end: int, key: Shape, value: Shape) -> Iterator[Row]:
+        columns = ["offset", "timestamp", *key.names, *value.names]
+        for batch in ordered_batches(self._topic, files, start, end, columns):
+            width = len(key.columns)
+            arrays = batch.columns
+            offsets, timestamps = arrays[0].to_pylist(), arrays[1].to_pylist()
+            keys, values = decode(key, arrays[2 : 2 + width]), decode(value, arrays[2 + width :])
+            yield from zip(offsets, timestamps, keys, values, strict=True)
+
+
+def ordered_batches(
+    topic: str, files: Sequence[LogFile], start: int, end: int, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with offsets ``[start, end)`` in offset order; the first of ``columns`` is the offset.
+
+    Raises `StorageError` (74) if one is missing or doubled, or a file cannot be read.
+    """
+    wanted = [file for file in sorted(files, key=lambda f: f.first) if file.first < end and file.last >= start]
+    expected = start
+    for batch in _batches(topic, wanted, columns):
+        inside = _between(batch, expected, end)
+        if inside.num_rows == 0:
+            continue
+        if not _goes_on(inside.column(0), expected):
+            break
+        yield inside
+        expected += inside.num_rows
+    if expected < end:
+        yield from _sorted_batches(topic, wanted, expected, end, columns)
+
+
+def internal_rows(
+    files: Sequence[InternalFile], key: Shape, value: Shape, epoch: int, next_offset: int
+) -> Iterator[Row]:
+    """Return one epoch's rows of an internal log in the order of D21, numbered from ``next_offset``."""
+    names = ["_epoch", "_order", "_number", "_timestamp", *key.names, *value.names]
+    parts = []
+    for file in files:
+        table = pq.read_table(file.path, columns=names, filters=pc.field("_epoch") == epoch, partitioning=None)
+        parts.append(table.append_column("_upstream", pa.repeat(pa.scalar(file.upstream, pa.int64()), table.num_rows)))
+    if not parts:
+        return
+    order = [("_order", "ascending"), ("_upstream", "ascending"), ("_number", "ascending")]
+    table = pa.concat_tables(parts).sort_by(order).combine_chunks()
+    width = len(key.columns)
+    arrays = [table.column(name).combine_chunks() for name in names[3:]]
+    keys, values = decode(key, arrays[1 : 1 + width]), decode(value, arrays[1 + width :])
+    rows = zip(arrays[0].to_pylist(), keys, values, strict=True)
+    for offset, (timestamp, row_key, row_value) in enumerate(rows, start=next_offset):
+        yield offset, timestamp, row_key, row_value
+
+
+def _batches(topic: str, files: Sequence[LogFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        try:
+            with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
+                for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns)):
+                    yield batch.select(list(columns))
+        except (OSError, pa.ArrowInvalid) as error:
+            message = f"log {topic!r}: cannot read {file.path}: {error}. Restore the file, or land a new generation"
+            raise StorageError(message) from error
+
+
+def _sorted_batches(
+    topic: str, files: Sequence[LogFile], start: int, end: int, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    parts = [_between(batch, start, end) for batch in _batches(topic, files, columns)]
+    if parts:
+        table = pa.Table.from_batches(parts).sort_by(columns[0]).combine_chunks()
+        if table.num_rows == end - start and _goes_on(table.column(0).combine_chunks(), start):
+            yield from table.to_batches(BATCH_ROWS)
+            return
+    message = (
+        f"log {topic!r}: offsets {start} to {end - 1} are not there exactly once. "
+        "Somebody changed the log table: restore it (Delta's own history), or land a new generation"
+    )
+    raise StorageError(message)
+
+
+def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
+    offsets = batch.column(0)
+    if batch.num_rows and offsets[0].as_py() >= start and offsets[-1].as_py() < end and _is_rising(offsets):
+        return batch
+    return batch.filter(pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end)))
+
+
+def _is_rising(offsets: pa.Array) -> bool:
+    return len(offsets) < 2 or offsets[-1].as_py() - offsets[0].as_py() == len(offsets) - 1  # noqa: PLR2004
+
+
+def _goes_on(offsets: pa.Array, expected: int) -> bool:
+    """Return whether offsets are expected, expected + 1, ... ."""
+    if len(offsets) == 0:
+        return True
+    steps = pc.subtract(offsets, pa.array(range(expected, expected + len(offsets)), pa.int64()))
+    return bool(pc.all(pc.equal(steps, 0)).as_py())

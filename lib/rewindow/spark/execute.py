@@ -1,0 +1,137 @@
+"""The record lane: one task of one sub-topology, from files to files. Runs in a Spark worker, or in any process.
+
+open -> for each epoch: merge the topics, replay, end the epoch -> stage outputs and changes -> report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindow.core.binding import bind_sink, bind_store
+from rewindow.core.ordering import Event, events, merge
+from rewindow.core.record import UNKNOWN
+from rewindow.core.schema import Shape
+from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.core.task import Task
+from rewindow.core.topology import SinkNode, SourceNode, SubTopology, Topology
+from rewindow.core.work import StageWork, TaskWork
+from rewindow.errors import StorageError
+from rewindow.spark.aligned import LogReader, Row, internal_rows
+from rewindow.spark.emit import InternalWriter, OutputWriter, Place, stage_changes
+from rewindow.spark.rows import decode
+
+
+def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
+    """Replay one task's epochs and stage what comes of it. Nothing is visible until the run is committed."""
+    topology, logs = work.load_topology(), work.load_logs()
+    part = topology.sub_topologies()[work.stage]
+    writers = {sink.topic: _writer(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
+    store_shapes = {builder.name: bind_store(builder, logs) for builder in part.stores}
+    task = Task(
+        part,
+        task_work.partition,
+        writers=lambda sink: writers[sink.topic],
+        semantics=work.semantics,
+        state=task_work.state,
+        restored={name: _restored(task_work.stores.get(name, ()), *shapes) for name, shapes in store_shapes.items()},
+        watermark_lags=topology.watermark_lags(),
+    )
+    consumed = _replay(work, task_work, task, _sources(task_work, topology, part, logs), list(writers.values()))
+    files: list[StagedFile] = [file for writer in writers.values() for file in writer.close()]
+    for name, shapes in store_shapes.items():
+        changes = task.stores[name].take_changes()
+        if changes:
+            place = _place(work, task_work, f"changelog/{name}")
+            files += stage_changes(place, shapes, changes, partition=task_work.partition, run=work.run)
+    return TaskReport(
+        stage=work.stage,
+        partition=task_work.partition,
+        files=tuple(files),
+        state=task.state().as_json(),
+        metrics=tuple(task.metrics_rows),
+        consumed=consumed,
+    )
+
+
+def _replay(
+    work: StageWork,
+    task_work: TaskWork,
+    task: Task,
+    sources: dict[str, Callable[[int, int], Iterator[Row]]],
+    writers: list[OutputWriter | InternalWriter],
+) -> dict[str, int]:
+    first = task.offsets
+    for epoch in work.epochs:
+        for writer in writers:
+            writer.epoch = epoch.number
+        offsets = task.offsets
+        topics: list[Iterator[Event]] = [
+            events(rank, source(epoch.number, offsets[topic])) for rank, (topic, source) in enumerate(sources.items())
+        ]
+        task.replay(merge(topics))
+        is_last = epoch is work.epochs[-1]
+        if is_last and work.wall_clock_ms != UNKNOWN:
+            task.advance_wall_clock(work.wall_clock_ms)
+        task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final)
+    return {topic: end - first[topic] for topic, end in task.offsets.items()}
+
+
+def _sources(
+    task_work: TaskWork, topology: Topology, part: SubTopology, logs: Any
+) -> dict[str, Callable[[int, int], Iterator[Row]]]:
+    """Return for each topic a function of (epoch, next offset) that gives the epoch's rows."""
+    return {
+        source.topic: _internal_source(task_work, topology, source, logs)
+        if source.is_internal
+        else _log_source(task_work, source, logs)
+        for source in part.sources
+    }
+
+
+def _log_source(task_work: TaskWork, source: SourceNode, logs: Any) -> Callable[[int, int], Iterator[Row]]:
+    reader = LogReader(source.topic, task_work.logs[source.topic], *logs[source.topic])
+    return lambda _epoch, _offset: reader.epoch()
+
+
+def _internal_source(
+    task_work: TaskWork, topology: Topology, source: SourceNode, logs: Any
+) -> Callable[[int, int], Iterator[Row]]:
+    (sink,) = [n for n in topology.nodes.values() if isinstance(n, SinkNode) and n.topic == source.topic]
+    key, value = bind_sink(sink, logs)
+    files = task_work.internal.get(source.topic, ())
+    return lambda epoch, offset: internal_rows(files, key, value, epoch, offset)
+
+
+def _writer(
+    work: StageWork, task_work: TaskWork, sink: SinkNode, shapes: tuple[Shape, Shape]
+) -> OutputWriter | InternalWriter:
+    if sink.is_internal:
+        return InternalWriter(_place(work, task_work, f"internal/{sink.topic}"), shapes, partitions=work.partitions)
+    place = _place(work, task_work, f"output/{sink.topic}")
+    return OutputWriter(place, shapes, partition=task_work.partition, run=work.run)
+
+
+def _place(work: StageWork, task_work: TaskWork, target: str) -> Place:
+    return Place(target, work.roots[target], attempt=work.attempt, partition=task_work.partition)
+
+
+def _restored(paths: tuple[str, ...], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
+    """Yield the ``(key, value)`` rows of changelog files, in the order of their runs."""
+    columns = [*key.names, *value.names, "_tombstone"]
+    width = len(key.columns)
+    for path in paths:
+        try:
+            with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+                for batch in parquet.iter_batches(columns=columns):
+                    arrays = batch.select(columns).columns
+                    values = decode(value, arrays[width:-1])
+                    gone = arrays[-1].to_pylist()
+                    for row_key, row_value, is_gone in zip(decode(key, arrays[:width]), values, gone, strict=True):
+                        yield row_key, None if is_gone else row_value
+        except (OSError, pa.ArrowInvalid) as error:
+            message = f"cannot read the checkpoint file {path}: {error}. `rewindow republish` writes it again"
+            raise StorageError(message) from error
