@@ -1,0 +1,81 @@
+# A fresh machine needs Python 3.11 and a JDK 17 or 21. `make demo` and `make test` set up the rest by themselves.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3.11
+VENV := .venv
+PY := $(VENV)/bin/python
+CODE := lib tests jobs dags
+# Installs are quiet but for one line that moves, so that a log stays short and a person sees progress.
+PROGRESS := awk '/^ *(Collecting|Processing|Building)/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} END {printf "\r\033[K"}'
+
+.PHONY: help setup env java jars test test-fast test-spark check format demo conformance bench-lane lock clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: java env jars ## environment, package and the two Delta jars; does nothing when all is there
+
+java: python
+	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.spark.java) && echo "[1/4] $$java"
+
+.PHONY: python
+python:
+	@command -v $(PYTHON) >/dev/null || { echo "rewindow needs Python 3.11: apt-get install python3.11 python3.11-venv (or make PYTHON=/path/to/python3.11)" >&2; exit 78; }
+
+env: python $(VENV)/.package
+
+$(VENV)/.locked: requirements.lock
+	@echo "[2/4] $$(grep -c '^[a-z].*==' requirements.lock) locked packages (about a minute, once)"
+	@$(PYTHON) -m venv $(VENV) || { echo "rewindow needs Python's venv module: apt-get install python3.11-venv" >&2; exit 78; }
+	@# setuptools first, from the lock file too: it builds PySpark, which has no wheel, and nothing unlocked is fetched.
+	@awk '/^[^ #]/ {keep = /^setuptools==/} keep' requirements.lock > $(VENV)/build.txt
+	@$(PY) -m pip install --disable-pip-version-check --require-hashes -r $(VENV)/build.txt | $(PROGRESS)
+	@$(PY) -m pip install --disable-pip-version-check --require-hashes --no-build-isolation -r requirements.lock | $(PROGRESS)
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.locked pyproject.toml
+	@echo "[3/4] rewindow itself, editable"
+	@$(PY) -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps -e .
+	@touch $@
+
+jars: java env
+	@$(PY) -m rewindow.spark.jars | sed 's/^/[4\/4] /'
+
+test: setup ## all tests: first those without Spark (under a minute), then those with it
+	@$(MAKE) test-fast test-spark
+
+test-fast: env ## the tests that need no Spark
+	$(PY) -m pytest -q -m "not spark"
+
+test-spark: setup ## the tests that need Spark
+	$(PY) -m pytest -q -m spark
+
+check: env ## formatting, lint, types and the layers
+	$(VENV)/bin/ruff format --check $(CODE)
+	$(VENV)/bin/ruff check $(CODE)
+	$(VENV)/bin/mypy
+	$(PY) -m pytest -q tests/architecture
+
+format: env ## rewrite the code as `make check` wants it
+	$(VENV)/bin/ruff format $(CODE)
+	$(VENV)/bin/ruff check --fix $(CODE)
+
+demo: setup ## replay the New York flights of 2013, as thirteen runs and as one
+	@$(PY) -m jobs.demo
+
+conformance: env ## play recorded Kafka Streams scenarios: make conformance FILES="a.jsonl b.jsonl"
+	@$(PY) -m tests.conformance $(FILES)
+
+bench-lane: setup ## records per CPU-second of the record lane, next to a plain loop
+	@$(PY) -m tests.bench.record_lane
+
+lock: env ## resolve the dependencies of pyproject.toml anew into requirements.lock
+	$(VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --python-platform linux \
+		--extra dev --extra demo --custom-compile-command "make lock" -o requirements.lock pyproject.toml
+
+clean: ## remove the environment and all that tools left; tables and the jar cache stay
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+	find lib tests jobs dags -name __pycache__ -type d -prune -exec rm -rf {} +
