@@ -26,7 +26,7 @@ from rewindow.core.record import MAX_MS, UNKNOWN, Record
 from rewindow.core.scope import Moment, TaskScope
 from rewindow.core.stores import Store
 from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
-from rewindow.errors import DataError, InvariantError, RewindowError
+from rewindow.errors import ConfigError, DataError, InvariantError, RewindowError
 
 Write = Callable[[Record, int, int], None]
 """Takes an emission: the record, its place in the epoch's order (`Moment.order_ms`) and its number in the topic."""
@@ -103,8 +103,10 @@ class Task:
         """Take events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
         try:
             self._replay(events)
-        except RewindowError as error:
+        except (DataError, ConfigError) as error:
             raise type(error)(f"{error} [at {self._scope.moment}, partition {self._scope.partition}]") from error
+        except RewindowError:
+            raise
         except Exception as error:
             raise self._explain(error) from error
 
