@@ -22,6 +22,10 @@ from deltalake.transaction import AddAction, RemoveAction
 from rewindow.delta.files import Folder
 from rewindow.delta.tables import check_writable, checked_name, commit_actions, create_table, open_table
 from rewindow.errors import InvariantError, StorageError
+from rewindow.plan.fold import LedgerRow
+from rewindow.plan.spec import canonical_json
+
+__all__ = ["Ledger", "LedgerRow"]
 
 _Cells = tuple[int, str, str, int]
 """A row as it is stored: seq, kind, body, recorded_at."""
@@ -45,16 +49,6 @@ _CONFIGURATION = {
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 3650 days",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerRow:
-    """One row: its number (1, 2, 3 ...), kind and JSON body. ``recorded_at`` (epoch ms) is for people only."""
-
-    seq: int
-    kind: str
-    body: Mapping[str, Any]
-    recorded_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +93,7 @@ class Ledger:
             message = f"ledger {self.name}: rows must be numbered without gaps, got {[row.seq for row in rows]}"
             raise InvariantError(message)
         token = uuid4().hex
-        texts = tuple(_dump({**row.body, _WRITER: token}) for row in rows)
+        texts = tuple(canonical_json({**row.body, _WRITER: token}) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
         seen = self._seen  # what the caller judged by; should it be stale, Delta refuses the commit
@@ -209,10 +203,6 @@ class Ledger:
             )
         except (DeltaError, OSError):
             return
-
-
-def _dump(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _load(text: str) -> dict[str, Any]:

@@ -21,13 +21,10 @@ from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 from rewindow.delta.files import Folder
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
+from rewindow.plan.spec import MAIN
 
-MAIN = "main"
-"""The lineage whose output tables bear their plain names."""
-
-RUNS, LANDINGS, JOURNAL, METRICS, QUARANTINE = (
-    f"rewindow/{name}" for name in ("runs", "landings", "journal", "metrics", "quarantine")
-)
+RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journal"
+METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
 
 _ATTEMPTS = 8
 _RESERVED = ("rewindow", "logs", "state", "internal")
@@ -53,8 +50,13 @@ _WRITABLE = (
 _LAST_LEGACY_READER, _LAST_LEGACY_WRITER = 1, 4
 
 
-def output_path(warehouse: str, name: str, lineage: str = MAIN) -> str:
-    """Return where the output table ``a.b`` of a lineage lies: ``a/b``, or ``a/b__<lineage>`` beside it.
+def table_path(warehouse: str, path: str) -> str:
+    """Return the full path or URI of a table from its path below the warehouse."""
+    return f"{warehouse.rstrip('/')}/{path}"
+
+
+def output_path(name: str, lineage: str = MAIN) -> str:
+    """Return where below the warehouse the output table ``a.b`` lies: ``a/b``; of another lineage ``a/b__<lineage>``.
 
     Raises `ConfigError` (78) for a name that is no table's, or that belongs to rewindow itself.
     """
@@ -63,27 +65,22 @@ def output_path(warehouse: str, name: str, lineage: str = MAIN) -> str:
         message = f"the table {name!r} lies where rewindow keeps its own ({', '.join(_RESERVED)}): choose another name"
         raise ConfigError(message)
     suffix = "" if lineage == MAIN else f"__{checked_name(lineage, 'lineage')}"
-    return f"{warehouse.rstrip('/')}/{'/'.join(parts)}{suffix}"
+    return "/".join(parts) + suffix
 
 
-def system_path(warehouse: str, table: str) -> str:
-    """Return where one of `RUNS`, `LANDINGS`, `JOURNAL`, `METRICS`, `QUARANTINE` lies."""
-    return f"{warehouse.rstrip('/')}/{table}"
+def log_path(feed: str, topic: str) -> str:
+    """Return where below the warehouse the log of a feed's topic lies."""
+    return f"logs/{checked_name(feed, 'feed')}/{checked_name(topic, 'topic')}"
 
 
-def log_path(warehouse: str, feed: str, topic: str) -> str:
-    """Return where the log of a feed's topic lies."""
-    return f"{warehouse.rstrip('/')}/logs/{checked_name(feed, 'feed')}/{checked_name(topic, 'topic')}"
-
-
-def changelog_path(warehouse: str, job: str, store: str) -> str:
+def changelog_path(job: str, store: str) -> str:
     """Return where the changelog of a job's store lies. All lineages share it; ``_run`` tells them apart."""
-    return f"{warehouse.rstrip('/')}/state/{checked_name(job, 'job')}/{checked_name(store, 'store')}"
+    return f"state/{checked_name(job, 'job')}/{checked_name(store, 'store')}"
 
 
-def internal_path(warehouse: str, job: str, attempt: str) -> str:
-    """Return the folder of an attempt's internal logs."""
-    return f"{warehouse.rstrip('/')}/internal/{checked_name(job, 'job')}/{checked_name(attempt, 'attempt')}"
+def internal_path(job: str, attempt: str, topic: str) -> str:
+    """Return the folder of an attempt's internal log."""
+    return f"internal/{checked_name(job, 'job')}/{checked_name(attempt, 'attempt')}/{checked_name(topic, 'topic')}"
 
 
 def checked_name(name: str, what: str) -> str:

@@ -1,0 +1,175 @@
+"""Decide the next run of a lineage: from what the ledger says, what the feed has and what is asked. Pure.
+
+Rules, in this order:
+
+1. A request whose key is committed, or whose landings are all taken, is done. A sealed lineage takes no more runs.
+2. The landings below the parent must still be the feed's, and code and settings those of its checkpoint.
+3. A pending plan of a live process has the lineage (exit code 75). That of a dead one is done again as it was planned,
+   with its epochs and its clock; what is asked beyond it is the next run's, so ask again after each run.
+4. Else: all epochs after the parent's, through the landing or time that was asked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError
+from rewindow.plan.difference import differences
+from rewindow.plan.fold import JobState, Lineage
+from rewindow.plan.landings import Feed
+from rewindow.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
+
+Alive = Callable[[Attempt], bool]
+"""Says whether the process of an attempt still lives, as far as anyone can know."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpToDate:
+    """There is nothing to run, and why."""
+
+    reason: str
+
+
+def plan_run(
+    state: JobState, feed: Feed, request: RunRequest, binding: JobBinding, attempt: Attempt, alive: Alive
+) -> RunSpec | UpToDate:
+    """Return the next run of the asked lineage, or why there is none.
+
+    Raises `NotNowError` (75) while another attempt lives or a landing is missing, `SourceError` (66) for landings that
+    a new generation dropped, `CheckpointError` (76) for code that does not fit the checkpoint or a sealed lineage.
+    """
+    lineage = state.lineage(request.lineage)
+    if request.key is not None:
+        for run in lineage.runs:
+            if run.spec.key == request.key:
+                return UpToDate(f"the request {request.key!r} is committed as run {run.spec.name}")
+    through = last_epoch_asked(feed, request)
+    seals = request.final and not lineage.is_sealed and through == lineage.last_epoch > 0
+    if through <= lineage.last_epoch and not seals:
+        return UpToDate(_why_nothing(lineage, feed, through))
+    if lineage.is_sealed:
+        message = (
+            f"lineage {lineage.name!r} is sealed: run {lineage.runs[-1].spec.name} was final. "
+            f"Replay with `rewindow run {binding.job} --lineage NAME`"
+        )
+        raise CheckpointError(message)
+    check_landings(lineage, feed)
+    _check_binding(lineage, binding)
+    planned = _pending(lineage, feed, request, alive)
+    if planned is not None:
+        first, last, final = planned.first_epoch, planned.last_epoch, planned.final
+        clock_from_ms, clock_to_ms = planned.clock_from_ms, planned.clock_to_ms
+    else:
+        first, last, final = lineage.last_epoch + 1, through, request.final
+        clock_from_ms, clock_to_ms = lineage.watermark_ms, feed.landings[last - 1].watermark_ms
+    return RunSpec(
+        job=binding.job,
+        lineage=lineage.name,
+        number=len(lineage.runs) + 1,
+        run=state.rows + 1,
+        parent=lineage.head.spec.run if lineage.head else None,
+        feed=binding.feed,
+        generation=planned.generation if planned else feed.definition.generation,
+        first_epoch=first,
+        last_epoch=last,
+        final=final,
+        clock_from_ms=clock_from_ms,
+        clock_to_ms=clock_to_ms,
+        binding=binding,
+        attempt=attempt,
+        key=request.key,
+        takes_over=planned.run if planned else None,
+    )
+
+
+def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
+    """Return the last epoch that a request wants; 0 for none. Raises `NotNowError` (75) for a landing not there yet."""
+    count = len(feed.landings)
+    if request.through_landing is not None:
+        if request.through_landing > count:
+            message = (
+                f"landing {request.through_landing} of feed {feed.definition.feed!r} is not there yet, it has {count}: "
+                f"`rewindow land {feed.definition.feed}` first"
+            )
+            raise NotNowError(message)
+        return request.through_landing
+    if request.through_ms is not None:
+        return bisect_right(feed.landings, request.through_ms, key=lambda landing: landing.watermark_ms)
+    return count
+
+
+def check_landings(lineage: Lineage, feed: Feed) -> None:
+    """Raise `SourceError` (66) if a lineage stands on landings that the feed's generation no longer has."""
+    head = lineage.head
+    if head is None or _has(feed, head.spec):
+        return
+    kept = [run.spec.name for run in lineage.runs if _has(feed, run.spec)]
+    back = f"`rewindow rewind --to {kept[-1]}`" if kept else "a new lineage (`--lineage NAME`)"
+    message = (
+        f"run {head.spec.name} stands on landing {head.spec.last_epoch} of generation {head.spec.generation}, which "
+        f"generation {feed.definition.generation} of feed {feed.definition.feed!r} does not share. "
+        f"Go back with {back}, or replay on a branch and promote it"
+    )
+    raise SourceError(message)
+
+
+def _has(feed: Feed, spec: RunSpec) -> bool:
+    """Whether the last landing of a run is still the one that the run read."""
+    if spec.last_epoch > len(feed.landings):
+        return False
+    return spec.last_epoch == 0 or feed.landings[spec.last_epoch - 1].generation <= spec.generation
+
+
+def _check_binding(lineage: Lineage, binding: JobBinding) -> None:
+    head = lineage.head
+    if head is None:
+        return
+    found = differences(head.spec.binding, binding)
+    if found:
+        listed = "\n".join(f"  - {line}" for line in found)
+        message = (
+            f"job {binding.job!r} is not what made the checkpoint of run {head.spec.name}:\n{listed}\n"
+            f"Run the code and settings of that run, or replay with `rewindow run {binding.job} --lineage NAME`"
+        )
+        raise CheckpointError(message)
+
+
+def _pending(lineage: Lineage, feed: Feed, request: RunRequest, alive: Alive) -> RunSpec | None:
+    """Return the plan of a dead attempt that is to be done again."""
+    planned = lineage.pending
+    if planned is None:
+        return None
+    if alive(planned.attempt) and not request.take_over:
+        who = planned.attempt
+        message = (
+            f"run {planned.name} is being made by process {who.pid} on {who.host or 'this host'}: "
+            "wait for it, or pass --takeover to fence it"
+        )
+        raise NotNowError(message)
+    return None if request.replan or not _has(feed, planned) else planned
+
+
+def _why_nothing(lineage: Lineage, feed: Feed, through: int) -> str:
+    name = feed.definition.feed
+    if not feed.landings:
+        return f"feed {name!r} has no landings yet: `rewindow land {name}` first"
+    if through == 0:
+        return f"the first landing of feed {name!r} has a watermark above the time that was asked for"
+    if lineage.last_epoch > through:
+        return f"lineage {lineage.name!r} is already at epoch {lineage.last_epoch}, beyond epoch {through}"
+    return f"lineage {lineage.name!r} has taken all epochs through {through}" + (
+        "; it is sealed" if lineage.is_sealed else ""
+    )
+
+
+def check_is_pending(state: JobState, spec: RunSpec) -> None:
+    """Raise `NotNowError` (75) if the run was fenced meanwhile, `InvariantError` (70) if it is committed already."""
+    if state.is_pending(spec):
+        return
+    if state.find_run(spec.run) is not None:
+        message = f"run {spec.name} (ledger row {spec.run}) is committed already: one attempt commits once"
+        raise InvariantError(message)
+    message = f"run {spec.name} was fenced by another attempt while it was made: run again, nothing of it counts"
+    raise NotNowError(message)
