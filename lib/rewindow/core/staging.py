@@ -9,6 +9,27 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rewindow.core.schema import Column
+
+OUTPUT_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_partition", "_offset", "_run"))
+"""What every output row carries: (_partition, _offset) is a total order that goes on over runs; times are epoch ms."""
+
+INTERNAL_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_order", "_number"))
+"""What every row of an internal log carries; see `core.ordering.Emission`."""
+
+CHANGELOG_META = (Column("_run", "long"), Column("_tombstone", "boolean"))
+"""What every row of a changelog carries: one row a key and run."""
+
+METRICS = (
+    *(Column(name, "string") for name in ("job", "lineage")),
+    Column("_run", "long"),
+    Column("sub_topology", "long"),
+    Column("partition", "long"),
+    *(Column(name, "string") for name in ("level", "node", "name", "reason")),
+    *(Column(name, "long") for name in ("count", "total", "minimum", "maximum")),
+)
+"""The metrics table: one row a task, node, measure and run."""
+
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:

@@ -31,10 +31,15 @@ class InternalFile:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """An epoch to replay: its number, its watermark (epoch ms), and whether nothing ever comes after it (D18)."""
+    """An epoch to replay: its number and watermark (epoch ms, -1 for none).
+
+    ``clock_to_ms``: where the wall clock jumps when its records are done (D8, ``run``); -1: it does not. ``is_final``:
+    nothing ever comes after it (D18); it is an epoch of its own, without records.
+    """
 
     number: int
     watermark_ms: int
+    clock_to_ms: int = UNKNOWN
     is_final: bool = False
 
 
@@ -61,8 +66,7 @@ class TaskWork:
 class StageWork:
     """One sub-topology of a run. ``roots`` says for each target (`StagedFile.target`) the folder of its table.
 
-    ``wall_clock_ms``: where the wall clock jumps when the run's records are done (D8, ``run``); -1: it does not.
-    ``load_topology`` must survive the way to a worker: a function of an importable module, or a partial of one.
+    ``load_topology`` and ``load_logs`` must survive the way to a worker: functions of importable modules, or partials.
     """
 
     stage: int
@@ -75,4 +79,3 @@ class StageWork:
     load_topology: Callable[[], Topology]
     load_logs: Callable[[], LogShapes]
     semantics: Semantics
-    wall_clock_ms: int = UNKNOWN

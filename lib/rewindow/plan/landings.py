@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rewindow.core.binding import LogShapes, log_shape
 from rewindow.core.record import TopicPartition
 from rewindow.core.schema import Column
 from rewindow.errors import InvariantError
@@ -131,6 +132,14 @@ def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Feed | None:
     return Feed(definition, tuple(landings)) if definition else None
 
 
+def log_shapes(logs: Mapping[str, LogSchema]) -> LogShapes:
+    """Return for each topic the shapes of its key and value, as a task reads them."""
+    return {
+        topic: (log_shape(log.key, is_scalar=log.scalar_key), log_shape(log.value, is_scalar=log.scalar_value))
+        for topic, log in logs.items()
+    }
+
+
 def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
     """Return the body of a GENERATION row."""
     logs = {topic: schema.as_json() for topic, schema in definition.logs.items()}
@@ -146,9 +155,7 @@ def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
 
 def _definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
     logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
-    return FeedDefinition(
-        body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"]
-    )
+    return FeedDefinition(body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"])
 
 
 def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
@@ -162,5 +169,7 @@ def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
         landed.release < last.ranges[tp].release for tp, landed in landing.ranges.items() if tp in last.ranges
     )
     if falls:
-        message = f"landing {landing.number} takes back what landing {last.number} released: the landing ledger is damaged"
+        message = (
+            f"landing {landing.number} takes back what landing {last.number} released: the landing ledger is damaged"
+        )
         raise InvariantError(message)

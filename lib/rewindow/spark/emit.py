@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,13 +10,10 @@ import pyarrow as pa
 from rewindow.core.encoding import partition_of
 from rewindow.core.record import Record
 from rewindow.core.schema import Column, Shape
-from rewindow.core.staging import StagedFile
+from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, StagedFile
 from rewindow.spark.rows import arrow_schema, encode
 from rewindow.spark.stage import FileWriter
 
-OUTPUT_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_partition", "_offset", "_run"))
-INTERNAL_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_order", "_number"))
-CHANGELOG_META = (Column("_run", "long"), Column("_tombstone", "boolean"))
 BUFFER_ROWS = 65_536
 
 
@@ -115,6 +112,14 @@ class InternalWriter:
     def close(self) -> list[StagedFile]:
         """Finish; return what was staged."""
         return [file for _, buffer in sorted(self._buffers.items()) for file in buffer.close()]
+
+
+def stage_rows(place: Place, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]) -> list[StagedFile]:
+    """Stage rows of cells in one file of a table that is not partitioned."""
+    buffer = place.buffer(columns, [column.name for column in columns])
+    for row in rows:
+        buffer.append(row)
+    return buffer.close()
 
 
 def stage_changes(

@@ -73,9 +73,8 @@ def _replay(
             events(rank, source(epoch.number, offsets[topic])) for rank, (topic, source) in enumerate(sources.items())
         ]
         task.replay(merge(topics))
-        is_last = epoch is work.epochs[-1]
-        if is_last and work.wall_clock_ms != UNKNOWN:
-            task.advance_wall_clock(work.wall_clock_ms)
+        if epoch.clock_to_ms != UNKNOWN:
+            task.advance_wall_clock(epoch.clock_to_ms)
         task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final)
     return {topic: end - first[topic] for topic, end in task.offsets.items()}
 

@@ -1,0 +1,163 @@
+"""From a planned run to the work of its stages: which epochs, which files, which state each task gets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.core.binding import LogShapes, bind_sink, bind_store
+from rewindow.core.checkpoint import TaskState
+from rewindow.core.record import UNKNOWN, TopicPartition
+from rewindow.core.schema import Column
+from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, StagedFile
+from rewindow.core.task import Semantics
+from rewindow.core.topology import SubTopology, Topology
+from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
+from rewindow.errors import ConfigError
+from rewindow.plan.landings import Feed
+from rewindow.plan.spec import JobBinding, RunSpec, TableSpec
+
+METRICS_TARGET = "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A checkpoint: each task's small state by (stage, partition), and the changelog files of each (store, partition)."""
+
+    states: Mapping[tuple[int, int], Mapping[str, Any]]
+    stores: Mapping[tuple[str, int], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobCode:
+    """A job's code and settings. The two functions must survive the way to a worker."""
+
+    load_topology: Callable[[], Topology]
+    load_logs: Callable[[], LogShapes]
+    semantics: Semantics
+
+
+@dataclass(frozen=True, slots=True)
+class TablePaths:
+    """Where a lineage's tables lie, relative to the warehouse: of each output topic, each store, and the metrics."""
+
+    output: Callable[[str], str]
+    changelog: Callable[[str], str]
+    metrics: str
+
+
+def bind_job(
+    job: str, feed: Feed, topology: Topology, logs: LogShapes, semantics: Mapping[str, Any], paths: TablePaths
+) -> JobBinding:
+    """Return the job as it is now: fingerprint, stores and tables with their columns.
+
+    Raises `ConfigError` (78) for an output or a topic that nobody knows.
+    """
+    parts = topology.sub_topologies()
+    shapes = {store.name: bind_store(store, logs) for part in parts for store in part.stores}
+    stores = {name: (*key.columns, *value.columns) for name, (key, value) in shapes.items()}
+    partition = Column("partition", "long")
+    tables = {
+        f"changelog/{name}": TableSpec(paths.changelog(name), (partition, *columns, *CHANGELOG_META), ("partition",))
+        for name, columns in stores.items()
+    }
+    for part in parts:
+        for source in part.sources:
+            if not source.is_internal and source.topic not in logs:
+                message = f"the topology reads {source.topic!r}; the feed {feed.definition.feed!r} has {sorted(logs)}"
+                raise ConfigError(message)
+        for sink in part.sinks:
+            key, value = bind_sink(sink, logs)
+            if not sink.is_internal:
+                columns = (*key.columns, *value.columns, *OUTPUT_META)
+                tables[f"output/{sink.topic}"] = TableSpec(paths.output(sink.topic), columns)
+    tables[METRICS_TARGET] = TableSpec(paths.metrics, METRICS)
+    return JobBinding(
+        job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables
+    )
+
+
+def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:
+    """Return the epochs of a run; a final one ends with an epoch of its own, in which nothing comes."""
+    jumps = spec.binding.semantics.get("wall_clock") == "run"
+    epochs = [
+        Epoch(
+            number,
+            feed.landings[number - 1].watermark_ms,
+            clock_to_ms=spec.clock_to_ms if jumps and number == spec.last_epoch else UNKNOWN,
+        )
+        for number in spec.epochs
+    ]
+    if spec.final:
+        epochs.append(Epoch(spec.last_epoch + 1, UNKNOWN, is_final=True))
+    return tuple(epochs)
+
+
+def stage_work(
+    spec: RunSpec,
+    code: JobCode,
+    feed: Feed,
+    part: SubTopology,
+    *,
+    files: Callable[[TopicPartition, int, int], Sequence[LogFile]],
+    restored: Restored,
+    internal: Iterable[StagedFile],
+    roots: Mapping[str, str],
+) -> StageWork:
+    """Return the work of one sub-topology.
+
+    ``files`` finds the files of a topic-partition's offsets ``[start, end)``; ``internal`` are the files that earlier
+    stages of this run staged for internal logs; ``roots`` the folder of each target.
+    """
+    internal = tuple(internal)
+    epochs = run_epochs(spec, feed)
+    tasks = []
+    for partition in range(feed.definition.partitions):
+        state = restored.states.get((part.index, partition))
+        tasks.append(
+            TaskWork(
+                partition,
+                {s.topic: _slice(spec, feed, s.topic, partition, files) for s in part.sources if not s.is_internal},
+                {s.topic: _inside(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
+                None if state is None else TaskState.from_json(state),
+                {store.name: restored.stores.get((store.name, partition), ()) for store in part.stores},
+            )
+        )
+    return StageWork(
+        stage=part.index,
+        run=spec.run,
+        attempt=spec.attempt.id,
+        partitions=feed.definition.partitions,
+        epochs=epochs,
+        tasks=tuple(tasks),
+        roots=roots,
+        load_topology=code.load_topology,
+        load_logs=code.load_logs,
+        semantics=code.semantics,
+    )
+
+
+def _slice(
+    spec: RunSpec,
+    feed: Feed,
+    topic: str,
+    partition: int,
+    files: Callable[[TopicPartition, int, int], Sequence[LogFile]],
+) -> LogSlice:
+    here = TopicPartition(topic, partition)
+    bounds = [feed.epoch_range(epoch, here) for epoch in spec.epochs]
+    if spec.final:
+        end = bounds[-1][1] if bounds else 0
+        bounds.append((end, end))
+    start, end = (bounds[0][0], bounds[-1][1]) if bounds else (0, 0)
+    return LogSlice(tuple(files(here, start, end)) if end > start else (), tuple(bounds))
+
+
+def _inside(files: Iterable[StagedFile], topic: str, partition: int, roots: Mapping[str, str]) -> tuple[InternalFile, ...]:
+    target = f"internal/{topic}"
+    return tuple(
+        InternalFile(f"{roots[target]}/{file.path}", file.partition)
+        for file in files
+        if file.target == target and int(file.partition_values["partition"]) == partition
+    )
