@@ -10,7 +10,7 @@ from rewindow.core.binding import LogShapes, bind_sink, bind_store
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.schema import Column
-from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, StagedFile
+from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, StagedFile, TaskReport
 from rewindow.core.task import Semantics
 from rewindow.core.topology import SubTopology, Topology
 from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
@@ -136,6 +136,16 @@ def stage_work(
         load_logs=code.load_logs,
         semantics=code.semantics,
     )
+
+
+def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any, ...]]:
+    """Return the rows of the metrics table (`core.staging.METRICS`) that a run's tasks counted."""
+    named = ("level", "node", "name", "reason", "count", "total", "minimum", "maximum")
+    return [
+        (spec.job, spec.lineage, spec.run, report.stage, report.partition, *(measure[name] for name in named))
+        for report in reports
+        for measure in report.metrics
+    ]
 
 
 def _slice(

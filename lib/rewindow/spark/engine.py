@@ -10,20 +10,37 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from rewindow.core.staging import TaskReport
+from rewindow.core.schema import Column
+from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import StageWork, TaskWork
 from rewindow.errors import RewindowError
+from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.errors import mark, mapped
 from rewindow.spark.execute import run_task
 
 _REPORT = pa.schema([pa.field("report", pa.string())])
 
 
-class SparkEngine:
+class LocalEngine:
+    """Runs stages in this process, one task after the other: for tests, and to see how much Spark itself costs."""
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        """Run one sub-topology; return the reports by partition."""
+        return [run_task(work, task) for task in work.tasks]
+
+    def stage_rows(
+        self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
+    ) -> list[StagedFile]:
+        """Stage a few rows that the driver itself made."""
+        return stage_rows(Place(target, root, attempt=attempt, partition=0), columns, rows)
+
+
+class SparkEngine(LocalEngine):
     """Runs stages on a Spark session, local, on a cluster or through Spark Connect."""
 
     def __init__(self, spark: SparkSession, *, slots: int, import_paths: Sequence[str] = ()) -> None:
@@ -40,14 +57,6 @@ class SparkEngine:
             rows = self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string").collect()
         reports = [TaskReport.from_json(json.loads(row.report)) for row in rows]
         return sorted(reports, key=lambda report: report.partition)
-
-
-class LocalEngine:
-    """Runs stages in this process, one task after the other: for tests, and to see how much Spark itself costs."""
-
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition."""
-        return [run_task(work, task) for task in work.tasks]
 
 
 def _groups(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:

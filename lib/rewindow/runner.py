@@ -1,0 +1,179 @@
+"""One run, from the ledger to the ledger. The only module that knows the whole way.
+
+recover -> plan -> execute, sub-topology by sub-topology -> stage -> audit -> commit -> publish
+
+`steps` is a machine: it yields the name of each step before it does it, so that whoever drives it can stop it between
+any two. Killed anywhere, the next call finishes what was decided, or does again what was not (`DESIGN.md`, "The commit").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rewindow.core.record import TopicPartition
+from rewindow.core.schema import Column
+from rewindow.core.staging import METRICS, StagedFile, TaskReport
+from rewindow.core.work import LogFile, StageWork
+from rewindow.errors import InvariantError, NotNowError
+from rewindow.plan.fold import COMMIT, PLAN, JobState, LedgerRow
+from rewindow.plan.landings import Feed
+from rewindow.plan.planner import Alive, UpToDate, check_is_pending, plan_run
+from rewindow.plan.spec import Attempt, Commit, JobBinding, RunRequest, RunSpec
+from rewindow.plan.stages import METRICS_TARGET, JobCode, Restored, metrics_rows, stage_work
+
+Steps = Generator[str, None, "RunReport | UpToDate"]
+
+_PLAN_ATTEMPTS = 5
+
+
+class Engine(Protocol):
+    """Where the work is done."""
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        """Run one sub-topology of a run, all its tasks; return their reports by partition."""
+        ...
+
+    def stage_rows(
+        self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
+    ) -> list[StagedFile]:
+        """Stage a few rows that the runner itself made."""
+        ...
+
+
+class Tables(Protocol):
+    """Where the truth is."""
+
+    def state(self, job: str) -> JobState:
+        """Return what the job's ledger says now."""
+        ...
+
+    def append(self, job: str, row: LedgerRow) -> bool:
+        """Append a ledger row; whether it is this row that stands at its number now."""
+        ...
+
+    def publish(self, job: str, state: JobState) -> Iterator[str]:
+        """Bring every public table up to the ledger; yield before each commit."""
+        ...
+
+    def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
+        """Return the files that hold the offsets ``[start, end)``."""
+        ...
+
+    def restore(self, state: JobState, spec: RunSpec) -> Restored:
+        """Return the checkpoint that a run goes on from."""
+        ...
+
+    def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
+        """Return the folder of each target, those of internal topics included."""
+        ...
+
+    def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> object:
+        """Append the attempt's manifest to the journal."""
+        ...
+
+    def audit(self, state: JobState, spec: RunSpec, staged: object, feed: Feed) -> Commit:
+        """Read back what was staged; return the COMMIT that it is worth."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A committed run: what was planned, what came of it, and what its tasks counted."""
+
+    spec: RunSpec
+    commit: Commit
+    metrics: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job bound to its feed, ready to be planned and run."""
+
+    name: str
+    code: JobCode
+    binding: JobBinding
+    feed: Feed
+
+
+def run(machine: Steps, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
+    """Drive a machine to its end."""
+    while True:
+        try:
+            step = next(machine)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        if on_step is not None:
+            on_step(step)
+
+
+def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, tables: Tables, alive: Alive) -> Steps:
+    """Make one run of a job, or find that there is nothing to do."""
+    yield "recover"
+    yield from tables.publish(job.name, tables.state(job.name))
+    yield "plan"
+    spec = _plan(job, request, attempt, tables, alive)
+    if isinstance(spec, UpToDate):
+        return spec
+    yield "execute"
+    reports = yield from _execute(job, spec, engine, tables)
+    yield "stage"
+    staged = tables.stage(spec, reports)
+    yield "audit"
+    commit = tables.audit(tables.state(job.name), spec, staged, job.feed)
+    yield "commit"
+    state = _commit(spec, commit, tables)
+    yield "publish"
+    yield from tables.publish(job.name, state)
+    yield "done"
+    return RunReport(spec, commit, tuple(measure for report in reports for measure in report.metrics))
+
+
+def _plan(job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive: Alive) -> RunSpec | UpToDate:
+    """Decide the run and write it down: from here on every earlier attempt of the lineage is fenced."""
+    for _ in range(_PLAN_ATTEMPTS):
+        state = tables.state(job.name)
+        spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
+        if isinstance(spec, UpToDate) or tables.append(job.name, LedgerRow(spec.run, PLAN, spec.as_json())):
+            return spec
+    message = f"job {job.name!r}: others write its ledger all the time; run again when they are done"
+    raise NotNowError(message)
+
+
+def _execute(job: Job, spec: RunSpec, engine: Engine, tables: Tables) -> Generator[str, None, list[TaskReport]]:
+    """Run each sub-topology once, upstream first; what it sends to internal logs is read by those after it."""
+    parts = job.code.load_topology().sub_topologies()
+    roots = tables.roots(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
+    restored = tables.restore(tables.state(job.name), spec)
+    reports: list[TaskReport] = []
+    for part in parts:
+        yield f"execute sub-topology {part.index}"
+        work = stage_work(
+            spec,
+            job.code,
+            job.feed,
+            part,
+            files=lambda where, start, end: tables.log_files(job.feed, where, start, end),
+            restored=restored,
+            internal=[file for report in reports for file in report.files],
+            roots=roots,
+        )
+        reports += engine.run_stage(work)
+    measures = metrics_rows(spec, reports)
+    counted = engine.stage_rows(METRICS_TARGET, roots[METRICS_TARGET], spec.attempt.id, METRICS, measures)
+    return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
+
+
+def _commit(spec: RunSpec, commit: Commit, tables: Tables) -> JobState:
+    """Write the row that makes the run true, unless another attempt has fenced this one."""
+    while True:
+        state = tables.state(spec.job)
+        check_is_pending(state, spec)
+        if tables.append(spec.job, LedgerRow(state.rows + 1, COMMIT, commit.as_json())):
+            break
+    state = tables.state(spec.job)
+    if state.find_run(spec.run) is None:
+        message = f"run {spec.name}: its COMMIT row was written and is not there. Restore the ledger table"
+        raise InvariantError(message)
+    return state
