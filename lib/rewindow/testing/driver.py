@@ -1,0 +1,274 @@
+"""`TopologyTestDriver`: pipe records into a topology and read what it sends, one record at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from rewindow.core.binding import bind_sink
+from rewindow.core.duration import to_ms
+from rewindow.core.encoding import partition_of
+from rewindow.core.json_codec import dump_value, load_value
+from rewindow.core.metrics import add_up
+from rewindow.core.ordering import Event
+from rewindow.core.partition_group import InvalidTimestamp, PartitionGroup, Picked
+from rewindow.core.punctuation import Schedule
+from rewindow.core.record import MAX_MS, UNKNOWN, Record, TopicPartition
+from rewindow.core.task import Semantics
+from rewindow.core.topology import SinkNode, SubTopology, Topology
+from rewindow.errors import ConfigError
+from rewindow.testing.local_task import Blueprint, LocalTask
+
+Input = tuple[str, Any, Any, int]
+"""Topic, key, value, timestamp (epoch ms)."""
+
+
+class TopologyTestDriver:
+    """Runs a topology over records that are given by hand (Kafka's `TopologyTestDriver`, over the real `core.task`).
+
+    What it simulates: everything that a replay does to a record, by the same code; Kafka's waiting for quiet topics
+    (``max_task_idle_ms``, KIP-353); stream time, wall clock, watermarks, epochs, checkpoints; several partitions, with
+    the records of a repartition crossing to the partition of their key.
+
+    What it does not: landings, Spark, Delta, typed columns. A record is processed when it is piped, as in a live
+    application, so records of several topics come in the order of the calls; a replay orders the whole epoch first
+    (law 1) and the records of a repartition too (D21). Pipe several at once with `pipe_all` to see them ordered.
+    The wall clock stands still until `advance_wall_clock` makes it jump (D8), unless the semantics say that it follows
+    the records.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        wall_clock_ms: int = 0,
+        semantics: Semantics | None = None,
+        max_task_idle_ms: int = 0,
+        partitions: int = 1,
+        invalid_timestamp: InvalidTimestamp = InvalidTimestamp.FAIL,
+    ) -> None:
+        """Begin with empty stores and initialise all processors.
+
+        ``wall_clock_ms`` is what the clock shows at first; with ``Semantics(wall_clock="stream_time")`` it is unknown
+        until the first record. ``max_task_idle_ms``: -1 takes whatever is there, 0 too as nothing ever lags here, a
+        larger one waits for topics without records until the clock was advanced by that much.
+        Raises what a processor's ``init`` raises, and `TopologyError` for a topology that cannot work.
+        """
+        self._semantics = semantics or Semantics(wall_clock="run")
+        self._blueprint = Blueprint.of(topology, self._semantics)
+        self._partitions = partitions
+        self._now_ms = wall_clock_ms
+        self._watermark_ms = UNKNOWN
+        self._is_finished = False
+        self._sent: list[tuple[str, Record]] = []
+        self._outputs = {s.topic for part in self._blueprint.parts for s in part.sinks if not s.is_internal}
+        self._seats: list[_Seat] = []
+        self._reader: dict[TopicPartition, _Seat] = {}
+        self._past_metrics: list[dict[str, Any]] = []
+        is_run_clock = self._semantics.wall_clock == "run"
+        for part in self._blueprint.parts:
+            for partition in range(partitions):
+                task = LocalTask(
+                    self._blueprint,
+                    part,
+                    partition,
+                    deliver=self._deliver,
+                    wall_clock_ms=wall_clock_ms if is_run_clock else UNKNOWN,
+                )
+                self._take_seat(_Seat(task, max_task_idle_ms, invalid_timestamp))
+        for seat in self._seats:
+            seat.local.task.replay(())
+        self._work_off()
+
+    def pipe(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
+        """Give one record and process what can be processed. Raises `DataError` if the topology fails at it."""
+        self.pipe_all([(topic, key, value, timestamp)])
+
+    def pipe_all(self, records: Iterable[Input]) -> None:
+        """Give several records ``(topic, key, value, timestamp)`` at once, then process them in the order of law 1."""
+        self._check_open()
+        for topic, key, value, timestamp in records:
+            if topic not in self._blueprint.logs:
+                message = f"the topology does not read {topic!r} (it reads {', '.join(self._blueprint.logs)})"
+                raise ConfigError(message)
+            self._reader[TopicPartition(topic, self._partition_of(key))].enqueue(topic, key, value, timestamp)
+        self._work_off()
+
+    def advance_wall_clock(self, by: str | int | timedelta) -> None:
+        """Let the wall clock jump: each schedule that is due fires once (D5, D8); then what waited may be processed."""
+        self._check_open()
+        clocks = [seat.local.task.scope.wall_clock_ms for seat in self._seats]
+        self._now_ms = max(self._now_ms, *clocks) + to_ms(by)
+        for seat in self._seats:
+            seat.local.task.advance_wall_clock(self._now_ms)
+        self._work_off()
+
+    def advance_watermark(self, watermark_ms: int) -> None:
+        """End the epoch, complete through a timestamp: nothing up to it is waited for any more (D16, D22).
+
+        Raises `ConfigError` if the watermark would fall.
+        """
+        self._check_open()
+        if watermark_ms < self._watermark_ms:
+            message = f"the watermark is {self._watermark_ms} already and cannot fall to {watermark_ms}"
+            raise ConfigError(message)
+        self._watermark_ms = watermark_ms
+        self._end_epoch(watermark_ms, released_ms=watermark_ms)
+
+    def finish(self) -> None:
+        """Say that nothing ever comes any more (`run --final`, D18): schedules fire a last time, windows close."""
+        self._check_open()
+        self._end_epoch(self._watermark_ms, released_ms=MAX_MS, is_final=True)
+        self._is_finished = True
+
+    def cut(self) -> None:
+        """End the epoch and the run: write every task's checkpoint, throw the tasks away, restore new ones from it.
+
+        By law 2 this changes nothing that can be seen, unless a processor keeps in its fields what belongs in a store.
+        """
+        self._check_open()
+        self._end_epoch(UNKNOWN, released_ms=UNKNOWN)
+        for seat in self._seats:
+            self._past_metrics += seat.local.task.metrics_rows
+            seat.local.checkpoint()
+            seat.local.restart()
+
+    def read(self, topic: str) -> list[Record]:
+        """Take what was sent to a topic and not read yet. Raises `ConfigError` for a topic that is never written."""
+        if topic not in self._outputs:
+            message = f"the topology does not write {topic!r} (it writes {', '.join(sorted(self._outputs))})"
+            raise ConfigError(message)
+        records = [record for sent_to, record in self._sent if sent_to == topic]
+        self._sent = [sent for sent in self._sent if sent[0] != topic]
+        return records
+
+    def read_all(self) -> list[tuple[str, Record]]:
+        """Take what was sent and not read yet, of all topics in the order of sending, as ``(topic, record)``."""
+        sent, self._sent = self._sent, []
+        return sent
+
+    def store(self, name: str) -> dict[Any, Any]:
+        """Return a store's keys and values, of all partitions. Raises `ConfigError` for an unknown store."""
+        tasks = [seat.local.task for seat in self._seats if name in seat.local.task.stores]
+        if not tasks:
+            names = sorted({store for seat in self._seats for store in seat.local.task.stores})
+            message = f"there is no store {name!r} (stores: {', '.join(names) or 'none'})"
+            raise ConfigError(message)
+        return {key: value for task in tasks for key, value in task.stores[name].contents()}
+
+    def checkpoints(self) -> list[str]:
+        """Return every task's checkpoint as text, upstream first: equal texts are equal states."""
+        return [seat.local.checkpoint() for seat in self._seats]
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """What was counted since the beginning, as in the metrics table: one dictionary a measure."""
+        rows = [*self._past_metrics]
+        for seat in self._seats:
+            rows += [*seat.local.task.metrics_rows, *seat.group.metrics.as_rows()]
+        return [
+            {
+                "level": level,
+                "node": node,
+                "name": name,
+                "reason": reason,
+                "count": measure.count,
+                "total": measure.total,
+                "minimum": measure.minimum,
+                "maximum": measure.maximum,
+            }
+            for (level, node, name, reason), measure in sorted(add_up(rows).items())
+        ]
+
+    @property
+    def schedules(self) -> list[Schedule]:
+        """The schedules that will fire, task by task in the order of their registration."""
+        return [schedule for seat in self._seats for schedule in seat.local.task.scope.live_schedules()]
+
+    @property
+    def wall_clock_ms(self) -> int:
+        """What the wall clock of the test shows."""
+        return self._now_ms
+
+    @property
+    def ties(self) -> int:
+        """How many records were taken before another of the same timestamp only because their topic stands first."""
+        return sum(seat.group.ties for seat in self._seats)
+
+    def _take_seat(self, seat: _Seat) -> None:
+        self._seats.append(seat)
+        for partition in seat.group.partition_times:
+            self._reader[partition] = seat
+
+    def _deliver(self, sink: SinkNode, partition: int, record: Record, order_ms: int, number: int) -> None:
+        del partition, order_ms, number
+        timestamp = record.timestamp or 0
+        if not sink.is_internal:
+            self._sent.append((sink.topic, record))
+            return
+        key, value = (
+            shape.from_cells(load_value(dump_value(shape.to_cells(item))))
+            for shape, item in zip(bind_sink(sink, self._blueprint.logs), (record.key, record.value), strict=True)
+        )
+        to = TopicPartition(sink.topic, self._partition_of(key))
+        self._reader[to].enqueue(sink.topic, key, value, timestamp)
+
+    def _work_off(self) -> None:
+        """Process whatever is ready, downstream first: a record crosses all repartitions before the next is taken."""
+        downstream_first = sorted(self._seats, key=lambda seat: (-seat.local.part.index, seat.local.partition))
+        while any(self._step(seat) for seat in downstream_first):
+            pass
+
+    def _step(self, seat: _Seat) -> bool:
+        if not seat.group.buffered() or not seat.group.is_ready(self._now_ms):
+            return False
+        picked = seat.group.pick()
+        if picked is not None:
+            seat.process(picked)
+        return True
+
+    def _end_epoch(self, watermark_ms: int, *, released_ms: int, is_final: bool = False) -> None:
+        for seat in self._seats:
+            released = {p: released_ms for p in seat.group.partition_times if not seat.is_internal(p.topic)}
+            while released_ms != UNKNOWN and (picked := seat.group.pick(released)) is not None:
+                seat.process(picked)
+            seat.local.task.end_epoch(watermark_ms, is_final=is_final)
+
+    def _partition_of(self, key: Any) -> int:
+        return 0 if key is None else partition_of(key, self._partitions)
+
+    def _check_open(self) -> None:
+        if self._is_finished:
+            message = "finish() said that nothing comes any more: make a new driver"
+            raise ConfigError(message)
+
+
+class _Seat:
+    """A task and the queues in front of it."""
+
+    def __init__(self, local: LocalTask, max_task_idle_ms: int, invalid_timestamp: InvalidTimestamp) -> None:
+        self.local = local
+        part: SubTopology = local.part
+        self._ranks = {source.topic: rank for rank, source in enumerate(part.sources)}
+        self._internal = {source.topic for source in part.sources if source.is_internal}
+        self._next_offset = dict.fromkeys(self._ranks, 0)
+        partitions = [TopicPartition(topic, local.partition) for topic in self._ranks]
+        self.group = PartitionGroup(partitions, max_task_idle_ms=max_task_idle_ms, invalid_timestamp=invalid_timestamp)
+        for partition in partitions:
+            self.group.set_lag(partition, 0)
+
+    def is_internal(self, topic: str) -> bool:
+        return topic in self._internal
+
+    def enqueue(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
+        offset = self._next_offset[topic]
+        self._next_offset[topic] = offset + 1
+        self.group.add(TopicPartition(topic, self.local.partition), [(offset, timestamp, key, value)])
+
+    def process(self, picked: Picked) -> None:
+        if not picked.is_corrupted:
+            order_ms = self.group.partition_times[picked.partition]
+            rank = self._ranks[picked.partition.topic]
+            event = Event(order_ms, rank, picked.offset, picked.timestamp, picked.key, picked.value)
+            self.local.task.replay((event,))

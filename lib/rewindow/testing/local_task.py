@@ -1,0 +1,106 @@
+"""A real task with its checkpoint in memory, as text: what the runner keeps in files and tables, without either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.core.binding import LogShapes, bind_store
+from rewindow.core.checkpoint import TaskState
+from rewindow.core.json_codec import dump_value, load_value
+from rewindow.core.record import UNKNOWN, Record
+from rewindow.core.schema import scalar_shape
+from rewindow.core.task import Semantics, Task, Write
+from rewindow.core.topology import SinkNode, SubTopology, Topology
+
+Deliver = Callable[[SinkNode, int, Record, int, int], None]
+"""Takes a sink, the task's partition, the emission, its place in the epoch's order and its number in the topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """What all tasks of one topology share, worked out once."""
+
+    topology: Topology
+    parts: tuple[SubTopology, ...]
+    watermark_lags: Mapping[str, int]
+    logs: LogShapes
+    semantics: Semantics
+
+    @classmethod
+    def of(cls, topology: Topology, semantics: Semantics) -> Blueprint:
+        """Look at a topology. Logs have no columns here, so their keys and values are JSON text in checkpoints."""
+        parts = topology.sub_topologies()
+        topics = [source.topic for part in parts for source in part.sources if not source.is_internal]
+        logs = {topic: (scalar_shape("key", "json"), scalar_shape("value", "json")) for topic in topics}
+        return cls(topology, parts, topology.watermark_lags(), logs, semantics)
+
+
+class LocalTask:
+    """One task, and what a run would keep of it."""
+
+    def __init__(
+        self, blueprint: Blueprint, part: SubTopology, partition: int, *, deliver: Deliver, wall_clock_ms: int = UNKNOWN
+    ) -> None:
+        """Begin a task. ``wall_clock_ms``: what the clock shows before anything happens."""
+        self.part = part
+        self.partition = partition
+        self._blueprint = blueprint
+        self._deliver = deliver
+        self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
+        self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
+        self._state = json.dumps(TaskState(wall_clock_ms=wall_clock_ms).as_json())
+        self.task = self._restored()
+
+    def checkpoint(self) -> str:
+        """Fold in what changed since the last checkpoint; return it all as text, equal for equal checkpoints."""
+        for name, store in self.task.stores.items():
+            key_shape, value_shape = self._shapes[name]
+            rows = self._changelogs[name]
+            for key, value in store.take_changes():
+                text = dump_value(key_shape.to_cells(key))
+                if value is None:
+                    rows.pop(text, None)
+                else:
+                    rows[text] = dump_value(value_shape.to_cells(value))
+        self._state = json.dumps(self.task.state().as_json(), sort_keys=True)
+        return json.dumps({"state": json.loads(self._state), "stores": self._live_rows()}, sort_keys=True)
+
+    def restart(self) -> None:
+        """Throw the task away and restore another one from the last checkpoint."""
+        self.task = self._restored()
+
+    def _restored(self) -> Task:
+        return Task(
+            self.part,
+            self.partition,
+            writers=self._writer,
+            semantics=self._blueprint.semantics,
+            state=TaskState.from_json(json.loads(self._state)),
+            restored={name: self._rows(name) for name in self._shapes},
+            watermark_lags=self._blueprint.watermark_lags,
+        )
+
+    def _writer(self, sink: SinkNode) -> Write:
+        return lambda record, order_ms, number: self._deliver(sink, self.partition, record, order_ms, number)
+
+    def _rows(self, name: str) -> list[tuple[Any, Any]]:
+        """Return a store's rows, sorted by their text: a restore must not depend on their order (law 3)."""
+        key_shape, value_shape = self._shapes[name]
+        return [
+            (key_shape.from_cells(load_value(key)), value_shape.from_cells(load_value(value)))
+            for key, value in sorted(self._changelogs[name].items())
+        ]
+
+    def _live_rows(self) -> dict[str, dict[str, str]]:
+        """Return what a restore would take in: expired rows stay in a changelog, but no reader sees them."""
+        live = {}
+        for name, store in self.task.stores.items():
+            key_shape, value_shape = self._shapes[name]
+            live[name] = {
+                dump_value(key_shape.to_cells(key)): dump_value(value_shape.to_cells(value))
+                for key, value in store.contents()
+            }
+        return live
