@@ -127,7 +127,7 @@ def _last_words(said: str) -> str:
 
 
 def ivy_command(jar: Jar, scratch: Path) -> list[str]:
-    """Return the command that fetches one jar, and only it, into a folder. Nothing outside the folder is read or kept."""
+    """Return the command that fetches one jar, and only it, into a folder. Nothing outside it is read or kept."""
     spec = find_spec("pyspark")
     home = Path(spec.origin).parent if spec is not None and spec.origin else None
     ivy = sorted((home / "jars").glob("ivy-*.jar")) if home is not None else []

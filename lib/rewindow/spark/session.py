@@ -1,0 +1,169 @@
+"""The local Spark session: the only place where the JVM, the jars and local settings live.
+
+Everything else takes a `SparkSession` and stays safe for Spark Connect (no `_jvm`, no RDD).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from rewindow.errors import ConfigError
+from rewindow.spark.jars import cache_dir, find_jars
+from rewindow.spark.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from py4j.java_gateway import JavaGateway
+
+MARK: Final = "spark.rewindow.local"
+# The JVM prints this before any logger is there, because Spark 4.2 asks for the module.
+_NOISE = b"WARNING: Using incubator modules"
+_LAST_WORDS = 20
+
+
+def local_session(
+    *,
+    cores: int | None = None,
+    conf: Mapping[str, str | float | bool] | None = None,
+    app_name: str = "rewindow",
+    python_path: Sequence[str | Path] = (),
+    debug: bool = False,
+) -> SparkSession:
+    """Start Spark in this process's own JVM, or return the session that an earlier call started.
+
+    ``cores``: threads that run tasks (default: those of the machine). ``conf``: settings that win over ours.
+    ``python_path``: folders that workers can import from besides what is installed (a project's root, for `jobs`).
+    ``debug`` shows Java's log. Raises `ConfigError` if Java or a jar is missing, if the JVM does not come up, or if
+    the process already has a session that was not started here.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return _ours(running)
+    cores = cores or os.cpu_count() or 1
+    settings = {**local_conf(cores, debug=debug), **{key: _text(value) for key, value in (conf or {}).items()}}
+    spark_conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores}]").setAppName(app_name)
+    spark_conf.setAll(list(settings.items()))
+    with _environment(python_path):
+        gateway = _launch(spark_conf)
+        context = SparkContext(conf=spark_conf, gateway=gateway)
+    if context.pythonExec != sys.executable:
+        context.stop()
+        raise ConfigError(f"Spark's workers would run {context.pythonExec}, not {sys.executable}: unset PYSPARK_PYTHON")
+    return SparkSession.builder.getOrCreate()
+
+
+def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
+    """Return the settings of a local session: deterministic, quiet, without a port open to others, quick to start."""
+    jars = find_jars()
+    log4j = resources.files("rewindow.spark").joinpath("log4j2.properties")
+    java_options = [
+        "-Duser.timezone=UTC",
+        f"-Dlog4j2.configurationFile={log4j}",
+        f"-Drewindow.log.level={'warn' if debug else 'off'}",
+        # A small run never lives long enough for the second compiler: half of the JVM's CPU, and a start in less time.
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+    ]
+    return {
+        MARK: "true",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": str(cache_dir().parent / "spark-warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.default.parallelism": str(cores),
+        "spark.sql.shuffle.partitions": str(cores),
+        # 50 tasks rebuild a snapshot by default, which outweighs every small write.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # User code runs once: no second copy of a slow task, and local mode does not retry one.
+        "spark.speculation": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.worker.faulthandler.enabled": "true",
+        # A flipped bit in a source is an error and never another answer.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    }
+
+
+def _ours(session: SparkSession) -> SparkSession:
+    if session.conf.get(MARK, None) != "true":
+        raise ConfigError("a Spark session that rewindow did not start is running in this process: stop it first")
+    return session
+
+
+def _text(value: str | float | bool) -> str:  # noqa: FBT001  # YAML's scalars, as Spark spells them
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def _environment(python_path: Sequence[str | Path]) -> Iterator[None]:
+    """Set what Spark's start reads from the environment, and put the environment back.
+
+    PYTHONHASHSEED of the workers is PySpark's part: the driver's, else 0.
+    """
+    inherited = os.environ.get("PYTHONPATH")
+    paths = [*(str(Path(path).absolute()) for path in python_path), *([inherited] if inherited else [])]
+    wanted = {
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),  # the jars and the Python side must be of one version
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _launch(conf: SparkConf) -> JavaGateway:
+    """Start the JVM with its stderr passed on line by line, so that a start shows nothing and a failure is told."""
+    read_end, write_end = os.pipe()
+    said: deque[str] = deque(maxlen=_LAST_WORDS)
+    threading.Thread(target=_relay, args=(read_end, said), name="jvm-stderr", daemon=True).start()
+    try:
+        gateway: JavaGateway = launch_gateway(conf, {"stderr": write_end})  # type: ignore[no-untyped-call]  # PySpark's
+    except PySparkRuntimeError as error:
+        reason = next((line for line in reversed(said) if line.strip()), "it said nothing")
+        raise ConfigError(f"the JVM did not start ({reason.strip()}): check JAVA_HOME and free memory") from error
+    else:
+        return gateway
+    finally:
+        os.close(write_end)
+
+
+def _relay(read_end: int, said: deque[str]) -> None:
+    with os.fdopen(read_end, "rb") as lines:
+        for line in lines:
+            if not line.startswith(_NOISE):
+                said.append(line.decode(errors="replace"))
+                os.write(2, line)

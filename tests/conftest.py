@@ -1,0 +1,46 @@
+"""Fixtures that every test folder may use: one Spark session, a copy of the project, hypothesis' profiles."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Machines are shared and JVMs warm up: a slow example is no failure. A failure prints the blob that repeats it.
+settings.register_profile("local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("local"), max_examples=200)
+settings.register_profile("deep", settings.get_profile("local"), max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Give the one session of a test run, on two cores; mark the test with `pytest.mark.spark`."""
+    from rewindow.spark.session import local_session  # the tests without Spark never load it
+
+    session = local_session(cores=2, app_name="rewindow-tests", python_path=[ROOT])
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Copy the project's conf/ and jobs/ to a folder of the test's own, and return its root."""
+    root = tmp_path / "project"
+    for part in ("conf", "jobs"):
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            (root / part).mkdir(parents=True)
+    return root
