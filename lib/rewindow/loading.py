@@ -1,0 +1,51 @@
+"""From ``module:function`` in a configuration to the user's topology, in this process or in a worker."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from dataclasses import dataclass
+from types import ModuleType
+
+from rewindow.core.topology import Topology
+from rewindow.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyLoader:
+    """Builds a job's topology from its reference. A plain value, so it travels to workers as it is."""
+
+    job: str
+    reference: str
+    root: str
+    """The project's folder, from which ``jobs`` can be imported."""
+
+    def __call__(self) -> Topology:
+        """Return a new topology. Raises `ConfigError` (78) if it cannot be loaded or built."""
+        module_name, _, function_name = self.reference.partition(":")
+        build = getattr(self._module(module_name), function_name, None)
+        if not callable(build):
+            message = f"job {self.job!r}: {module_name} has no function {function_name!r}; mend `topology:` or the module"
+            raise ConfigError(message)
+        topology = build()
+        if not isinstance(topology, Topology):
+            message = (
+                f"job {self.job!r}: {self.reference} gave a {type(topology).__name__}: return builder.build(), a Topology"
+            )
+            raise ConfigError(message)
+        return topology
+
+    def _module(self, name: str) -> ModuleType:
+        if self.root not in sys.path:
+            sys.path.insert(0, self.root)
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            message = f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Mend `topology:` or the import"
+            raise ConfigError(message) from error
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+            message = f"job {self.job!r}: importing {name!r} failed with {what}"
+            raise ConfigError(message) from error
