@@ -27,9 +27,11 @@ class StreamsBuilder:
 
     def table(self, topic: str, *, store: str) -> KTable:
         """Read a log of the feed as a table, kept in a store: the last value a key, in offset order."""
+        source = self._source(topic)
+        name = f"{store}-table" if store == topic else store
         key, value = LogType(topic, "key"), LogType(topic, "value")
         self._graph.topology.add_store(StoreBuilder(store, KEY_VALUE, key, value, is_stamped=True))
-        node = self._graph.add("table", TableSource(store), self._source(topic), name=store, stores=(store,))
+        node = self._graph.add("table", TableSource(store), source, name=name, stores=(store,))
         return KTable(self._graph, node, key, value)
 
     def add_store(self, builder: StoreBuilder) -> None:

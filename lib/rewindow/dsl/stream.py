@@ -110,6 +110,7 @@ class KStream:
         ``stores`` gives new stores, or the names of stores that other nodes have too. ``key`` and ``value`` declare the
         types that it forwards. ``holds_ms``: the longest it holds a result back, where time follows the watermark.
         """
+        stores = tuple(stores)
         for store in stores:
             if isinstance(store, StoreBuilder):
                 self.graph.topology.add_store(store)
