@@ -152,8 +152,7 @@ class TopologyTestDriver:
         """Return a store's keys and values, of all partitions. Raises `ConfigError` for an unknown store."""
         tasks = [seat.local.task for seat in self._seats if name in seat.local.task.stores]
         if not tasks:
-            names = sorted({store for seat in self._seats for store in seat.local.task.stores})
-            message = f"there is no store {name!r} (stores: {', '.join(names) or 'none'})"
+            message = f"there is no store {name!r} (stores: {', '.join(self.store_names) or 'none'})"
             raise ConfigError(message)
         return {key: value for task in tasks for key, value in task.stores[name].contents()}
 
@@ -180,6 +179,11 @@ class TopologyTestDriver:
             }
             for (level, node, name, reason), measure in sorted(add_up(rows).items())
         ]
+
+    @property
+    def store_names(self) -> tuple[str, ...]:
+        """The names of all stores, in the order of the topology."""
+        return tuple(builder.name for part in self._blueprint.parts for builder in part.stores)
 
     @property
     def schedules(self) -> list[Schedule]:

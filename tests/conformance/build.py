@@ -1,0 +1,113 @@
+"""From a scenario's nodes to a topology, with the public DSL and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewindow import (
+    Count,
+    KGroupedStream,
+    KStream,
+    KTable,
+    StreamsBuilder,
+    TimeWindowedKStream,
+    TimeWindows,
+    Topology,
+    until_window_closes,
+)
+from rewindow.testing.vocabulary import concat, key_selector, predicate, reducer, value_mapper
+from tests.conformance.script import Script
+
+Fired = list[tuple[str, int]]
+
+
+class MissingError(Exception):
+    """An operator that does not exist yet, by name."""
+
+
+class Builder:
+    """Builds one scenario. Each ``op`` of the format is a method here."""
+
+    def __init__(self, scenario: dict[str, Any], fired: Fired) -> None:
+        self._fired = fired
+        self._builder = StreamsBuilder()
+        self._made: dict[str, Any] = {}
+        for source in scenario["sources"]:
+            self._made[source["name"]] = self._source(source)
+        for node in scenario["nodes"]:
+            self._made[node["name"]] = self._node(node)
+        for sink in scenario["sinks"]:
+            made = self._made[sink["in"]]
+            (made.to_stream() if isinstance(made, KTable) else made).to(sink["name"])
+
+    def build(self) -> Topology:
+        return self._builder.build()
+
+    def _source(self, source: dict[str, Any]) -> KStream | KTable:
+        name = source["name"]
+        return self._builder.table(name, store=name) if source["kind"] == "table" else self._builder.stream(name)
+
+    def _node(self, node: dict[str, Any]) -> Any:
+        op, name = node["op"], node["name"]
+        names = node["in"] if isinstance(node["in"], list) else [node["in"]]
+        made = [self._made[one] for one in names]
+        if node.get("materialize"):
+            raise MissingError(f"{op} materialized")
+        method = getattr(self, f"op_{op}", None)
+        if method is None:
+            raise MissingError(op)
+        return method(node, name, *made)
+
+    def op_filter(self, node: dict[str, Any], name: str, parent: KStream | KTable) -> KStream | KTable:
+        test = predicate(node["pred"])
+        return parent.filter(lambda _key, value: test(value), name=name)
+
+    def op_map_values(self, node: dict[str, Any], name: str, parent: KStream | KTable) -> KStream | KTable:
+        return parent.map_values(value_mapper(node["fn"]), name=name)
+
+    def op_select_key(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
+        return parent.select_key(key_selector(node["by"]), name=name)
+
+    def op_merge(self, _node: dict[str, Any], name: str, first: KStream, *others: KStream) -> KStream:
+        return first.merge(*others, name=name)
+
+    def op_group_by_key(self, _node: dict[str, Any], _name: str, parent: KStream) -> KGroupedStream:
+        return parent.group_by_key()
+
+    def op_group_by(self, node: dict[str, Any], _name: str, parent: KStream | KTable) -> KGroupedStream:
+        if isinstance(parent, KTable):
+            raise MissingError("group_by of a table")
+        return parent.group_by(key_selector(node["by"]))
+
+    def op_window(self, node: dict[str, Any], _name: str, parent: KGroupedStream) -> TimeWindowedKStream:
+        if node["type"] not in ("tumbling", "hopping"):
+            raise MissingError(f"window {node['type']}")
+        if node.get("emit", "update") != "update":
+            raise MissingError("emit on window close")
+        windows = TimeWindows.of(f"{node['size']}ms", grace=f"{node['grace']}ms")
+        if node["type"] == "hopping":
+            windows = windows.advance_by(f"{node['advance']}ms")
+        return parent.windowed_by(windows)
+
+    def op_aggregate(self, node: dict[str, Any], name: str, parent: KGroupedStream | TimeWindowedKStream) -> KTable:
+        if "retention" in node:
+            raise MissingError("aggregate retention")
+        if node["fn"] == "count":
+            return parent.aggregate(Count(), store=name)
+        if node["fn"] == "concat":
+            return parent.aggregate(lambda: "", lambda _key, value, state: concat(state, value), store=name, value=str)
+        return parent.reduce(reducer(node["fn"]), store=name)
+
+    def op_suppress(self, node: dict[str, Any], name: str, parent: KTable) -> KTable:
+        if node["until"] != "window_closes":
+            raise MissingError(f"suppress until {node['until']}")
+        if node.get("buffer"):
+            raise MissingError("suppress buffer bounds")
+        return parent.suppress(until_window_closes(), name=name)
+
+    def op_to_stream(self, _node: dict[str, Any], name: str, parent: KTable) -> KStream:
+        return parent.to_stream(name=name)
+
+    def op_processor(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
+        script = Script(node, self._fired)
+        return parent.process(script, name=name, stores=script.stores())

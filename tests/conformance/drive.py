@@ -1,0 +1,91 @@
+"""A driver scenario, played through `TopologyTestDriver`: what was sent in each step, the error, the stores at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewindow import Record, Stamped, Windowed
+from rewindow.errors import RewindowError
+from rewindow.testing import TopologyTestDriver
+from tests.conformance.build import Builder, Fired
+
+
+@dataclass
+class Played:
+    """What happened. ``ties``: the steps in which order was decided by law 1 or D6."""
+
+    init: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[list[dict[str, Any]]] = field(default_factory=list)
+    ties: set[int] = field(default_factory=set)
+    error: tuple[str, int | None] | None = None
+    message: str = ""
+    stores: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def play(scenario: dict[str, Any], *, cut: bool) -> Played:
+    """Play a scenario; with ``cut`` every task is thrown away and restored between every two steps."""
+    played, fired = Played(), Fired()
+    config = scenario.get("config", {})
+    try:
+        driver = TopologyTestDriver(
+            Builder(scenario, fired).build(),
+            wall_clock_ms=config.get("wall_clock", 0),
+            max_task_idle_ms=config.get("max_task_idle_ms", 0),
+        )
+    except RewindowError as error:
+        played.error, played.message = ("build", None), str(error)
+        return played
+    played.init = [_sent(*sent) for sent in driver.read_all()]
+    for number, step in enumerate(scenario["steps"]):
+        ties_before = driver.ties
+        fired.clear()
+        try:
+            _take_step(driver, step)
+        except RewindowError as error:
+            played.error, played.message = ("step", number), str(error)
+        played.steps.append([_sent(*sent) for sent in driver.read_all()])
+        if driver.ties > ties_before or any(count > 1 for count in Counter(fired).values()):
+            played.ties.add(number)
+        if played.error:
+            return played
+        if cut:
+            driver.cut()
+    played.stores = {name: _contents(driver, name) for name in driver.store_names}
+    return played
+
+
+def _take_step(driver: TopologyTestDriver, step: dict[str, Any]) -> None:
+    if "pipe" in step:
+        driver.pipe(step["pipe"], step["key"], step["value"], step["ts"])
+    elif "batch" in step:
+        driver.pipe_all((one["topic"], one["key"], one["value"], one["ts"]) for one in step["batch"])
+    else:
+        driver.advance_wall_clock(step["advance_wall_clock"])
+
+
+def _sent(topic: str, record: Record) -> dict[str, Any]:
+    key = record.key
+    if isinstance(key, Windowed):
+        key = {"key": key.key, "start": key.window.start_ms, "end": key.window.end_ms}
+    return {"sink": topic, "key": key, "value": record.value, "ts": record.timestamp}
+
+
+def _contents(driver: TopologyTestDriver, name: str) -> list[dict[str, Any]]:
+    rows = []
+    for key, value in driver.store(name).items():
+        row: dict[str, Any] = {"key": key}
+        if isinstance(key, Windowed):
+            row["key"] = {"key": key.key, "start": key.window.start_ms}
+        if isinstance(value, Stamped) or getattr(value, "_fields", ()) == Stamped._fields:
+            row |= {"value": value.value, "ts": value.timestamp}
+        else:
+            row["value"] = value
+        rows.append(row)
+    return sorted(rows, key=_by_key_and_start)
+
+
+def _by_key_and_start(row: dict[str, Any]) -> tuple[bytes, int]:
+    key = row["key"]
+    return (key["key"].encode(), key["start"]) if isinstance(key, dict) else (key.encode(), 0)

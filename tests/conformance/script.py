@@ -1,0 +1,135 @@
+"""A processor whose code is data: it runs the actions of a scenario with the public Processor API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewindow import Processor, ProcessorContext, PunctuationType, Record, StoreBuilder, To, key_value_store
+from rewindow.testing.vocabulary import predicate
+
+UNKNOWN = -1
+
+
+class Script:
+    """What a processor node says: its actions, and the stores that they need."""
+
+    def __init__(self, node: dict[str, Any], fired: list[tuple[str, int]]) -> None:
+        self.name: str = node["name"]
+        self.on_init: list[Any] = node.get("on_init", [])
+        self.on_record: list[Any] = node.get("on_record", [{"do": "forward"}])
+        self.on_punctuate: dict[str, list[Any]] = node.get("on_punctuate", {})
+        self.store: str | None = node.get("store")
+        self.fired = fired
+        """Takes (type, due time) of each punctuation: two equal ones in a step are a tie."""
+
+    @property
+    def handles(self) -> str:
+        """The store that keeps which schedule an id means: fields do not outlive an epoch."""
+        return f"{self.name}-handles"
+
+    def stores(self) -> list[StoreBuilder]:
+        stores = [key_value_store(self.handles, key=str)]
+        return [*stores, key_value_store(self.store, key=str, value=int)] if self.store else stores
+
+    def __call__(self) -> Processor:
+        return ScriptProcessor(self)
+
+
+class ScriptProcessor(Processor):
+    """Runs a script. Whatever Kafka's handles and `init` keep in memory is kept in the handles store."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.handles = context.store(self.script.handles)
+        self.store = context.store(self.script.store) if self.script.store else None
+        self.calls_in_init = 0
+        self.is_first_init = self.handles.get("is-initialised") is None
+        self.is_initialising = True
+        self.run(self.script.on_init, Record(None, None, None))
+        self.is_initialising = False
+        self.handles.put("is-initialised", 1)
+
+    def process(self, record: Record) -> None:
+        self.run(self.script.on_record, record)
+
+    def punctuate(self, now_ms: int, id_: str, type_: str) -> None:
+        self.script.fired.append((type_, self.context.scheduled_ms))
+        self.run(self.script.on_punctuate.get(id_, [{"do": "forward"}]), Record(id_, f"{id_}@{now_ms}", now_ms))
+
+    def run(self, actions: list[Any], record: Record) -> None:
+        for action in actions:
+            # Kafka initialises a processor once; here each epoch does, and only schedules find themselves again (D7).
+            if action["do"] == "schedule" or self.is_first_init or not self.is_initialising:
+                getattr(self, f"do_{action['do']}")(action, record)
+
+    def do_forward(self, action: dict[str, Any], record: Record) -> None:
+        self.forward(action, record, record.value)
+
+    def do_forward_times(self, action: dict[str, Any], record: Record) -> None:
+        context = self.context
+        times = f"ts={record.timestamp},stream={context.stream_time_ms},system={context.wall_clock_ms}"
+        self.forward(action, record, times)
+
+    def do_forward_count(self, action: dict[str, Any], record: Record) -> None:
+        self.forward(action, record, self.store.get(record.key))
+
+    def do_forward_store_all(self, action: dict[str, Any], record: Record) -> None:
+        for key, value in self.store.all():
+            self.forward(action, Record(key, value, record.timestamp), value)
+            if action.get("clear"):
+                self.store.delete(key)
+
+    def do_store_count(self, _action: dict[str, Any], record: Record) -> None:
+        self.store.put(record.key, (self.store.get(record.key) or 0) + 1)
+
+    def do_store_put(self, action: dict[str, Any], record: Record) -> None:
+        self.store.put(record.key, action.get("value", record.value))
+
+    def do_store_delete(self, _action: dict[str, Any], record: Record) -> None:
+        self.store.delete(record.key)
+
+    def do_if(self, action: dict[str, Any], record: Record) -> None:
+        chosen = "then" if predicate(action["pred"])(record.value) else "else"
+        self.run(action.get(chosen, []), record)
+
+    def do_throw(self, _action: dict[str, Any], _record: Record) -> None:
+        message = "the script throws"
+        raise RuntimeError(message)
+
+    def do_schedule(self, action: dict[str, Any], _record: Record) -> None:
+        id_, type_ = action["id"], PunctuationType(action["type"])
+        start = action.get("start")
+        if start is None and type_ is PunctuationType.STREAM_TIME and self.context.stream_time_ms == UNKNOWN:
+            start = 0  # Kafka 4's grid for schedules made before the first record (D2)
+        if self.is_initialising:
+            name = f"{id_}/init/{self.calls_in_init}"
+            self.calls_in_init += 1
+        else:
+            made = self.handles.get(f"made/{id_}") or 0
+            self.handles.put(f"made/{id_}", made + 1)
+            name = f"{id_}/{made}"
+        self.context.schedule(
+            f"{action['interval']}ms",
+            type_,
+            self.punctuate,
+            name=name,
+            start_time=None if start is None else f"{start}ms",
+            args=(id_, action["type"]),
+        )
+        if not self.is_initialising or self.is_first_init:
+            self.handles.put(f"handle/{id_}", name)
+
+    def do_cancel(self, action: dict[str, Any], _record: Record) -> None:
+        name = self.handles.get(f"handle/{action['id']}")
+        if name is not None:
+            self.context.cancellable(name).cancel()
+
+    def forward(self, action: dict[str, Any], record: Record, value: Any) -> None:
+        to = To.child(action["to"]) if "to" in action else None
+        timestamp = record.timestamp
+        if "ts_set" in action or "ts_add" in action:
+            to = (to or To.all()).with_timestamp(action.get("ts_set", timestamp + action.get("ts_add", 0)))
+        self.context.forward(Record(action.get("key", record.key), action.get("value", value)), to=to)
