@@ -28,7 +28,7 @@ METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
 
 _ATTEMPTS = 8
 _RESERVED = ("rewindow", "logs", "state", "internal")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _ARROW: Mapping[str, pa.DataType] = {
     "string": pa.string(),
@@ -86,7 +86,7 @@ def internal_path(job: str, attempt: str, topic: str) -> str:
 def checked_name(name: str, what: str) -> str:
     """Return a name that is safe in paths and in SQL. Raises `ConfigError` (78) for any other."""
     if not _NAME.fullmatch(name):
-        message = f"{name!r} cannot name a {what}: use letters, digits, '_' and '-', beginning with a letter or digit"
+        message = f"{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first"
         raise ConfigError(message)
     return name
 

@@ -67,8 +67,9 @@ def explain(plan: dict[str, Any]) -> list[str]:
         lines.append(f"Landed and left for a later run: landings {plan['waiting'][0]} to {plan['waiting'][-1]}.")
     for held in plan["held"]:
         where = f"{held['topic']}-{held['partition']}"
+        newest = when(held["until_ms"])
         lines.append(
-            f"{where}: {held['records']} records wait for a watermark of {when(held['until_ms'])} or less far."
+            f"{where}: {held['records']} records wait behind one above the watermark; the newest is of {newest}."
         )
     pending = plan["pending"]
     if pending is not None:

@@ -147,6 +147,9 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
     if spec.first_epoch != lineage.last_epoch + 1 or spec.last_epoch < spec.first_epoch - spec.final:
         epochs = f"{spec.first_epoch}..{spec.last_epoch}"
         raise _broken(row, f"run {spec.name} takes epochs {epochs} after epoch {lineage.last_epoch}")
+    if spec.clock_from_ms != lineage.watermark_ms or spec.clock_to_ms < spec.clock_from_ms:
+        clock = f"{spec.clock_from_ms} to {spec.clock_to_ms}"
+        raise _broken(row, f"the clock of run {spec.name} goes from {clock} after {lineage.watermark_ms}")
     if head and spec.generation < head.spec.generation:
         raise _broken(row, f"run {spec.name} goes back to generation {spec.generation} of the feed")
     return _with(state, replace(lineage, pending=spec))
@@ -160,8 +163,8 @@ def _fold_commit(state: JobState, row: LedgerRow) -> JobState:
     spec = lineage.pending
     if commit.chain != chain_hash(lineage.chain, spec, commit.targets):
         raise _broken(row, f"the chain of run {spec.name} is not that of its plan, its parent and its digests")
-    if commit.watermark_ms < lineage.watermark_ms:
-        raise _broken(row, f"run {spec.name} takes the watermark back to {commit.watermark_ms}")
+    if commit.watermark_ms != spec.clock_to_ms:
+        raise _broken(row, f"run {spec.name} ends at {commit.watermark_ms}, planned was {spec.clock_to_ms}")
     run = CommittedRun(spec, commit, row.seq, len(lineage.runs) + 1, len(state.committed) + 1, row.recorded_at)
     state = replace(state, committed=(*state.committed, run))
     return _with(state, replace(lineage, runs=(*lineage.runs, run), pending=None))

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Column
 
 MAIN = "main"
@@ -208,11 +207,10 @@ def make_commit(
     journal: JournalFile,
     targets: Mapping[str, TargetTotal],
     consumed: Mapping[str, int],
-    watermark_ms: int = UNKNOWN,
 ) -> Commit:
     """Return the COMMIT of a planned run, chained to its parent (``""`` for a lineage's first)."""
     chain = chain_hash(parent_chain, spec, targets)
-    return Commit(spec.run, spec.attempt.id, journal, dict(targets), dict(consumed), watermark_ms, chain)
+    return Commit(spec.run, spec.attempt.id, journal, dict(targets), dict(consumed), spec.clock_to_ms, chain)
 
 
 def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTotal]) -> str:

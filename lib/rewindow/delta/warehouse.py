@@ -1,0 +1,114 @@
+"""A warehouse: everything that a run asks of Delta, behind one door. `runner.py` knows it as its `Tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rewindow.core.record import TopicPartition
+from rewindow.core.staging import TaskReport
+from rewindow.core.work import LogFile
+from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, totals
+from rewindow.delta.checkpoints import Checkpoint, find_checkpoint
+from rewindow.delta.journal import Journal
+from rewindow.delta.ledger import Ledger
+from rewindow.delta.log_files import LogFiles
+from rewindow.delta.publish import prepare, publish
+from rewindow.delta.tables import JOURNAL, LANDINGS, RUNS, internal_path, log_path, table_path
+from rewindow.errors import SourceError
+from rewindow.plan.fold import CommittedRun, JobState, LedgerRow, fold
+from rewindow.plan.landings import Feed, fold_feed
+from rewindow.plan.spec import Commit, JournalFile, RunSpec, make_commit
+
+
+class DeltaTables:
+    """The tables of one warehouse, through delta-rs."""
+
+    def __init__(self, warehouse: str) -> None:
+        """Bind to a folder or URI. Nothing is read or made."""
+        self.warehouse = warehouse.rstrip("/")
+        self._ledgers: dict[str, Ledger] = {}
+        self._reports: dict[str, list[TaskReport]] = {}
+        self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
+
+    def ledger(self, job: str) -> Ledger:
+        """Return a job's runs ledger: the same object each time, which reads no file twice."""
+        return self._ledgers.setdefault(job, Ledger(table_path(self.warehouse, RUNS), job))
+
+    def state(self, job: str) -> JobState:
+        """Return what a job's ledger says now. Raises `InvariantError` (70) if it is broken."""
+        return fold(self.ledger(job).read())
+
+    def append(self, job: str, row: LedgerRow) -> bool:
+        """Append a ledger row; whether it is this row that stands at its number now (see `Ledger.append`)."""
+        return self.ledger(job).append([row])
+
+    def feed(self, feed: str) -> Feed:
+        """Return a feed as its ledger tells it. Raises `SourceError` (66) if it was never landed."""
+        rows = Ledger(table_path(self.warehouse, LANDINGS), feed).read()
+        found = fold_feed((row.kind, row.body) for row in rows)
+        if found is None:
+            message = f"feed {feed!r} was never landed in {self.warehouse}: `rewindow land {feed}` first"
+            raise SourceError(message)
+        return found
+
+    def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
+        """Return the folder of each target, those of internal topics included; tables that are missing are made.
+
+        Raises `ConfigError` (78), `CheckpointError` (76) or `StorageError` (74) if the run may not write one of them.
+        """
+        prepare(self.warehouse, spec.job, spec.binding.tables)
+        return self._roots(spec, internal)
+
+    def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
+        """Return the files that hold the offsets ``[start, end)``. A log is listed once for each state of its feed."""
+        key = (feed.definition.feed, where.topic)
+        state = (feed.definition.generation, len(feed.landings))
+        if key not in self._logs or self._logs[key][0] != state:
+            self._logs[key] = (state, LogFiles(table_path(self.warehouse, log_path(*key))))
+        return self._logs[key][1].find(feed, where, start, end)
+
+    def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
+        """Return the checkpoint that a run goes on from. All runs up to its parent must be published."""
+        runs = state.lineage(spec.lineage).runs[: spec.number - 1]
+        return find_checkpoint(self.warehouse, runs, self.reports)
+
+    def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
+        """Keep all that an attempt made in one append to the journal. Calling it again changes nothing."""
+        return self._journal(spec.job).append(spec.attempt.id, reports)
+
+    def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
+        """Read back all that was staged; return the COMMIT that it is worth.
+
+        Raises `StorageError` (74) naming a file that is not as it was written, `InvariantError` (70) if records were
+        lost or taken twice. Nothing was committed then.
+        """
+        reports = self._journal(spec.job).read(staged, spec.attempt.id)
+        audit_counts(spec, feed, reports)
+        audit_files(reports, self._roots(spec, ()))
+        return make_commit(
+            spec,
+            parent_chain=state.lineage(spec.lineage).chain,
+            journal=staged,
+            targets=totals(reports),
+            consumed=consumed(reports),
+        )
+
+    def publish(self, job: str, state: JobState) -> Iterator[str]:
+        """Bring every public table up to the ledger; yield before each commit. Anyone may, at any time."""
+        return publish(self.warehouse, job, state, self.reports)
+
+    def reports(self, run: CommittedRun) -> list[TaskReport]:
+        """Return what a committed run's tasks reported. The last run's are kept at hand."""
+        attempt = run.spec.attempt.id
+        if attempt not in self._reports:
+            self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
+        return self._reports[attempt]
+
+    def _roots(self, spec: RunSpec, internal: Iterable[str]) -> dict[str, str]:
+        roots = {target: table_path(self.warehouse, table.path) for target, table in spec.binding.tables.items()}
+        for topic in internal:
+            roots[f"{INTERNAL}{topic}"] = table_path(self.warehouse, internal_path(spec.job, spec.attempt.id, topic))
+        return roots
+
+    def _journal(self, job: str) -> Journal:
+        return Journal(table_path(self.warehouse, JOURNAL), job)
