@@ -106,7 +106,9 @@ def _value_words(column: pa.Array) -> Words:
 def _bytes_words(column: pa.Array) -> Words:
     """Return the polynomial over each value's bytes, and its length. One pass over all bytes, whatever the values' lengths."""
     rows = len(column)
-    offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + rows + 1].astype(np.int64)
+    offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + rows + 1].astype(
+        np.int64
+    )
     first, last = int(offsets[0]), int(offsets[-1])
     starts = offsets[:-1] - first
     lengths = offsets[1:] - offsets[:-1]

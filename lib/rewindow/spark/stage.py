@@ -114,7 +114,9 @@ class FileWriter:
         """Use the writer as a context: an exception gives the file up."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Give the file up if an exception passes."""
         if kind is not None:
             self.abort()

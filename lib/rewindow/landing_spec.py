@@ -1,0 +1,57 @@
+"""From a feed's configuration to what `land` works with: plain values, places resolved."""
+
+from __future__ import annotations
+
+from rewindow.config import FeedConfig, LogConfig, SourceConfig
+from rewindow.core.land import FeedSpec, LogSpec, SourceSpec
+
+JOB, DELTA = "job", "delta"
+TABLE_FORMATS = (DELTA, JOB)
+"""Sources that the tables look at; all others are files, which the engine looks at."""
+
+
+def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedSpec:
+    """Return a feed as it is landed. Relative paths are below the project's root, tables below the warehouse."""
+    every = config.landing.every
+    return FeedSpec(
+        feed=config.feed,
+        partitions=config.partitions,
+        logs=tuple(_log(topic, log, config, project_root, warehouse) for topic, log in config.logs.items()),
+        every=(every.count, every.unit) if every else None,
+        zone=config.zone,
+        max_task_idle_ms=config.max_task_idle_ms,
+        lag_ms=config.lag_ms,
+        interval_end=config.landing.watermark is not None,
+        max_ahead_ms=config.landing.max_ahead_ms,
+    )
+
+
+def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, warehouse: str) -> LogSpec:
+    return LogSpec(
+        topic=topic,
+        source=_source(log.source, project_root, warehouse),
+        key=_listed(log.key),
+        scalar_key=isinstance(log.key, str),
+        value=None if log.value is None else _listed(log.value),
+        scalar_value=isinstance(log.value, str),
+        timestamp=log.timestamp,
+        arrived_at=log.arrived_at,
+        order=log.order,
+        renames={old: new for new, old in log.columns.items()},
+        invalid=log.invalid_timestamp,
+        zone=config.zone,
+    )
+
+
+def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSpec:
+    if source.table is not None:
+        return SourceSpec(DELTA, f"{warehouse}/{source.table.replace('.', '/')}", source.table, {})
+    if source.job is not None:
+        return SourceSpec(JOB, warehouse, f"{source.job}:{source.output}", {})
+    assert source.path is not None and source.format is not None
+    location = source.path if "://" in source.path or source.path.startswith("/") else f"{project_root}/{source.path}"
+    return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl)
+
+
+def _listed(columns: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else columns

@@ -1,0 +1,174 @@
+"""A source's due rows as a DataFrame with the columns that the log writer wants. Nothing is read here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import types as T  # noqa: N812
+
+from rewindow.core.land import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.errors import ConfigError
+from rewindow.spark.columns import SourceColumn, landed, log_columns, source_columns, time_ms
+from rewindow.spark.hashing import partition_column
+from rewindow.spark.log_writer import ARRIVED, FAULT, PARTITION, TIMESTAMP
+
+TEXT_FORMATS = ("csv", "json")
+_CORRUPT = "_corrupt_record"
+_PIECE, _PIECE_ARRIVAL = "_piece", "_piece_arrival"
+_ENCODED = {"%": "%25", " ": "%20", "#": "%23", "?": "%3F", '"': "%22", "<": "%3C", ">": "%3E", "^": "%5E",
+            "`": "%60", "{": "%7B", "}": "%7D", "|": "%7C", "\\": "%5C"}  # fmt: skip
+UNREADABLE, NEVER_ARRIVED = "the parser could not read it", "it has no arrived_at"
+
+
+class SourceFrame:
+    """One log's source on a Spark session, as looked at."""
+
+    def __init__(self, spark: SparkSession, spec: LogSpec, look: SourceLook) -> None:
+        """Bind; nothing is read."""
+        self._spark, self._spec, self._look = spark, spec, look
+
+    def columns(self) -> LogColumns:
+        """Decide the log's typed columns from the source as it is. Infers the types of text files: one pass."""
+        schema = self._infer()
+        found = source_columns(self._spec, schema)
+        return log_columns(self._spec, found, schema.json())
+
+    def due(self, columns: LogColumns, window: ReadWindow, partitions: int) -> DataFrame:
+        """Return the rows that are due: partition, arrival, timestamp, fault, key and value columns."""
+        look, until = self._look, window.until_ms
+        arrived = F.col(ARRIVED)
+        parts = []
+        if look.fresh:
+            fresh = self._typed(columns, look.fresh, partitions)
+            if until is not None:
+                limit = window.through_ms if look.overlapping and window.through_ms is not None else until
+                fresh = fresh.where(arrived.isNull() | (arrived < limit))
+            parts.append(fresh)
+        if look.rest and until is not None and window.through_ms is not None:
+            rest = self._typed(columns, look.rest, partitions)
+            parts.append(rest.where((arrived >= window.through_ms) & (arrived < until)))
+        if not parts:
+            nothing = T.StructType.fromJson(json.loads(columns.source_schema or "{}"))
+            parts.append(self._convert(columns, self._spark.createDataFrame([], nothing), (), partitions).limit(0))
+        due = reduce(DataFrame.unionByName, parts)
+        if until is not None:
+            due = due.withColumn(FAULT, F.coalesce(FAULT, F.when(arrived.isNull(), F.lit(NEVER_ARRIVED))))
+        return due
+
+    def _typed(self, columns: LogColumns, pieces: Sequence[Piece], partitions: int) -> DataFrame:
+        return self._convert(columns, self._read(columns, pieces), pieces, partitions)
+
+    def _convert(self, columns: LogColumns, frame: DataFrame, pieces: Sequence[Piece], partitions: int) -> DataFrame:
+        spec = self._spec
+        found = source_columns(spec, frame.schema, (_CORRUPT, _PIECE, _PIECE_ARRIVAL))
+        cells = {column.name: landed(spec, column, found) for column in columns.all}
+        arrival = self._arrival(found, pieces)
+        key = [(cells[column.name], column.type) for column in columns.key]
+        return frame.select(
+            partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
+            arrival.alias(ARRIVED),
+            self._timestamp(found, arrival).alias(TIMESTAMP),
+            (F.when(F.col(_CORRUPT).isNotNull(), F.lit(UNREADABLE)) if _CORRUPT in frame.columns else F.lit(None))
+            .cast("string")
+            .alias(FAULT),
+            *cells.values(),
+            *(found[name].read.alias(order_name(name)) for name in spec.order if name not in cells),
+        )
+
+    def _arrival(self, found: dict[str, SourceColumn], pieces: Sequence[Piece]) -> Expression:
+        if self._spec.arrived_at:
+            return time_ms(self._spec, self._spec.arrived_at, found)
+        if any(piece.arrival_ms is not None for piece in pieces):
+            return F.col(_PIECE_ARRIVAL)
+        return F.lit(None).cast("long")
+
+    def _timestamp(self, found: dict[str, SourceColumn], arrival: Expression) -> Expression:
+        if self._spec.extractor:
+            return F.lit(None).cast("long")
+        return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, found)
+
+    def _read(self, columns: LogColumns, pieces: Sequence[Piece]) -> DataFrame:
+        source = self._spec.source
+        schema = T.StructType.fromJson(json.loads(self._look.schema or columns.source_schema or "{}"))
+        if self._look.schema is not None:
+            return self._read_table(schema, pieces)
+        reader = self._spark.read.format(source.format).options(**self._options())
+        if source.format in TEXT_FORMATS:
+            schema = T.StructType([*schema.fields, T.StructField(_CORRUPT, T.StringType())])
+            reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
+        return reader.schema(schema).load([piece.path for piece in pieces])
+
+    def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
+        """Return the rows of a table's files, with their partition values and the time of their commit."""
+        partition_columns = self._look.partition_columns
+        stored = T.StructType([field for field in schema.fields if field.name not in partition_columns])
+        frame = self._spark.read.schema(stored).parquet(*(piece.path for piece in pieces))
+        if not partition_columns and all(piece.arrival_ms is None for piece in pieces):
+            return frame
+        fields = [T.StructField(_PIECE, T.StringType()), T.StructField(_PIECE_ARRIVAL, T.LongType())]
+        fields += [T.StructField(name, T.StringType()) for name in partition_columns]
+        rows = [
+            (_file_uri(piece.path), piece.arrival_ms, *(dict(piece.values).get(name) for name in partition_columns))
+            for piece in pieces
+        ]
+        facts = F.broadcast(self._spark.createDataFrame(rows, T.StructType(fields)))
+        joined = frame.withColumn(_PIECE, F.col("_metadata.file_path")).join(facts, _PIECE)
+        typed = [F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields]
+        return joined.select(*typed, _PIECE_ARRIVAL)
+
+    def _infer(self) -> T.StructType:
+        source = self._spec.source
+        if self._look.schema is not None:
+            return T.StructType.fromJson(json.loads(self._look.schema))
+        if source.schema is not None:
+            try:
+                return T.StructType.fromDDL(source.schema)
+            except Exception as error:
+                message = f"log {self._spec.topic}: `schema: {source.schema}` is no list of columns: write `a STRING, b BIGINT`"
+                raise ConfigError(message) from error
+        options = self._options()
+        if source.format == "csv":
+            options.setdefault("inferSchema", "true")
+        if source.format == "parquet":
+            options.setdefault("mergeSchema", "true")
+        paths = [piece.path for piece in (*self._look.rest, *self._look.fresh)]
+        return self._spark.read.format(source.format).options(**options).load(paths).schema
+
+    def _options(self) -> dict[str, str]:
+        source = self._spec.source
+        options = {"timeZone": self._spec.zone} if source.format in TEXT_FORMATS else {}
+        if source.format == "csv":
+            options["header"] = "true"
+        if self._look.base:
+            options["basePath"] = self._look.base
+        return {**options, **source.options}
+
+
+def order_name(name: str) -> str:
+    """Return what a column that only decides the order is called on the way to the writer."""
+    return f"_order_{name}"
+
+
+def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
+    """Return the order inside a landing: arrival, the declared columns, then all that is landed (nulls first)."""
+    landed_names = {column.name for column in columns.all}
+    declared = [name if name in landed_names else order_name(name) for name in spec.order]
+    others = [column.name for column in columns.all if column.name not in spec.order]
+    return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT)]
+
+
+def without_arrival(look: SourceLook) -> SourceLook:
+    """Return the look with the commits' times left out: for logs that declare ``arrived_at``."""
+    bare = [tuple(replace(piece, arrival_ms=None) for piece in pieces) for pieces in (look.fresh, look.rest)]
+    return replace(look, fresh=bare[0], rest=bare[1])
+
+
+def _file_uri(path: str) -> str:
+    """Return a local path as Spark's ``_metadata.file_path`` shows it."""
+    return "file:" + "".join(_ENCODED.get(letter, letter) for letter in path)

@@ -1,0 +1,105 @@
+"""The engine of `land`: reads the due rows of a source once, places them with one exchange, and lets the workers write."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.core.land import Block, Intervals, LogColumns, LogSpec, LogWrite, ReadWindow, SourceLook, SourceSpec
+from rewindow.errors import RewindowError
+from rewindow.spark.errors import mapped, mark
+from rewindow.spark.frames import SourceFrame, sort_columns
+from rewindow.spark.log_writer import ARRIVED, PARTITION, write_log
+from rewindow.spark.sources import look_at_files, unchanged
+
+_BLOCK = pa.schema([pa.field("block", pa.string())])
+_STARTS = pa.schema([pa.field("start", pa.int64())])
+
+
+class SparkLandingEngine:
+    """Lands sources on a Spark session: one job a log. Workers import extractors from ``project_root``."""
+
+    def __init__(self, spark: SparkSession, *, project_root: str) -> None:
+        """Bind to a session."""
+        self._spark = spark
+        self.project_root = project_root
+
+    def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
+        """Return a file source as it is now (see `look_at_files`)."""
+        return look_at_files(spec, position)
+
+    def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
+        """Raise `SourceError` (66) if fresh files were changed since they were looked at."""
+        unchanged(look, spec)
+
+    def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
+        """Decide the typed columns of a log. Raises `ConfigError` (78) for what cannot be landed."""
+        with mapped():
+            return SourceFrame(self._spark, spec, look).columns()
+
+    def intervals(
+        self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
+    ) -> set[int | None]:
+        """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival."""
+        with mapped():
+            due = SourceFrame(self._spark, spec, look).due(columns, window, 1).select(ARRIVED)
+            rows = due.mapInArrow(partial(_interval_starts, intervals), "start bigint").collect()
+        return {row.start for row in rows}
+
+    def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
+        """Write the due rows of a log as staged files; return what each landing got in each partition.
+
+        Raises the worker's own `RewindowError`.
+        """
+        tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
+        write_rows = partial(_write_rows, write, self.project_root)
+        with mapped():
+            due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
+            placed = due.repartitionById(tasks, (F.col(PARTITION) % tasks).cast("int"))
+            ordered = placed.sortWithinPartitions(*sort_columns(write.spec, write.columns))
+            rows = ordered.mapInArrow(write_rows, "block string").collect()
+        blocks = [Block.from_json(json.loads(row.block)) for row in rows]
+        return sorted(blocks, key=lambda block: (block.landing, block.partition))
+
+
+def _write_rows(write: LogWrite, project_root: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if project_root not in sys.path:
+        sys.path.insert(0, project_root)
+    blocks = write_log(write, batches)
+    while True:
+        try:
+            block = next(blocks, None)
+        except RewindowError as error:
+            # The JVM carries text only: the mark tells the driver which error this was.
+            raise RuntimeError(mark(error)) from error
+        if block is None:
+            return
+        yield pa.RecordBatch.from_arrays([pa.array([json.dumps(block.as_json())])], schema=_BLOCK)
+
+
+def _interval_starts(intervals: Intervals, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    found: set[int | None] = set()
+    start, end = 0, 0
+    for batch in batches:
+        arrivals = batch.column(0)
+        if arrivals.null_count:
+            found.add(None)
+        times = np.unique(np.asarray(arrivals.drop_null()))
+        at = 0
+        while at < len(times):
+            if not start <= int(times[at]) < end:
+                start = intervals.start_of(int(times[at]))
+                end = intervals.after(start)
+                found.add(start)
+            at = int(np.searchsorted(times, end, side="left"))
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(sorted(found, key=lambda s: (s is not None, s or 0)), pa.int64())], schema=_STARTS
+    )

@@ -1,0 +1,90 @@
+"""The quarantine: records that `land` refuses, with the reason. They take no offset and move no time (D19)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from rewindow.core.json_codec import dump_value
+from rewindow.core.land import LogWrite, Slot
+from rewindow.core.record import row_class
+from rewindow.core.schema import Column
+from rewindow.core.staging import StagedFile
+from rewindow.spark.rows import arrow_schema
+from rewindow.spark.stage import FileWriter
+from rewindow.spark.timestamps import Refusal
+
+COLUMNS = (
+    Column("name", "string"),
+    Column("topic", "string"),
+    Column("partition", "long"),
+    Column("reason", "string"),
+    Column("arrived_at", "long"),
+    Column("timestamp", "long"),
+    Column("record", "string"),
+    Column("_run", "long"),
+    Column("landing", "long"),
+)
+"""``record`` is JSON of the key's and value's columns; ``_run`` is null for landings."""
+
+
+class QuarantineWriter:
+    """Collects what one landing refuses in one partition of a log. No file before the first record."""
+
+    def __init__(self, write: LogWrite, slot: Slot, partition: int) -> None:
+        self._write, self._slot, self._partition = write, slot, partition
+        self._file: FileWriter | None = None
+        self.rows = 0
+
+    def add(self, rows: pa.RecordBatch, refusals: Sequence[Refusal]) -> None:
+        """Add the refused rows of a batch."""
+        write, schema = self._write, arrow_schema(COLUMNS)
+        refused = rows.take(pa.array([refusal.row for refusal in refusals]))
+        count = refused.num_rows
+        names = refused.schema.names
+        columns = [
+            [write.feed] * count,
+            [write.spec.topic] * count,
+            [self._partition] * count,
+            [refusal.reason for refusal in refusals],
+            refused.column("_arrival"),
+            refused.column("_timestamp") if "_timestamp" in names else [None] * count,
+            record_text(write.columns.all, refused),
+            [None] * count,
+            [self._slot.number] * count,
+        ]
+        if self._file is None:
+            self._file = FileWriter(
+                write.quarantine_root,
+                "",
+                schema,
+                target="quarantine",
+                partition=self._partition,
+                attempt=write.attempt,
+                partition_values={},
+                stats_columns=("name", "topic", "landing"),
+            )
+        arrays = [
+            column if isinstance(column, pa.Array) else pa.array(column, field.type)
+            for column, field in zip(columns, schema, strict=True)
+        ]
+        self._file.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        self.rows += count
+
+    def close(self) -> tuple[StagedFile, ...]:
+        """Finish the file; empty if nothing was refused."""
+        file = self._file.close() if self._file is not None else None
+        return () if file is None else (file,)
+
+    def abort(self) -> None:
+        """Give the file up."""
+        if self._file is not None:
+            self._file.abort()
+
+
+def record_text(columns: Sequence[Column], rows: pa.RecordBatch) -> list[str]:
+    """Return each row's key and value columns as canonical JSON."""
+    names = tuple(column.name for column in columns)
+    cells = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+    return [dump_value(row_class(names)(*row)) for row in cells]
