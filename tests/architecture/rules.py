@@ -1,0 +1,178 @@
+"""Who may import whom, and what a pure layer may not ask: DESIGN.md's table as data, and one `ast` walk."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Layer(NamedTuple):
+    """What a layer may import besides itself, `errors` and the standard library."""
+
+    ours: frozenset[str]
+    third_party: frozenset[str]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _layer(ours: str, third_party: str = "") -> Layer:
+    return Layer(_words(ours), _words(third_party))
+
+
+_PURE = "core operators dsl plan"
+LAYERS = {
+    "errors": _layer(""),
+    "core": _layer(""),
+    "operators": _layer("core"),
+    "dsl": _layer("core operators"),
+    "plan": _layer("core"),
+    "spark": _layer("core", "pyspark py4j pyarrow numpy polars"),
+    "delta": _layer("core plan", "deltalake pyarrow numpy"),
+    "testing": _layer(_PURE, "yaml hypothesis"),
+    "config": _layer("core", "pydantic pydantic_core yaml pendulum"),
+    # One command each, from seam to seam; Spark and Delta come to them as protocols.
+    "flow": _layer(f"{_PURE} config", "pendulum psutil structlog"),
+    "airflow": _layer(f"{_PURE} config", "airflow pendulum"),
+    "cli": _layer(f"{_PURE} spark delta config flow", "typer click rich pendulum psutil structlog pyspark"),
+    "public": _layer("core operators dsl"),
+}
+MODULES = {
+    "__init__": "public",
+    "__main__": "cli",
+    "errors": "errors",
+    **dict.fromkeys(("config", "config_file", "config_words"), "config"),
+    **dict.fromkeys(("landing", "landing_intervals", "landing_spec", "runner", "liveness", "loading"), "flow"),
+    **dict.fromkeys(("cli", "printing", "project", "showing", "times"), "cli"),
+}
+"""The layer of each module that lies beside the layers' folders."""
+
+PURE = _words(_PURE)
+# Clocks, dice, the machine: no pure layer imports them at all.
+BANNED_MODULES = _words(
+    "asyncio concurrent locale logging multiprocessing os pathlib platform random secrets socket subprocess sys "
+    "tempfile threading time uuid zoneinfo"
+)
+BANNED_CALLS = _words(
+    "hash input open eval exec __import__ datetime.now datetime.utcnow datetime.today datetime.datetime.now "
+    "datetime.datetime.utcnow datetime.datetime.today date.today datetime.date.today"
+)
+# These depend on the order of what they are given; sorted, len, sum, min, max, any, all do not.
+_ORDERED_BY_CHANCE = _words(
+    "list tuple iter enumerate zip map filter next dict reversed deque chain join fromkeys extend"
+)
+CONNECT_UNSAFE = _words("_jvm _jsc _jsparkSession _sc rdd sparkContext _jdf")
+
+
+def layer_of(path: str) -> str | None:
+    """Return the layer of a file, given its path below lib/rewindow, or None if it has none yet."""
+    first, *rest = path.removesuffix(".py").split("/")
+    return first if rest and first in LAYERS else MODULES.get(first) if not rest else None
+
+
+def wrong_imports(path: str, source: str) -> list[str]:
+    """Name each import that the table does not allow."""
+    name = layer_of(path)
+    if name is None:
+        return [f"{path}: has no layer: give it one in tests/architecture/rules.py and in DESIGN.md"]
+    layer = LAYERS[name]
+    found = []
+    for line, module in _imports(ast.parse(source)):
+        top, *rest = module.split(".")
+        if top == "rewindow":
+            other = _layer_of_import(rest)
+            if other not in {name, "errors", *layer.ours}:
+                found.append(f"{path}:{line}: {name} may not import {module} ({other})")
+        elif top not in sys.stdlib_module_names and top not in layer.third_party:
+            found.append(f"{path}:{line}: {name} may not import {module}")
+    return found
+
+
+def _layer_of_import(parts: list[str]) -> str | None:
+    if not parts:
+        return "public"
+    return parts[0] if parts[0] in LAYERS and parts[0] not in MODULES else MODULES.get(parts[0])
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, "." * node.level + (node.module or "")
+
+
+def impurities(path: str, source: str) -> list[str]:
+    """Name each place that asks for time, chance, the machine or hash order."""
+    tree = ast.parse(source)
+    found = [
+        f"{path}:{line}: imports {module}: a pure layer has no clock, no die, no machine"
+        for line, module in _imports(tree)
+        if module.split(".")[0] in BANNED_MODULES
+    ]
+    sets = _names_of_sets(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in BANNED_CALLS:
+            found.append(f"{path}:{node.lineno}: calls {ast.unparse(node.func)}()")
+        found += [
+            f"{path}:{chance.lineno}: goes through a set in hash order ({ast.unparse(chance)}): sort it"
+            for chance in _walked(node)
+            if _is_set(chance, sets)
+        ]
+    return found
+
+
+def _walked(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the expressions whose order a node depends on."""
+    if isinstance(node, ast.For | ast.comprehension):
+        yield node.iter
+    elif isinstance(node, ast.Starred):
+        yield node.value
+    elif isinstance(node, ast.Call):
+        called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if called in _ORDERED_BY_CHANCE:
+            yield from node.args
+        elif called == "pop" and not node.args and isinstance(node.func, ast.Attribute):
+            yield node.func.value
+
+
+def _is_set(node: ast.expr, sets: frozenset[str]) -> bool:
+    if isinstance(node, ast.Set | ast.SetComp):
+        return True
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in {"set", "frozenset"}
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.Sub | ast.BitXor):
+        return _is_set(node.left, sets) or _is_set(node.right, sets)
+    return isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in sets
+
+
+def _names_of_sets(tree: ast.AST) -> frozenset[str]:
+    """Return the names that a module binds to a set, by value or by annotation. One name, one meaning a module."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and _is_set(node.value, frozenset()):
+            names.update(ast.unparse(target) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign) and _annotates_set(node.annotation):
+            names.add(ast.unparse(node.target))
+        elif isinstance(node, ast.arg) and node.annotation is not None and _annotates_set(node.annotation):
+            names.add(node.arg)
+    return frozenset(names)
+
+
+def _annotates_set(annotation: ast.expr) -> bool:
+    named = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    return ast.unparse(named).split(".")[-1] in {"set", "frozenset", "Set", "AbstractSet", "MutableSet"}
+
+
+def connect_unsafe(path: str, source: str) -> list[str]:
+    """Name each attribute that Spark Connect does not have."""
+    return [
+        f"{path}:{node.lineno}: .{node.attr} does not exist in Spark Connect: only spark/session.py may use it"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute) and node.attr in CONNECT_UNSAFE
+    ]

@@ -1,0 +1,163 @@
+"""The architecture fails the build: layers, purity, laziness, size. Each rule is also tried on wrong snippets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.rules import LAYERS, PURE, connect_unsafe, impurities, layer_of, wrong_imports
+
+LIB = Path(__file__).resolve().parents[2] / "lib" / "rewindow"
+FILES = {path.relative_to(LIB).as_posix(): path for path in sorted(LIB.rglob("*.py"))}
+LINES = 300
+# Modules that are larger than LINES, with their size: a ratchet, it only goes down.
+LARGER = {"core/task.py": 303}
+# What a program that only names rewindow does not pay for.
+LAZY = ("pyspark", "py4j", "deltalake", "delta", "pyarrow", "pandas", "numpy", "airflow", "pydantic", "yaml", "typer")
+
+
+def read(path: str) -> str:
+    return FILES[path].read_text(encoding="utf-8")
+
+
+def test_every_layer_imports_what_the_table_allows():
+    wrong = [line for path in FILES for line in wrong_imports(path, read(path))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_pure_layers_ask_for_no_time_chance_environment_or_hash_order():
+    pure = [path for path in FILES if layer_of(path) in PURE]
+    assert len(pure) > len(PURE)
+    wrong = [line for path in pure for line in impurities(path, read(path))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_library_code_is_safe_for_spark_connect():
+    wrong = [line for path in FILES if path != "spark/session.py" for line in connect_unsafe(path, read(path))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_modules_stay_small():
+    sizes = {path: len(read(path).splitlines()) for path in FILES}
+    wrong = [
+        f"{path}: {lines} lines, {LARGER.get(path, LINES)} allowed: it wants to be two modules"
+        for path, lines in sizes.items()
+        if lines > LARGER.get(path, LINES)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_ratchet_of_sizes_goes_down():
+    slack = [path for path, lines in LARGER.items() if path not in FILES or len(read(path).splitlines()) < lines]
+    assert not slack, f"smaller than LARGER says, or gone: lower it for {slack}"
+
+
+def test_importing_rewindow_is_cheap():
+    code = f"import sys, rewindow; print(*[name for name in {LAZY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_public_names_exist():
+    import rewindow
+
+    assert sorted(rewindow.__all__) == list(rewindow.__all__)
+    assert all(hasattr(rewindow, name) for name in rewindow.__all__)
+
+
+def test_only_known_folders_hold_code():
+    folders = {path.split("/")[0] for path in FILES if "/" in path}
+    assert folders <= set(LAYERS)
+
+
+WRONG_IMPORTS = {
+    "core/x.py": ["import pyarrow", "from rewindow.plan.spec import RunSpec", "from rewindow.dsl import builder"],
+    "operators/x.py": ["from rewindow.dsl.builder import StreamsBuilder", "import numpy as np"],
+    "dsl/x.py": ["from rewindow.spark import session", "import yaml"],
+    "plan/x.py": ["import deltalake", "from rewindow.operators import suppress", "import rewindow.delta.ledger"],
+    "spark/x.py": ["from rewindow.delta.ledger import Ledger", "import deltalake", "from rewindow.plan import planner"],
+    "delta/x.py": ["import pyspark", "def f():\n    from rewindow.spark import execute", "from rewindow import config"],
+    "testing/x.py": ["import pyspark", "from rewindow.delta import tables"],
+    "config.py": ["import pyspark", "from rewindow.runner import run"],
+    "runner.py": ["from rewindow.spark.engine import SparkEngine", "import deltalake", "from rewindow.cli import app"],
+    "airflow/x.py": ["import pyspark", "from rewindow.spark import session"],
+    "errors.py": ["from rewindow.core import record"],
+    "stray.py": [""],
+}
+RIGHT_IMPORTS = {
+    "core/x.py": ["import heapq", "from rewindow.core.record import Record", "from rewindow.errors import DataError"],
+    "operators/x.py": ["from rewindow.core.processor import Processor"],
+    "spark/x.py": ["import pyarrow as pa", "from pyspark.sql import functions as F"],
+    "delta/x.py": ["from rewindow.plan.spec import RunSpec", "from deltalake import DeltaTable"],
+    "cli.py": ["from rewindow.spark.session import local_session", "import typer"],
+}
+
+
+@pytest.mark.parametrize(("path", "source"), [(path, one) for path, many in WRONG_IMPORTS.items() for one in many])
+def test_a_wrong_import_is_named(path, source):
+    found = wrong_imports(path, source)
+    assert len(found) == 1
+    assert found[0].startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(("path", "source"), [(path, one) for path, many in RIGHT_IMPORTS.items() for one in many])
+def test_a_right_import_passes(path, source):
+    assert wrong_imports(path, source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time",
+        "from random import choice",
+        "import os.path",
+        "from uuid import uuid4",
+        "from datetime import datetime\nx = datetime.now()",
+        "import datetime\nx = datetime.datetime.now(tz=None)",
+        "x = hash('key')",
+        "for x in {1, 2}:\n    pass",
+        "for x in set(y):\n    pass",
+        "x = [y for y in frozenset(z)]",
+        "x = list({1, 2})",
+        "x = tuple(set(y))",
+        "x = ','.join({y for y in z})",
+        "x = [*set(y)]",
+        "x = dict.fromkeys(set(y))",
+        "for x in set(y) - z:\n    pass",
+        "late: set[str] = make()\nfor x in late:\n    pass",
+        "late = set()\nx = [y for y in late]",
+        "def f(late: frozenset[str]):\n    return list(late)",
+        "class C:\n    def f(self):\n        self.late = set()\n        for x in self.late:\n            pass",
+        "late = {1}\nx = late.pop()",
+    ],
+)
+def test_an_impurity_is_named(source):
+    found = impurities("core/x.py", source)
+    assert len(found) == 1
+    assert found[0].startswith("core/x.py:")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = sorted(set(y))",
+        "x = len({1, 2})",
+        "x = 1 in {1, 2}",
+        "x = {1, 2} | {3}",
+        "for x in sorted({1, 2}):\n    pass",
+        "for x in {1: 2}:\n    pass",
+        "from datetime import timedelta\nx = timedelta(1)",
+        "x = {y for y in [1, 2]}",
+        "late = []\nx = late.pop()",
+    ],
+)
+def test_what_is_pure_passes(source):
+    assert impurities("core/x.py", source) == []
+
+
+@pytest.mark.parametrize("source", ["spark._jvm.x()", "frame.rdd.map(f)", "spark.sparkContext.broadcast(1)"])
+def test_what_connect_lacks_is_named(source):
+    assert connect_unsafe("spark/x.py", source)[0].startswith("spark/x.py:1: ")
