@@ -12,6 +12,12 @@ class RewindowError(Exception):
     exit_code = 1
 
 
+class UsageError(RewindowError):
+    """An argument that cannot be understood (2)."""
+
+    exit_code = 2
+
+
 class DataError(RewindowError):
     """A record or a user's function that the policy does not allow to pass (65)."""
 

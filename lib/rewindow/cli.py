@@ -1,0 +1,166 @@
+"""The command line: parse, call the project, print. What is decided is decided elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+from rewindow.errors import RewindowError, UsageError
+from rewindow.printing import Printer
+from rewindow.project import Project
+from rewindow.times import parse_through, parse_time
+
+app = typer.Typer(
+    help="Replay event logs in Delta tables, deterministically.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+Target = Annotated[str, typer.Option(help="Where things are: conf/targets/NAME.yaml.")]
+Folder = Annotated[str, typer.Option("--project", help="The project's folder (default: where conf/ is found).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Debug = Annotated[bool, typer.Option(help="Show stack traces and Java's log.")]
+Lineage = Annotated[str, typer.Option(help="Replay into tables of its own; `main` has the published ones.")]
+Through = Annotated[str | None, typer.Option(help="Stop after this landing (a number), or after this time.")]
+Final = Annotated[bool, typer.Option(help="Nothing comes after: close every window, then seal the lineage.")]
+
+
+@app.command()
+def land(
+    feed: str,
+    until: Annotated[str | None, typer.Option(help="Only complete intervals up to this time (default: now).")] = None,
+    watermark: Annotated[str | None, typer.Option(help="Declare: complete through this time.")] = None,
+    new_generation: Annotated[bool, typer.Option(help="Land under a changed definition.")] = False,
+    keep: Annotated[int | None, typer.Option(help="With --new-generation: share the first N landings.")] = None,
+    target: Target = "local",
+    project: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Land what is new of a feed's sources."""
+    opened = Project.open(project, target, debug=debug)
+    report = opened.land(
+        feed,
+        until_ms=parse_time(until),
+        watermark_ms=parse_time(watermark),
+        new_generation=new_generation,
+        keep=keep,
+    )
+    Printer(as_json=as_json).landed(feed, report)
+
+
+@app.command()
+def plan(
+    job: str,
+    through: Through = None,
+    lineage: Lineage = "main",
+    final: Final = False,
+    target: Target = "local",
+    project: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what `run` would do and why, and what waits for what. Changes nothing."""
+    opened = Project.open(project, target, debug=debug)
+    request = parse_through(through, lineage=lineage, final=final)
+    Printer(as_json=as_json).planned(opened.plan(job, request))
+
+
+@app.command()
+def run(
+    job: str,
+    through: Through = None,
+    land_first: Annotated[bool, typer.Option("--land", help="Land the feed before.")] = False,
+    lineage: Lineage = "main",
+    final: Final = False,
+    replan: Annotated[bool, typer.Option(help="Forget the plan of an attempt that died.")] = False,
+    takeover: Annotated[bool, typer.Option(help="Fence an attempt that still lives.")] = False,
+    target: Target = "local",
+    project: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Replay what is new, in one run."""
+    opened = Project.open(project, target, debug=debug)
+    printer = Printer(as_json=as_json)
+    if land_first:
+        feed = opened.job_config(job).feed
+        report = opened.land(feed)
+        if not as_json:
+            printer.landed(feed, report)
+    request = parse_through(through, lineage=lineage, final=final, replan=replan, take_over=takeover)
+    with printer.progress() as on_step:
+        result = opened.run(job, request, on_step)
+    printer.ran(result)
+
+
+@app.command()
+def show(
+    job: str,
+    lineage: Annotated[str | None, typer.Option(help="Only this lineage.")] = None,
+    hashes: Annotated[bool, typer.Option(help="Compute each table's content hash.")] = False,
+    target: Target = "local",
+    project: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show a job's runs, its tables and what its tasks counted."""
+    opened = Project.open(project, target, debug=debug)
+    Printer(as_json=as_json).shown(opened.show(job, lineage=lineage, hashes=hashes))
+
+
+@app.command()
+def explain(
+    job: str, target: Target = "local", project: Folder = ".", as_json: Json = False, debug: Debug = False
+) -> None:
+    """Show a job's topology, and for each part where its records come from and how it runs."""
+    opened = Project.open(project, target, debug=debug)
+    Printer(as_json=as_json).explained(opened.explain(job))
+
+
+def main() -> None:
+    """Run the command line and leave with one of the documented exit codes."""
+    code = _run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Native code of the Delta and Arrow libraries now and then aborts an orderly exit after all is done.
+    os._exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    as_json, debug = "--json" in arguments, "--debug" in arguments
+    try:
+        _check(arguments)
+        result = app(arguments, standalone_mode=False)
+    except RewindowError as error:
+        return _fail(str(error), error.exit_code, as_json=as_json, error=error if debug else None)
+    except TyperException as error:
+        return _fail(_usage(error), 2, as_json=as_json)
+    except (KeyboardInterrupt, Abort):
+        return _fail("interrupted; run again, nothing is lost", 130, as_json=as_json)
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        message = f"{type(error).__name__}: {first}. This is a fault of rewindow: run with --debug and report it"
+        return _fail(message, 70, as_json=as_json, error=error if debug else None)
+    return result if isinstance(result, int) else 0
+
+
+def _check(arguments: list[str]) -> None:
+    for argument in arguments:
+        if "{{" in argument:
+            message = f"the argument {argument!r} still has a template in it: the scheduler did not fill it in"
+            raise UsageError(message)
+
+
+def _usage(error: TyperException) -> str:
+    said = getattr(error, "format_message", None)
+    return f"{said() if callable(said) else error} (see --help)"
+
+
+def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:
+    Printer(as_json=as_json).failed(message, code, error)
+    return code
+
+

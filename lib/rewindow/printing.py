@@ -1,0 +1,142 @@
+"""What the command line says: tables and sentences for people, or one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rewindow.plan.explain import explain
+from rewindow.plan.planner import UpToDate
+from rewindow.runner import RunReport
+from rewindow.times import show_time
+
+
+class Printer:
+    """Prints results to stdout, progress and errors to stderr."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self._as_json = as_json
+        self._out = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def landed(self, feed: str, report: Any) -> None:
+        """Say what `land` did."""
+        if self._as_json:
+            self._json(report.as_json())
+            return
+        if not report.landings:
+            self._out.print(f"Feed {feed}: nothing new to land.")
+            return
+        first, last = report.landings[0], report.landings[-1]
+        numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
+        line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
+        extra = [f"{count} {what}" for what, count in (("quarantined", report.quarantined), ("behind", report.behind)) if count]
+        self._out.print(line + (f" ({', '.join(extra)})" if extra else ""))
+
+    def planned(self, plan: dict[str, Any]) -> None:
+        """Say what would run."""
+        if self._as_json:
+            self._json(plan)
+            return
+        for line in explain(plan):
+            self._out.print(line, markup=False)
+
+    def ran(self, result: RunReport | UpToDate) -> None:
+        """Say what a run did."""
+        if self._as_json:
+            self._json(describe_result(result))
+        elif isinstance(result, UpToDate):
+            self._out.print(f"Nothing to run: {result.reason}.", markup=False)
+        else:
+            for line in _result_lines(result):
+                self._out.print(line, markup=False)
+
+    def shown(self, shown: Mapping[str, Any]) -> None:
+        """Show runs, tables and metrics."""
+        if self._as_json:
+            self._json(shown)
+            return
+        for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
+            self._out.print(as_table(title, rows))
+
+    def explained(self, explained: Mapping[str, Any]) -> None:
+        """Show a topology."""
+        if self._as_json:
+            self._json(explained)
+            return
+        for part in explained["sub_topologies"]:
+            self._out.print(f"Sub-topology {part['sub_topology']}: {part['lane']}", markup=False)
+            for source in part["sources"]:
+                self._out.print(f"  reads {source['topic']}: {source['how']}", markup=False)
+            self._out.print(as_table("", part["nodes"]))
+            for store in part["stores"]:
+                self._out.print(f"  store {store['name']} ({store['kind']}): {store['columns']}", markup=False)
+        for output in explained["outputs"]:
+            self._out.print(f"Output {output['topic']} -> {output['table']}: {output['columns']}", markup=False)
+
+    def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
+        """Say what went wrong; the stack only if it is given."""
+        if error is not None:
+            traceback.print_exception(error, file=sys.stderr)
+        if self._as_json:
+            self._json({"error": message, "exit_code": code})
+        else:
+            self._err.print(f"rewindow: {message}", markup=False)
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[str], None]]:
+        """Show the step that a run is at, while it is on a terminal."""
+        if self._as_json or not self._err.is_terminal:
+            yield lambda _step: None
+            return
+        with self._err.status("start") as status:
+            yield lambda step: status.update(step)
+
+    def _json(self, value: Any) -> None:
+        sys.stdout.write(json.dumps(value, sort_keys=True) + "\n")
+
+
+def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
+    """Return a run's result as plain data."""
+    if isinstance(result, UpToDate):
+        return {"run": None, "reason": result.reason}
+    spec, commit = result.spec, result.commit
+    return {
+        "run": spec.name,
+        "id": spec.run,
+        "epochs": [spec.first_epoch, spec.last_epoch],
+        "watermark_ms": commit.watermark_ms,
+        "consumed": dict(commit.consumed),
+        "targets": {target: total.rows for target, total in commit.targets.items()},
+        "tables": {target: table.path for target, table in spec.binding.tables.items()},
+    }
+
+
+def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return rows as a table; numbers to the right."""
+    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        is_number = all(isinstance(row.get(name), int | float | None) for row in rows)
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if row.get(name) is None else str(row.get(name)) for name in names))
+    return table
+
+
+def _result_lines(result: RunReport) -> Iterator[str]:
+    spec, commit = result.spec, result.commit
+    taken = ", ".join(f"{count} of {topic}" for topic, count in commit.consumed.items()) or "no records"
+    epochs = f"epochs {spec.first_epoch} to {spec.last_epoch}" if spec.epochs else "no epochs"
+    yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}."
+    for target, total in commit.targets.items():
+        kind, _, topic = target.partition("/")
+        if kind == "output":
+            yield f"  {topic}: {total.rows} rows more in {spec.binding.tables[target].path}"

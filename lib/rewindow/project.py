@@ -1,0 +1,172 @@
+"""A project: its configuration, its warehouse and a Spark session that starts when it is first needed.
+
+Here the seams meet: the runner's engine is Spark, its tables are Delta.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewindow.config import FeedConfig, JobConfig, TargetConfig, find_project, load_feed, load_job, load_target
+from rewindow.core.task import Semantics
+from rewindow.core.topology import Topology
+from rewindow.delta.logs import DeltaFeedTables
+from rewindow.delta.tables import METRICS, changelog_path, output_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import ConfigError
+from rewindow.landing import LandReport, land
+from rewindow.liveness import Heartbeat, is_alive, this_attempt
+from rewindow.loading import TopologyLoader
+from rewindow.plan.explain import describe_plan
+from rewindow.plan.landings import Feed, log_shapes
+from rewindow.plan.planner import UpToDate, plan_run
+from rewindow.plan.spec import MAIN, RunRequest
+from rewindow.plan.stages import JobCode, TablePaths, bind_job
+from rewindow.runner import Job, RunReport, run, steps
+from rewindow.showing import describe_job, describe_topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Project:
+    """What a command works on."""
+
+    def __init__(self, root: Path, target: TargetConfig, *, debug: bool = False) -> None:
+        self.root = root
+        self.target = target
+        self._debug = debug
+        self.warehouse = _absolute(root, target.warehouse)
+        self.tables = DeltaTables(self.warehouse)
+
+    @classmethod
+    def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> Project:
+        """Open the project that ``start`` lies in. Raises `ConfigError` (78) if there is none, or no such target."""
+        root = find_project(Path(start).absolute())
+        return cls(root, load_target(root, target), debug=debug)
+
+    def job_config(self, job: str) -> JobConfig:
+        """Return a job's configuration."""
+        return load_job(self.root, job)
+
+    def land(
+        self,
+        feed: str,
+        *,
+        until_ms: int | None = None,
+        watermark_ms: int | None = None,
+        new_generation: bool = False,
+        keep: int | None = None,
+    ) -> LandReport:
+        """Land what is new of a feed."""
+        from rewindow.spark.landing import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
+
+        config: FeedConfig = load_feed(self.root, feed)
+        return land(
+            config,
+            self.feed_tables,
+            SparkLandingEngine(self.spark, project_root=str(self.root)),
+            now_ms=round(time.time() * 1000),
+            until_ms=until_ms,
+            watermark_ms=watermark_ms,
+            new_generation=new_generation,
+            keep=keep,
+        )
+
+    def bind(self, job: str, lineage: str = MAIN) -> Job:
+        """Return a job bound to its feed as it is landed. Raises `SourceError` (66) if it never was."""
+        config = self.job_config(job)
+        feed = self.tables.feed(config.feed)
+        loader = TopologyLoader(job, config.topology, str(self.root))
+        semantics = Semantics(**config.semantics.model_dump())
+        code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics)
+        topology = loader()
+        paths = TablePaths(
+            output=partial(_output_path, config, lineage),
+            changelog=partial(changelog_path, job),
+            metrics=METRICS,
+        )
+        binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
+        _check_outputs(config, topology)
+        return Job(job, code, binding, feed)
+
+    def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
+        """Return what `run` would do, as plain data. Changes nothing."""
+        bound = self.bind(job, request.lineage)
+        state = self.tables.state(job)
+        decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self._is_alive)
+        return describe_plan(state, bound.feed, decision, request.lineage)
+
+    def run(
+        self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None
+    ) -> RunReport | UpToDate:
+        """Make one run of a job, or find that there is nothing to do."""
+        from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+
+        self.feed_tables.publish(self.job_config(job).feed)
+        bound = self.bind(job, request.lineage)
+        attempt = this_attempt()
+        engine = SparkEngine(self.spark, slots=self._slots, import_paths=[str(self.root)])
+        with Heartbeat(self.warehouse, attempt):
+            return run(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
+
+    def show(self, job: str, *, lineage: str | None = None, hashes: bool = False) -> dict[str, Any]:
+        """Return a job's runs, tables and metrics as plain data."""
+        self.job_config(job)
+        return describe_job(self.tables, job, lineage=lineage, hashes=hashes)
+
+    def explain(self, job: str) -> dict[str, Any]:
+        """Return a job's topology, sources and lanes as plain data."""
+        bound = self.bind(job)
+        return describe_topology(bound)
+
+    @cached_property
+    def feed_tables(self) -> DeltaFeedTables:
+        """The feeds' ledgers and logs."""
+        return DeltaFeedTables(self.warehouse)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The Spark session, started at the first use."""
+        from rewindow.spark.session import local_session  # noqa: PLC0415 - Spark only where it is needed
+
+        return local_session(
+            cores=self._slots, conf=dict(self.target.spark), python_path=[self.root], debug=self._debug
+        )
+
+    @property
+    def _slots(self) -> int:
+        return self.target.cores or os.cpu_count() or 1
+
+    @property
+    def _is_alive(self) -> Callable[..., bool]:
+        return partial(is_alive, self.warehouse)
+
+
+def _output_path(config: JobConfig, lineage: str, topic: str) -> str:
+    output = config.outputs.get(topic)
+    if output is None:
+        message = f"job {config.job!r} writes {topic!r}, which conf/jobs/{config.job}.yaml does not name: add it to `outputs:`"
+        raise ConfigError(message)
+    return output_path(output.table, lineage)
+
+
+def _check_outputs(config: JobConfig, topology: Topology) -> None:
+    written = [sink.topic for part in topology.sub_topologies() for sink in part.sinks]
+    for topic in config.outputs:
+        if topic not in written:
+            message = (
+                f"conf/jobs/{config.job}.yaml names the output {topic!r}, which the topology does not write "
+                f"(it writes {', '.join(written) or 'nothing'}): mend `outputs:` or the `.to(...)`"
+            )
+            raise ConfigError(message)
+
+
+def _absolute(root: Path, warehouse: str) -> str:
+    return warehouse if "://" in warehouse else str((root / warehouse).absolute())

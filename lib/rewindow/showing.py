@@ -1,0 +1,129 @@
+"""A job as plain data for `show` and `explain`: its runs, tables, metrics and topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rewindow.core.binding import bind_sink, bind_store
+from rewindow.core.metrics import add_up
+from rewindow.core.schema import Column
+from rewindow.delta.contents import content_hash, read_rows
+from rewindow.delta.tables import table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.plan.fold import CommittedRun
+from rewindow.runner import Job
+from rewindow.times import show_time
+
+
+def describe_job(tables: DeltaTables, job: str, *, lineage: str | None, hashes: bool) -> dict[str, Any]:
+    """Return the committed runs, their tables and the sums of their metrics, of one lineage or of all."""
+    state = tables.state(job)
+    runs = [run for run in state.committed if lineage in (None, run.spec.lineage)]
+    return {
+        "job": job,
+        "runs": [_describe_run(run) for run in runs],
+        "tables": _describe_tables(tables, runs, hashes=hashes),
+        "metrics": _describe_metrics(tables, runs),
+    }
+
+
+def describe_topology(job: Job) -> dict[str, Any]:
+    """Return a job's topology: its parts, where their records come from, how they run, and what they write."""
+    logs = job.code.load_logs()
+    topology = job.code.load_topology()
+    parts = []
+    for part, described in zip(topology.sub_topologies(), topology.describe(), strict=True):
+        parts.append(
+            {
+                "sub_topology": part.index,
+                "lane": "record lane (Python, record by record), the only one there is",
+                "sources": [
+                    {
+                        "topic": source.topic,
+                        "how": "internal log of this run, in the order of its upstream events"
+                        if source.is_internal
+                        else "aligned source: each task opens its own partition's files, in offset order",
+                    }
+                    for source in part.sources
+                ],
+                "nodes": [
+                    {
+                        "node": node["name"],
+                        "does": node.get("processor") or f"{'reads' if 'source' in node else 'writes'} a topic",
+                        "parents": ", ".join(node["parents"]),
+                        "stores": ", ".join(node.get("stores", ())),
+                    }
+                    for node in described["nodes"]
+                ],
+                "stores": [
+                    {"name": store.name, "kind": store.kind, "columns": _columns(*bind_store(store, logs))}
+                    for store in part.stores
+                ],
+            }
+        )
+    outputs = [
+        {
+            "topic": sink.topic,
+            "table": job.binding.tables[f"output/{sink.topic}"].path,
+            "columns": _columns(*bind_sink(sink, logs)),
+        }
+        for part in topology.sub_topologies()
+        for sink in part.sinks
+        if not sink.is_internal
+    ]
+    return {
+        "job": job.name,
+        "feed": job.feed.definition.feed,
+        "partitions": job.feed.definition.partitions,
+        "semantics": dict(job.binding.semantics),
+        "sub_topologies": parts,
+        "outputs": outputs,
+    }
+
+
+def _describe_run(run: CommittedRun) -> dict[str, Any]:
+    return {
+        "run": run.spec.name,
+        "id": run.spec.run,
+        "epochs": f"{run.spec.first_epoch}-{run.spec.last_epoch}" if run.spec.epochs else "-",
+        "records": sum(run.commit.consumed.values()),
+        "rows": sum(total.rows for target, total in run.commit.targets.items() if target.startswith("output/")),
+        "complete through": show_time(run.commit.watermark_ms),
+        "final": "yes" if run.spec.final else "",
+    }
+
+
+def _describe_tables(tables: DeltaTables, runs: Iterable[CommittedRun], *, hashes: bool) -> list[dict[str, Any]]:
+    paths = {
+        (target, table.path): None for run in runs for target, table in run.spec.binding.tables.items() if "/" in target
+    }
+    described = []
+    for target, path in paths:
+        place = table_path(tables.warehouse, path)
+        row: dict[str, Any] = {"table": target, "path": place, "rows": read_rows(place, []).num_rows}
+        if hashes and target.startswith("output/"):
+            row["content"] = content_hash(place)[:16]
+        described.append(row)
+    return described
+
+
+def _describe_metrics(tables: DeltaTables, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
+    measures = [measure for run in runs for report in tables.reports(run) for measure in report.metrics]
+    return [
+        {
+            "level": level,
+            "node": node,
+            "metric": name,
+            "reason": reason,
+            "total": measure.total,
+            "avg": round(measure.total / measure.count, 1),
+            "max": measure.maximum,
+        }
+        for (level, node, name, reason), measure in sorted(add_up(measures).items())
+    ]
+
+
+def _columns(*shapes: Any) -> str:
+    columns: list[Column] = [column for shape in shapes for column in shape.columns]
+    return ", ".join(f"{column.name} {column.type}" for column in columns)

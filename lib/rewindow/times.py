@@ -1,0 +1,42 @@
+"""Times from people: what they write on the command line, as epoch milliseconds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pendulum
+
+from rewindow.errors import UsageError
+from rewindow.plan.spec import RunRequest
+
+
+def parse_time(text: str | None) -> int | None:
+    """Return an ISO 8601 time in epoch milliseconds; without a zone it is UTC. Raises `UsageError` (2) for others."""
+    if text is None:
+        return None
+    try:
+        parsed = pendulum.parse(text)
+    except ValueError as error:
+        message = f"{text!r} is no time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
+        raise UsageError(message) from error
+    if not isinstance(parsed, datetime):
+        message = f"{text!r} is not a point in time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
+        raise UsageError(message)
+    return round(parsed.timestamp() * 1000)
+
+
+def parse_through(text: str | None, **others: Any) -> RunRequest:
+    """Return a run request: ``text`` is the number of a landing, a time, or None for all."""
+    if text is not None and text.isdigit():
+        return RunRequest(through_landing=int(text), **others)
+    return RunRequest(through_ms=parse_time(text), **others)
+
+
+def show_time(epoch_ms: int) -> str:
+    """Return a time for people, in UTC; a dash if it is unknown."""
+    if epoch_ms < 0:
+        return "-"
+    if epoch_ms >= 2**62:
+        return "the end of time"
+    return pendulum.from_timestamp(epoch_ms / 1000).format("YYYY-MM-DD HH:mm:ss")
