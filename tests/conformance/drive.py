@@ -1,27 +1,15 @@
-"""A driver scenario, played through `TopologyTestDriver`: what was sent in each step, the error, the stores at the end."""
+"""A driver scenario, played through `TopologyTestDriver`: what each step sent, the error, the stores at the end."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow import Record, Stamped, Windowed
 from rewindow.errors import RewindowError
 from rewindow.testing import TopologyTestDriver
 from tests.conformance.build import Builder, Fired
-
-
-@dataclass
-class Played:
-    """What happened. ``ties``: the steps in which order was decided by law 1 or D6."""
-
-    init: list[dict[str, Any]] = field(default_factory=list)
-    steps: list[list[dict[str, Any]]] = field(default_factory=list)
-    ties: set[int] = field(default_factory=set)
-    error: tuple[str, int | None] | None = None
-    message: str = ""
-    stores: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+from tests.conformance.played import Played
 
 
 def play(scenario: dict[str, Any], *, cut: bool) -> Played:

@@ -40,7 +40,10 @@ def read(path: Path) -> list[Case]:
 
 def vector_files() -> list[Path]:
     """Return all files there are: those given by VECTORS, or beside the repository, else those that it carries."""
-    for folder in (Path(os.environ["VECTORS"]) if "VECTORS" in os.environ else None, ROOT.parent / "shared" / "vectors"):
+    for folder in (
+        Path(os.environ["VECTORS"]) if "VECTORS" in os.environ else None,
+        ROOT.parent / "shared" / "vectors",
+    ):
         if folder is not None and (files := sorted(folder.glob("*.jsonl"))):
             return files
     return sorted(CARRIED.glob("*.jsonl"))

@@ -1,6 +1,6 @@
-"""The words of a scenario file: predicates, mappings, keys and aggregates as data, so that recorded outputs can be played.
+"""The words of a scenario file: predicates, mappings, keys and aggregates as data, so that recordings can be played.
 
-The player builds topologies from them and the naive twin computes with them; neither has a meaning of its own for a word.
+The player builds topologies from them and the naive twin computes with them; neither has its own meaning for a word.
 A scenario's values are integers (Kafka's long) or text, its keys text; a windowed key is a `Windowed`.
 """
 
@@ -69,22 +69,20 @@ def key_selector(spec: Json) -> Callable[[Any, Any], Any]:
         "const": lambda _value: str(operand),
     }
     if word in of_key:
-        return lambda key, value: None if key is None or value is None else of_key[word](key)
-    return lambda key, value: None if key is None or value is None else of_value[word](value)
-
-
-REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "sum": lambda one, other: one + other,
-    "min": min,
-    "max": max,
-    "first": lambda one, _other: one,
-    "last": lambda _one, other: other,
-}
+        return lambda key, _value: None if key is None else of_key[word](key)
+    return lambda _key, value: None if value is None else of_value[word](value)
 
 
 def reducer(name: str) -> Callable[[Any, Any], Any]:
-    """Return how two values become one; a null operand is ignored."""
-    combine = REDUCERS[name]
+    """Return how two values become one. ``first`` and ``last`` take them as they are, the others ignore a null."""
+    plain: dict[str, Callable[[Any, Any], Any]] = {
+        "first": lambda one, _other: one,
+        "last": lambda _one, other: other,
+    }
+    if name in plain:
+        return plain[name]
+    combining: dict[str, Callable[[Any, Any], Any]] = {"sum": lambda one, other: one + other, "min": min, "max": max}
+    combine = combining[name]
 
     def reduce(one: Any, other: Any) -> Any:
         if one is None or other is None:

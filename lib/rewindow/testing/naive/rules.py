@@ -1,0 +1,25 @@
+"""The switches: one for each decision of the design that makes us differ from Kafka Streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SWITCHES = {
+    "D2": "a stream-time schedule without alignment, made when stream time is known: Kafka's is due at once",
+    "D6": "schedules that are due at the same time: Kafka fires them in the order of a binary heap",
+    "D16": "waiting for ever: Kafka's deadline overflows once its clock is above 0, and it does not wait at all",
+    "D21": "sub-topologies: Kafka's test driver runs all of them as one task, with one stream time",
+    "law 1": "records of the same timestamp: Kafka takes the one that a binary heap happens to give first",
+}
+"""What Kafka Streams (or its test driver) does, by the number of the decision that says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which decisions are switched to Kafka's rule; all others are ours."""
+
+    kafka: frozenset[str] = frozenset()
+
+    def follow_kafka(self, number: str) -> bool:
+        """Say whether Kafka's rule holds here."""
+        return number in self.kafka

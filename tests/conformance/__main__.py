@@ -1,0 +1,62 @@
+"""The command: play files of scenarios and count."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.conformance.listed import listed_deviations
+from tests.conformance.scenario import read
+from tests.conformance.verdict import DEVIATING, FAILED, NOT_PLAYED, PASSED, Verdict, judge
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Play the files, print what became of them, return 1 if a scenario failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="scenarios with their recorded results")
+    parser.add_argument(
+        "--mode", choices=("whole", "cut"), default="whole", help="cut: restore between every two steps"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    options = parser.parse_args(arguments)
+    verdicts = [judge(case, cut=options.mode == "cut") for file in options.files for case in read(file)]
+    if options.json:
+        print(json.dumps(summary(verdicts)))
+    else:
+        report(verdicts)
+    return 1 if any(verdict.status == FAILED for verdict in verdicts) else 0
+
+
+def summary(verdicts: list[Verdict]) -> dict[str, object]:
+    """Return the counts, as the contract of the player names them."""
+    by_status = Counter(verdict.status for verdict in verdicts)
+    return {
+        "passed": by_status[PASSED],
+        "failed": by_status[FAILED],
+        "deviating": dict(sorted(Counter(v.number for v in verdicts if v.status == DEVIATING).items())),
+        "not_played": by_status[NOT_PLAYED],
+        "failed_names": [verdict.case.name for verdict in verdicts if verdict.status == FAILED],
+    }
+
+
+def report(verdicts: list[Verdict]) -> None:
+    """Print to a person: the counts, and each thing that is not a pass."""
+    listed = listed_deviations()
+    for verdict in verdicts:
+        where = f"{verdict.case.file}: {verdict.case.name}"
+        if verdict.status == FAILED:
+            print(f"FAILED     {where}: {verdict.reason}")
+        elif verdict.status == DEVIATING:
+            known = "" if (verdict.case.file, verdict.case.name) in listed else " (not listed in deviations.yaml)"
+            print(f"deviating  {where}: by {verdict.number}{known}")
+    missing = Counter(verdict.reason for verdict in verdicts if verdict.status == NOT_PLAYED)
+    for operator, count in missing.most_common():
+        print(f"not played {count}: no {operator} yet")
+    print(", ".join(f"{what} {count}" for what, count in summary(verdicts).items() if what != "failed_names"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

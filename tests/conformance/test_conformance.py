@@ -1,0 +1,86 @@
+"""Every scenario there is, whole and cut: passed, or deviating as listed, or waiting for an operator."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rewindow.testing import naive
+from tests.conformance import verdict
+from tests.conformance.__main__ import main
+from tests.conformance.listed import listed_deviations
+from tests.conformance.scenario import CARRIED, Case, read, vector_files
+
+FILES = vector_files()
+JOINS = {"stream_stream_join", "stream_table_join"}
+SEEDS = ("seed_kip138", "seed_timeshift", "seed_kip251", "seed_kip353")
+
+
+@pytest.mark.parametrize("mode", ["whole", "cut"])
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_recorded_outputs(file: Path, mode: str) -> None:
+    verdicts = [verdict.judge(case, cut=mode == "cut") for case in read(file)]
+    assert [f"{v.case.name}: {v.reason}" for v in verdicts if v.status == verdict.FAILED] == []
+    deviating = {v.case.name: v.number for v in verdicts if v.status == verdict.DEVIATING}
+    listed = {name: one.number for (stem, name), one in listed_deviations().items() if stem == file.stem}
+    assert deviating == listed, "list new deviations with a reason; take away those that pass now"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.stem in SEEDS], ids=lambda file: file.stem)
+def test_the_proposals_examples_are_played_as_far_as_there_are_operators(file: Path) -> None:
+    missing = {verdict.judge(case, cut=False).reason for case in read(file) if _is(case, verdict.NOT_PLAYED)}
+    assert missing <= JOINS
+
+
+def test_the_four_seeds_are_there_in_a_lone_clone() -> None:
+    assert sorted(file.stem for file in CARRIED.glob("*.jsonl")) == sorted(SEEDS)
+    assert {file.stem for file in FILES} >= set(SEEDS)
+
+
+def test_the_carried_facts_are_those_that_were_recorded() -> None:
+    for file in FILES:
+        carried = CARRIED / file.name
+        assert not carried.exists() or carried.read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_twin_at_kafkas_rules_gives_what_kafka_gave(file: Path) -> None:
+    everything = frozenset(naive.SWITCHES)
+    for case in read(file):
+        try:
+            given = verdict._twin(case, everything)
+        except naive.NotCoveredError:
+            continue
+        recorded = verdict._Outcome(
+            [verdict._recorded(step) for step in case.expected["steps"]],
+            case.expected.get("error"),
+            case.expected.get("stores", {}),
+        )
+        assert verdict._is_same(given, recorded), case.name
+
+
+def test_the_command_prints_the_counts_and_fails_if_a_scenario_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = CARRIED / "seed_kip251.jsonl"
+    assert main([str(good), "--json", "--mode", "cut"]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert counts == {"passed": 9, "failed": 0, "deviating": {"D21": 1}, "not_played": 0, "failed_names": []}
+    lines = [json.loads(line) for line in good.read_text(encoding="utf-8").splitlines()]
+    lines[0]["expected"]["steps"][0]["out"][0]["ts"] += 1
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    assert main([str(bad), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["failed_names"] == ["kip251_forward_default"]
+
+
+def test_each_reason_belongs_to_a_switch_of_the_twin() -> None:
+    numbers = Counter(one.number for one in listed_deviations().values())
+    assert set(numbers) <= set(naive.SWITCHES)
+
+
+def _is(case: Case, status: str) -> bool:
+    return verdict.judge(case, cut=False).status == status
