@@ -142,6 +142,7 @@ def create_table(
                 mode="ignore",
                 partition_by=list(partition_by),
                 configuration=dict(configuration or {}),
+                raise_if_key_not_exists=False,  # properties of our own are among them
                 storage_options=dict(storage_options) if storage_options else None,
             )
         except Exception as error:  # noqa: BLE001 - another may have made it meanwhile: the log decides
