@@ -51,6 +51,7 @@ BINDING = JobBinding(
         ),
         "metrics": TableSpec("rewindow/metrics", METRICS),
     },
+    keys={"sums": ("user",)},
 )
 
 

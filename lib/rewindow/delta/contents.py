@@ -73,6 +73,12 @@ def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Express
     return rows if columns is None else rows.select(list(columns))
 
 
+def count_rows(path: str) -> int:
+    """Return how many rows a table has, as its Delta log says; 0 if there is no table. No file is opened."""
+    table = open_table(path)
+    return sum(file.rows for file in table_files(path, table)) if table else 0
+
+
 def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
     """Return one file's rows under the table's schema: columns it lacks are null, partition values filled in."""
     with folder.open_parquet(file.path) as parquet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rewindow.core.record import TopicPartition
+from rewindow.core.staging import METRICS as METRICS_COLUMNS
 from rewindow.core.staging import TaskReport
 from rewindow.core.work import LogFile
 from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, totals
@@ -13,11 +14,15 @@ from rewindow.delta.journal import Journal
 from rewindow.delta.ledger import Ledger
 from rewindow.delta.log_files import LogFiles
 from rewindow.delta.publish import prepare, publish
-from rewindow.delta.tables import JOURNAL, LANDINGS, RUNS, internal_path, log_path, table_path
+from rewindow.delta.sameness import lineage_hashes
+from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, internal_path, log_path, table_path
 from rewindow.errors import SourceError
 from rewindow.plan.fold import CommittedRun, JobState, LedgerRow, fold
 from rewindow.plan.landings import Feed, fold_feed
-from rewindow.plan.spec import Commit, JournalFile, RunSpec, make_commit
+from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, make_commit
+
+METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
+"""What `JobBinding.tables` has for the metrics."""
 
 
 class DeltaTables:
@@ -103,6 +108,10 @@ class DeltaTables:
         if attempt not in self._reports:
             self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
         return self._reports[attempt]
+
+    def hashes(self, job: str, lineage: str) -> dict[str, str]:
+        """Return the content hash of each table of a lineage: two that are the same have the same (law 2)."""
+        return lineage_hashes(self.warehouse, self.state(job).lineage(lineage), self.reports)
 
     def _roots(self, spec: RunSpec, internal: Iterable[str]) -> dict[str, str]:
         roots = {target: table_path(self.warehouse, table.path) for target, table in spec.binding.tables.items()}

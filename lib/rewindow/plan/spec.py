@@ -59,7 +59,7 @@ class JobBinding:
     """A job as it is now: code and settings bound to the feed's columns, and the tables of the asked lineage.
 
     ``topology`` is `Topology.describe`; ``stores`` has for each store the columns of its changelog. ``tables`` has for
-    each target (`StagedFile.target`; not the internal logs) its table.
+    each target (`StagedFile.target`; not the internal logs) its table, ``keys`` for each store its key columns' names.
     """
 
     job: str
@@ -69,6 +69,7 @@ class JobBinding:
     semantics: Mapping[str, Any]
     stores: Mapping[str, tuple[Column, ...]]
     tables: Mapping[str, TableSpec]
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class RunSpec:
             "topology": [dict(part) for part in self.binding.topology],
             "semantics": dict(self.binding.semantics),
             "stores": {name: [list(c) for c in columns] for name, columns in self.binding.stores.items()},
+            "keys": {name: list(keys) for name, keys in self.binding.keys.items()},
             "tables": {target: table.as_json() for target, table in self.binding.tables.items()},
         }
         plain = {name: getattr(self, name) for name in _PLAIN}
@@ -143,6 +145,7 @@ class RunSpec:
             semantics=bound["semantics"],
             stores={name: tuple(Column(*c) for c in columns) for name, columns in bound["stores"].items()},
             tables={target: TableSpec.from_json(table) for target, table in bound["tables"].items()},
+            keys={name: tuple(keys) for name, keys in bound["keys"].items()},
         )
         plain = {name: data[name] for name in _PLAIN}
         return cls(**plain, binding=binding, attempt=Attempt(**data["attempt"]))

@@ -56,6 +56,7 @@ def bind_job(
     """
     parts = topology.sub_topologies()
     shapes = {store.name: bind_store(store, logs) for part in parts for store in part.stores}
+    keys = {name: key.names for name, (key, _) in shapes.items()}
     stores = {name: (*key.columns, *value.columns) for name, (key, value) in shapes.items()}
     partition = Column("partition", "long")
     tables = {
@@ -74,7 +75,7 @@ def bind_job(
                 tables[f"output/{sink.topic}"] = TableSpec(paths.output(sink.topic), columns)
     tables[METRICS_TARGET] = TableSpec(paths.metrics, METRICS)
     return JobBinding(
-        job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables
+        job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables, keys
     )
 
 

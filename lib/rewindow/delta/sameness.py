@@ -1,0 +1,87 @@
+"""When two lineages say the same (law 2): a content hash of each output table, each store and the metrics.
+
+Of a store its current keys and values count, of metrics their totals and extrema over the lineage: how many runs made
+them does not. So one run and a thousand over the same epochs have the same hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.core.record import UNKNOWN
+from rewindow.delta.checkpoints import CHANGELOG, changelog_files
+from rewindow.delta.contents import content_hash, hash_rows, read_file, read_rows
+from rewindow.delta.files import Folder
+from rewindow.delta.publish import OUTPUT, Reports
+from rewindow.delta.tables import METRICS, arrow_schema, table_path
+from rewindow.plan.fold import CommittedRun, Lineage
+
+_MEASURE = ("level", "node", "partition", "name", "reason")
+_SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
+_WINDOW_START = "window_start"
+
+
+def lineage_hashes(warehouse: str, lineage: Lineage, reports: Reports) -> dict[str, str]:
+    """Return the content hash of each target of a lineage, by target. Everything must be published.
+
+    Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
+    """
+    if lineage.head is None:
+        return {}
+    hashes = {}
+    for target, table in sorted(lineage.head.spec.binding.tables.items()):
+        if target.startswith(OUTPUT):
+            hashes[target] = content_hash(table_path(warehouse, table.path))
+        elif target.startswith(CHANGELOG):
+            hashes[target] = hash_rows(store_rows(warehouse, lineage.runs, target.removeprefix(CHANGELOG), reports))
+        elif table.path == METRICS:
+            hashes[target] = hash_rows(metric_totals(warehouse, lineage.runs))
+    return hashes
+
+
+def store_rows(warehouse: str, chain: Sequence[CommittedRun], store: str, reports: Reports) -> pa.Table:
+    """Return a store's current keys and values after the last run of a chain, with their partition."""
+    head, target = chain[-1], f"{CHANGELOG}{store}"
+    binding = head.spec.binding
+    table = binding.tables[target]
+    path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
+    files = changelog_files(path, target, chain, reports)
+    rows = pa.concat_tables([schema.empty_table(), *(read_file(Folder(path), file, schema) for file in files)])
+    keys = ["partition", *binding.keys[store]]
+    numbered = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+    last = numbered.group_by(keys, use_threads=False).aggregate([("_row", "max")])["_row_max"]
+    current = rows.take(last).filter(pc.invert(pc.field("_tombstone"))).drop_columns(["_run", "_tombstone"])
+    return _without_expired(current, _described(binding.topology, store), _clocks(reports(head), store))
+
+
+def metric_totals(warehouse: str, chain: Sequence[CommittedRun]) -> pa.Table:
+    """Return the metrics of a chain of runs: counts and totals added up, extrema taken; by task, node, name, reason."""
+    head = chain[-1].spec
+    runs = pa.array([run.spec.run for run in chain], pa.int64())
+    rows = read_rows(table_path(warehouse, METRICS), where=(pc.field("job") == head.job) & pc.field("_run").isin(runs))
+    return rows.group_by(list(_MEASURE), use_threads=False).aggregate(list(_SUMS))
+
+
+def _described(topology: Sequence[Mapping[str, Any]], store: str) -> Mapping[str, Any]:
+    return next(described for part in topology for described in part["stores"] if described["name"] == store)
+
+
+def _clocks(reports: Sequence[Any], store: str) -> dict[int, int]:
+    clocks: dict[int, int] = {}
+    for report in reports:
+        for name, clock_ms in report.state.get("store_clocks", {}).items():
+            if name == store:
+                clocks[report.partition] = clock_ms
+    return clocks
+
+
+def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[int, int]) -> pa.Table:
+    """Leave out windows that the store's clock has passed: they have no tombstones, the clock is what says so."""
+    if not store["retention_ms"] or _WINDOW_START not in rows.column_names:
+        return rows
+    oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows["partition"].to_pylist()]
+    return rows.filter(pc.greater(rows[_WINDOW_START], pa.array(oldest, pa.int64())))

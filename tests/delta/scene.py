@@ -1,0 +1,139 @@
+"""A small warehouse without Spark: a landed log, a job on it, and the real runner over the engine of this process."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow.core.schema import Column
+from rewindow.core.staging import StagedFile
+from rewindow.core.task import Semantics
+from rewindow.delta.ledger import Ledger
+from rewindow.delta.logs import LOG_COLUMNS, LOG_PARTITIONS
+from rewindow.delta.tables import (
+    LANDINGS,
+    arrow_schema,
+    changelog_path,
+    commit_files,
+    create_table,
+    log_path,
+    output_path,
+    table_path,
+)
+from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.plan.fold import LedgerRow
+from rewindow.plan.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
+from rewindow.plan.spec import Attempt, RunRequest
+from rewindow.plan.stages import JobCode, TablePaths, bind_job
+from rewindow.runner import Job, run, steps
+from rewindow.spark.engine import LocalEngine
+from rewindow.spark.stage import FileWriter
+from tests.plan.ledgers import HOUR, PARTITIONS, TOPIC, a_feed
+
+JOB = "counts"
+USERS = ("ann", "bob", "cyd", "dan", "eve")
+
+
+def topology() -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream(TOPIC)
+        .group_by_key()
+        .windowed_by(TimeWindows.of("30m", grace="5m"))
+        .count(store="sums")
+        .suppress(until_window_closes(), name="closed")
+        .to_stream()
+        .to("totals")
+    )
+    return builder.build()
+
+
+def land(warehouse: str, landings: int = 3) -> Feed:
+    """Land a log of a few users, one landing an hour."""
+    feed = a_feed(landings)
+    schema = feed.definition.logs[TOPIC]
+    columns = (*LOG_COLUMNS, *schema.key, *schema.value)
+    path = table_path(warehouse, log_path("activity", TOPIC))
+    cuts = tuple(pa.field(name, pa.int32()) for name in LOG_PARTITIONS)
+    create_table(path, pa.schema([*cuts, *arrow_schema(columns)]), LOG_PARTITIONS)
+    ledger = Ledger(table_path(warehouse, LANDINGS), "activity")
+    done = len(ledger.read())
+    if done == 0:
+        ledger.append([LedgerRow(1, GENERATION, definition_as_json(feed.definition))])
+        done = 1
+    for landing in feed.landings[done - 1 :]:
+        files = [
+            _log_file(path, columns, landing.number, place.partition, landed.start, landed.end)
+            for place, landed in landing.ranges.items()
+        ]
+        assert ledger.append([LedgerRow(landing.number + 1, LANDING, landing.as_json())])
+        commit_files(path, files, app_id="rewindow.log/activity/g1", version=landing.number)
+    return feed
+
+
+def _log_file(path: str, columns: tuple[Column, ...], landing: int, partition: int, start: int, end: int) -> StagedFile:
+    rows = []
+    for offset in range(start, end):
+        time_ms = (landing - 1) * HOUR + (offset - start) * HOUR // (end - start)
+        rows.append((offset, time_ms, landing, time_ms, USERS[(offset * 7 + partition) % len(USERS)], offset))
+    values = {"generation": "1", "partition": str(partition)}
+    directory = f"generation=1/partition={partition}"
+    schema = arrow_schema(columns)
+    stats = ["offset", "timestamp"]
+    with FileWriter(
+        path,
+        directory,
+        schema,
+        target=f"log/{TOPIC}",
+        partition=partition,
+        attempt="landed",
+        partition_values=values,
+        stats_columns=stats,
+    ) as writer:
+        arrays = [
+            pa.array(list(column), field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+        ]
+        writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        file = writer.close()
+    assert file is not None
+    return file
+
+
+def a_job(tables: DeltaTables, lineage: str = "main", name: str = JOB) -> Job:
+    """Bind the job to what is landed."""
+    feed = tables.feed("activity")
+    code = JobCode(topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
+    paths = TablePaths(
+        output=lambda topic: output_path(f"alerts.{topic}", lineage),
+        changelog=partial(changelog_path, name),
+        metrics=METRICS_TABLE.path,
+    )
+    return Job(name, code, bind_job(name, feed, topology(), code.load_logs(), asdict(code.semantics), paths), feed)
+
+
+def machine(warehouse: str, attempt: str, lineage: str = "main", **request: object):
+    """Give the steps of one run, made by an attempt whose predecessors are all dead."""
+    tables = DeltaTables(warehouse)
+    asked = RunRequest(lineage=lineage, **request)  # type: ignore[arg-type]
+    who = Attempt(attempt, "here", os.getpid(), 1)
+    return steps(a_job(tables, lineage), asked, who, LocalEngine(), tables, lambda _attempt: False)
+
+
+def replay(warehouse: str, attempt: str, lineage: str = "main", **request: object):
+    """Make one run, whole."""
+    return run(machine(warehouse, attempt, lineage, **request))
+
+
+def spoil(path: Path, at: int = 100) -> None:
+    """Flip one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(bytes(data))
+
+
+__all__ = ["JOB", "a_job", "land", "machine", "replace", "replay", "spoil", "topology"]

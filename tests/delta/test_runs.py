@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rewindow.delta.contents import read_rows
+from rewindow.delta.tables import table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.plan.planner import UpToDate
+from tests.delta.scene import JOB, land, machine, replay
+
+LANDINGS = 4
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    land(str(tmp_path), LANDINGS)
+    return str(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> dict[str, str]:
+    """What one clean run over all landings gives."""
+    warehouse = str(tmp_path_factory.mktemp("clean"))
+    land(warehouse, LANDINGS)
+    replay(warehouse, "clean")
+    return DeltaTables(warehouse).hashes(JOB, "main")
+
+
+def hashes(warehouse: str, lineage: str = "main") -> dict[str, str]:
+    return DeltaTables(warehouse).hashes(JOB, lineage)
+
+
+def test_one_run_and_many_say_the_same(warehouse, expected):
+    for landing in range(1, LANDINGS + 1):
+        replay(warehouse, f"many-{landing}", through_landing=landing)
+    replay(warehouse, "one", "whole")
+
+    assert hashes(warehouse) == expected
+    assert hashes(warehouse, "whole") == expected
+    assert set(expected) == {"changelog/closed", "changelog/sums", "metrics", "output/totals"}
+
+
+def test_a_second_call_has_nothing_to_do(warehouse, expected):
+    replay(warehouse, "first")
+    assert isinstance(replay(warehouse, "second"), UpToDate)
+    assert hashes(warehouse) == expected
+
+
+def step_names(warehouse: str) -> list[str]:
+    return list(machine(warehouse, "traced"))
+
+
+def test_a_run_that_dies_before_any_step_is_finished_by_the_next(tmp_path, expected):
+    clean = tmp_path / "traced"
+    land(str(clean), LANDINGS)
+    names = step_names(str(clean))
+    assert len(names) > 10
+
+    for number, name in enumerate(names):
+        warehouse = str(tmp_path / f"case-{number}")
+        land(warehouse, LANDINGS)
+        replay(warehouse, "before", through_landing=2)
+        dying = machine(warehouse, "dying")
+        for reached in dying:
+            if reached == name:
+                break
+        dying.close()
+        while not isinstance(replay(warehouse, "heir"), UpToDate):
+            pass
+        assert hashes(warehouse) == expected, name
+
+
+def test_a_zombie_can_neither_commit_nor_publish_what_was_not_committed(warehouse, expected):
+    zombie = machine(warehouse, "zombie")
+    for step in zombie:
+        if step == "commit":
+            break
+    replay(warehouse, "heir")
+    with pytest.raises(Exception, match="fenced") as fenced:
+        next(zombie)
+    assert fenced.value.exit_code == 75
+    assert hashes(warehouse) == expected
+
+
+def test_two_publishers_do_no_harm(warehouse, expected):
+    one = machine(warehouse, "one")
+    for step in one:
+        if step.startswith("publish "):
+            break
+    state = DeltaTables(warehouse).state(JOB)
+    tables = DeltaTables(warehouse)
+    assert len(list(tables.publish(JOB, state))) == 4
+    assert list(tables.publish(JOB, state)) == []
+    assert list(one)[-1] == "done"
+    assert hashes(warehouse) == expected
+
+
+def test_a_restore_reads_only_the_runs_of_its_lineage(warehouse):
+    replay(warehouse, "a", through_landing=2)
+    replay(warehouse, "b", "trial")
+    replay(warehouse, "c", through_landing=3)
+    tables = DeltaTables(warehouse)
+    state = tables.state(JOB)
+    next_run = state.lineage("main").runs[1].spec
+
+    checkpoint = tables.restore(state, next_run)
+
+    sums = read_rows(table_path(warehouse, f"state/{JOB}/sums")).num_rows
+    closed = read_rows(table_path(warehouse, f"state/{JOB}/closed")).num_rows
+    first = state.committed[0].commit.targets
+    assert checkpoint.rows == first["changelog/sums"].rows + first["changelog/closed"].rows
+    assert 0 < checkpoint.rows < sums + closed
+    assert checkpoint.bytes > 0
+    assert set(checkpoint.states) >= {(0, 0), (0, 1)}
+    assert all("dying" not in path for paths in checkpoint.stores.values() for path in paths)
+
+
+def test_the_final_run_seals(warehouse):
+    replay(warehouse, "a")
+    before = read_rows(table_path(warehouse, "alerts/totals")).num_rows
+    replay(warehouse, "b", final=True)
+    assert read_rows(table_path(warehouse, "alerts/totals")).num_rows > before
+    assert DeltaTables(warehouse).state(JOB).lineage("main").is_sealed
+    replay(warehouse, "c", "at-once", final=True)
+    assert hashes(warehouse) == hashes(warehouse, "at-once")
