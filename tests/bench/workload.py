@@ -1,0 +1,250 @@
+"""What the record lane's benchmark replays: a log, two jobs, and for each job the loop that one would write by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindow import (
+    Count,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    Sum,
+    TimeWindows,
+    Topology,
+    key_value_store,
+    until_window_closes,
+)
+from rewindow.core.binding import LogShapes, log_shape
+from rewindow.core.encoding import partition_of
+from rewindow.core.schema import Column
+from rewindow.core.task import Semantics
+from rewindow.core.work import Epoch, LogFile, LogSlice, StageWork, TaskWork
+from rewindow.spark.aligned import BATCH_ROWS
+from rewindow.spark.emit import Place
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PARTITIONS, KEYS, EPOCHS = 8, 20_000, 24
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+START_MS = 1_767_225_600_000  # 2026-01-01
+GRACE_MS, INTERVAL_MS = 10 * MINUTE_MS, 10 * MINUTE_MS
+COLUMNS = [Column("offset", "long"), Column("timestamp", "long"), Column("user", "string"), Column("amount", "double")]
+
+
+class Slice(NamedTuple):
+    """One partition of the log: its file, and the offsets ``[start, end)`` of each epoch."""
+
+    path: str
+    bounds: list[tuple[int, int]]
+
+
+def make_log(root: Path, rows: int, seed: int = 1) -> list[Slice]:
+    """Stage a day of records in order of arrival, landed hourly; one in twenty is late by half an hour on average."""
+    chance = np.random.default_rng(seed)
+    arrival = np.sort(chance.integers(START_MS, START_MS + 24 * HOUR_MS, rows))
+    mean_ms = np.where(chance.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
+    timestamps = arrival - chance.exponential(mean_ms).astype(np.int64)
+    amounts = np.round(chance.lognormal(3, 1, rows), 2)
+    numbers = chance.integers(0, KEYS, rows)
+    names = [f"user-{number:05d}" for number in range(KEYS)]
+    of_key = np.array([partition_of(name, PARTITIONS) for name in names])
+    slices = []
+    for partition in range(PARTITIONS):
+        mine = np.flatnonzero(of_key[numbers] == partition)
+        place = Place("log/events", str(root), attempt="land", partition=partition)
+        buffer = place.buffer(COLUMNS, ["offset"], partition)
+        keys = [names[number] for number in numbers[mine]]
+        for row in zip(range(len(mine)), timestamps[mine].tolist(), keys, amounts[mine].tolist(), strict=True):
+            buffer.append(row)
+            buffer.flush_if_full()
+        (file,) = buffer.close()
+        ends = np.searchsorted(arrival[mine], [START_MS + hour * HOUR_MS for hour in range(1, EPOCHS + 1)]).tolist()
+        slices.append(Slice(f"{root}/{file.path}", list(zip([0, *ends], ends, strict=False))))
+    return slices
+
+
+class CountByKey(Processor):
+    """Counts by key; every ten minutes of stream time it sends all counters on and begins anew."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self.counters = context.store("counters")
+        context.schedule("10m", PunctuationType.STREAM_TIME, self.report)
+
+    def process(self, record: Record) -> None:
+        self.counters.put(record.key, (self.counters.get(record.key) or 0) + 1)
+
+    def report(self, now_ms: int) -> None:
+        for key, count in self.counters.all():
+            self.context.forward(Record(key, count, now_ms))
+            self.counters.delete(key)
+
+
+def processor_topology() -> Topology:
+    topology = Topology()
+    topology.add_store(key_value_store("counters", key=str, value=int))
+    topology.add_source("events", "events")
+    topology.add_processor("count", CountByKey, "events", stores=("counters",))
+    return topology.add_sink("counts", "results", "count", key=str, value=int)
+
+
+def finals_topology() -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream("events")
+        .group_by_key()
+        .windowed_by(TimeWindows.of("1h", grace="10m"))
+        .aggregate({"events": Count(), "total": Sum("amount")}, store="hours")
+        .suppress(until_window_closes())
+        .to_stream()
+        .to("results")
+    )
+    return builder.build()
+
+
+def logs() -> LogShapes:
+    """Return the log's shapes: a bare key, a row as value, as a feed has them by default."""
+    return {"events": (log_shape((COLUMNS[2],), is_scalar=True), log_shape((COLUMNS[3],), is_scalar=False))}
+
+
+Input = Iterator[tuple[int, str, float]]
+"""Timestamp, key, amount."""
+
+
+def read(path: str) -> Input:
+    """Read a partition's file as the record lane does: Arrow batches, whole columns to lists."""
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for batch in file.iter_batches(BATCH_ROWS, columns=["timestamp", "user", "amount"]):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+class HandWrittenCount:
+    """The job `processor` by hand: a store, a ``process``, a look at the clock after each record."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, int] = {}
+        self.results: list[tuple[Any, ...]] = []
+
+    def process(self, key: str, amount: float) -> None:
+        del amount
+        self.counters[key] = self.counters.get(key, 0) + 1
+
+    def report(self, now_ms: int) -> None:
+        for key in sorted(self.counters):
+            self.results.append((key, self.counters[key], now_ms))
+        self.counters.clear()
+
+    def run(self, rows: Input) -> list[tuple[Any, ...]]:
+        clock, due = -1, None
+        for timestamp, key, amount in rows:
+            if timestamp > clock:
+                clock = timestamp
+                if due is None:
+                    due = clock
+            self.process(key, amount)
+            if due <= clock:
+                self.report(clock)
+                due += ((clock - due) // INTERVAL_MS + 1) * INTERVAL_MS
+        return self.results
+
+
+class HandWrittenFinals:
+    """The job `finals` by hand: open windows by start, late records dropped, a window sent once its grace is over."""
+
+    def __init__(self) -> None:
+        self.windows: dict[int, dict[str, list[Any]]] = {}
+        self.results: list[tuple[Any, ...]] = []
+
+    def process(self, key: str, timestamp: int, amount: float) -> None:
+        window = self.windows.setdefault(timestamp - timestamp % HOUR_MS, {})
+        state = window.get(key)
+        if state is None:
+            window[key] = [1, amount, timestamp]
+        else:
+            state[0] += 1
+            state[1] += amount
+            if timestamp > state[2]:  # noqa: PLR1730 - the fast way
+                state[2] = timestamp
+
+    def close(self, start: int) -> None:
+        window = self.windows.pop(start)
+        for key in sorted(window):
+            events, total, timestamp = window[key]
+            self.results.append((key, start, start + HOUR_MS, events, total, timestamp))
+
+    def run(self, rows: Input) -> list[tuple[Any, ...]]:
+        clock, closed_to = -1, -1  # windows that start before `closed_to` are closed
+        for timestamp, key, amount in rows:
+            if timestamp > clock:
+                clock = timestamp
+                if clock - HOUR_MS - GRACE_MS >= closed_to:
+                    closed_to = (clock - HOUR_MS - GRACE_MS) // HOUR_MS * HOUR_MS + HOUR_MS
+                    for start in sorted(start for start in self.windows if start < closed_to):
+                        self.close(start)
+            if timestamp >= closed_to:
+                self.process(key, timestamp, amount)
+        return self.results
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job both ways. ``columns``: the types of its results."""
+
+    topology: Callable[[], Topology]
+    by_hand: Callable[[], Any]
+    columns: Mapping[str, pa.DataType]
+
+
+JOBS = {
+    "processor": Job(
+        processor_topology,
+        HandWrittenCount,
+        {"key": pa.string(), "value": pa.int64(), "_timestamp": pa.int64()},
+    ),
+    "finals": Job(
+        finals_topology,
+        HandWrittenFinals,
+        {
+            "user": pa.string(),
+            "window_start": pa.int64(),
+            "window_end": pa.int64(),
+            "events": pa.int64(),
+            "total": pa.float64(),
+            "_timestamp": pa.int64(),
+        },
+    ),
+}
+
+
+def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS) -> StageWork:
+    """Return the whole job over the first epochs of the log as the one stage that it is."""
+    topology = JOBS[job].topology
+    (part,) = topology().sub_topologies()
+    targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
+    tasks = [
+        TaskWork(p, {"events": LogSlice((LogFile(path, 0, bounds[-1][1] - 1),), tuple(bounds[:epochs]))}, {}, None, {})
+        for p, (path, bounds) in enumerate(log)
+    ]
+    return StageWork(
+        stage=part.index,
+        run=1,
+        attempt="bench",
+        partitions=PARTITIONS,
+        epochs=tuple(Epoch(n, START_MS + n * HOUR_MS) for n in range(1, epochs + 1)),
+        tasks=tuple(tasks),
+        roots={target: str(root / target) for target in targets},
+        load_topology=topology,
+        load_logs=partial(logs),
+        semantics=Semantics(),
+    )
