@@ -90,9 +90,7 @@ class LandingTables(Protocol):
         """Bring log tables and quarantine up to the ledger; yield before each commit."""
         ...
 
-    def look(
-        self, spec: LogSpec, position: Mapping[str, Any] | None, *, every: bool, through_ms: int | None
-    ) -> SourceLook:
+    def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return a source that is a table as it is now, against the position that is landed."""
         ...
 
@@ -254,10 +252,13 @@ def _look(
 ) -> _Due | None:
     """Return what is due, or None if there is surely nothing."""
     grid = Grid(*feed.every, zone=feed.zone) if feed.every else None
-    window = ReadWindow(progress.through_ms, request.until_ms or request.now_ms) if grid else ReadWindow()
-    if grid and window.through_ms is not None and not grid.starts(window.through_ms, window.until_ms or 0):
-        return None
-    looks = {spec.topic: _look_at(spec, tables, engine, progress, generation, grid) for spec in feed.logs}
+    window = ReadWindow()
+    if grid is not None:
+        until_ms = request.now_ms if request.until_ms is None else request.until_ms
+        window = ReadWindow(progress.through_ms, grid.start_of(until_ms))
+        if window.through_ms is not None and window.through_ms >= grid.start_of(until_ms):
+            return None
+    looks = {spec.topic: _look_at(spec, tables, engine, progress, generation, window) for spec in feed.logs}
     has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
     declares = request.watermark_ms is not None and request.watermark_ms > progress.watermark_ms
     if not has_rows and not declares and not feed.interval_end:
@@ -270,7 +271,6 @@ def _look(
     }
     if grid is None:
         return _Due(looks, columns, window, (None,), (Slot(progress.number + 1),))
-    window = replace(window, until_ms=grid.start_of(window.until_ms or 0))
     arrivals = partial(_arrivals, feed, engine, looks, columns, window, grid)
     intervals, busy = due_intervals(grid, window, arrivals, all_of_them=feed.interval_end)
     slots = tuple(Slot(number, *interval) for number, interval in enumerate(busy, start=progress.number + 1))
@@ -283,13 +283,13 @@ def _look_at(
     engine: LandingEngine,
     progress: Progress,
     generation: Generation,
-    grid: Grid | None,
+    window: ReadWindow,
 ) -> SourceLook:
     """Look at a source. Where landings are kept, what it holds now is taken for known: only later arrivals are due."""
-    is_rebased = generation.is_new and grid is not None and spec.topic in generation.columns
+    is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
     position = None if is_rebased else progress.positions.get(spec.topic)
     if spec.source.format in TABLE_FORMATS:
-        look = tables.look(spec, position, every=grid is not None, through_ms=progress.through_ms)
+        look = tables.look(spec, position, window)
     else:
         look = engine.look(spec.source, position)
     return replace(look, fresh=(), rest=(*look.rest, *look.fresh)) if is_rebased else look

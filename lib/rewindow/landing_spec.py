@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rewindow.config import FeedConfig, LogConfig, SourceConfig
-from rewindow.core.land import FeedSpec, LogSpec, SourceSpec
+from rewindow.core.land import ARRIVAL, FeedSpec, LogSpec, SourceSpec
+from rewindow.errors import ConfigError
 
 JOB, DELTA = "job", "delta"
 TABLE_FORMATS = (DELTA, JOB)
@@ -11,8 +12,25 @@ TABLE_FORMATS = (DELTA, JOB)
 
 
 def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedSpec:
-    """Return a feed as it is landed. Relative paths are below the project's root, tables below the warehouse."""
+    """Return a feed as it is landed. Relative paths are below the project's root, tables below the warehouse.
+
+    Raises `ConfigError` (78) for a log of files whose rows no interval can be told of.
+    """
     every = config.landing.every
+    for topic, log in config.logs.items():
+        is_files = log.source.format not in (None, DELTA)
+        if every and is_files and log.arrived_at is None:
+            message = (
+                f"feed {config.feed}, log {topic}: `every: {every}` needs to know when each row arrived, and files do "
+                "not tell: name a column that does, `arrived_at: COLUMN`, or leave `every` out (one landing a call)"
+            )
+            raise ConfigError(message)
+        if is_files and log.arrived_at is None and log.timestamp == ARRIVAL:
+            message = (
+                f"feed {config.feed}, log {topic}: `timestamp: arrival` needs `arrived_at: COLUMN`; files do not tell "
+                "when their rows arrived"
+            )
+            raise ConfigError(message)
     return FeedSpec(
         feed=config.feed,
         partitions=config.partitions,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 
-from rewindow.core.land import LogSpec, SourceLook
+from rewindow.core.land import LogSpec, ReadWindow, SourceLook
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 from rewindow.delta.files import Folder
@@ -91,11 +91,9 @@ class DeltaFeedTables:
                     refusals += 1
                     yield from self._publish_quarantine(feed, generation, row.body, refusals, reached)
 
-    def look(
-        self, spec: LogSpec, position: Mapping[str, Any] | None, *, every: bool, through_ms: int | None
-    ) -> SourceLook:
+    def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return a table as a source (see `look_at_table`)."""
-        return look_at_table(spec, position, every=every, through_ms=through_ms)
+        return look_at_table(spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:
         """Return the folders of a topic's log and of the quarantine."""

@@ -20,9 +20,7 @@ from rewindow.spark.log_writer import ARRIVED, FAULT, PARTITION, TIMESTAMP
 
 TEXT_FORMATS = ("csv", "json")
 _CORRUPT = "_corrupt_record"
-_PIECE, _PIECE_ARRIVAL = "_piece", "_piece_arrival"
-_ENCODED = {"%": "%25", " ": "%20", "#": "%23", "?": "%3F", '"': "%22", "<": "%3C", ">": "%3E", "^": "%5E",
-            "`": "%60", "{": "%7B", "}": "%7D", "|": "%7C", "\\": "%5C"}  # fmt: skip
+_PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
 UNREADABLE, NEVER_ARRIVED = "the parser could not read it", "it has no arrived_at"
 
 
@@ -114,11 +112,13 @@ class SourceFrame:
         fields = [T.StructField(_PIECE, T.StringType()), T.StructField(_PIECE_ARRIVAL, T.LongType())]
         fields += [T.StructField(name, T.StringType()) for name in partition_columns]
         rows = [
-            (_file_uri(piece.path), piece.arrival_ms, *(dict(piece.values).get(name) for name in partition_columns))
+            (piece.path, piece.arrival_ms, *(dict(piece.values).get(name) for name in partition_columns))
             for piece in pieces
         ]
-        facts = F.broadcast(self._spark.createDataFrame(rows, T.StructType(fields)))
-        joined = frame.withColumn(_PIECE, F.col("_metadata.file_path")).join(facts, _PIECE)
+        facts = F.broadcast(self._spark.createDataFrame(rows, T.StructType(fields)).withColumn(_KNOWN, F.lit(True)))
+        joined = frame.withColumn(_PIECE, _plain_path(F.col("_metadata.file_path"))).join(facts, _PIECE, "left")
+        unknown = F.raise_error(F.concat(F.lit("rewindow asked for no file "), F.col(_PIECE)))
+        joined = joined.where(F.coalesce(_KNOWN, unknown))  # rather than losing rows without a word
         typed = [F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields]
         return joined.select(*typed, _PIECE_ARRIVAL)
 
@@ -169,6 +169,7 @@ def without_arrival(look: SourceLook) -> SourceLook:
     return replace(look, fresh=bare[0], rest=bare[1])
 
 
-def _file_uri(path: str) -> str:
-    """Return a local path as Spark's ``_metadata.file_path`` shows it."""
-    return "file:" + "".join(_ENCODED.get(letter, letter) for letter in path)
+def _plain_path(encoded: Expression) -> Expression:
+    """Return Spark's ``file_path``, a URI, as the path that it was made from."""
+    decoded = F.url_decode(F.replace(encoded, F.lit("+"), F.lit("%2B")))
+    return F.regexp_replace(decoded, "^file:/+", "/")
