@@ -122,10 +122,13 @@ def explain(
 
 def main() -> None:
     """Run the command line and leave with one of the documented exit codes."""
-    code = _run(sys.argv[1:])
+    leave(_run(sys.argv[1:]))
+
+
+def leave(code: int) -> None:
+    """End the process with this exit code. Native code of the Delta libraries now and then aborts an orderly exit."""
     sys.stdout.flush()
     sys.stderr.flush()
-    # Native code of the Delta and Arrow libraries now and then aborts an orderly exit after all is done.
     os._exit(code)
 
 

@@ -23,7 +23,7 @@ class Printer:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self._as_json = as_json
-        self._out = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+        self._out = Console(file=sys.stdout, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def landed(self, feed: str, report: Any) -> None:

@@ -20,7 +20,7 @@ from rewindow.delta.publish import OUTPUT, Reports
 from rewindow.delta.tables import METRICS, arrow_schema, table_path
 from rewindow.plan.fold import CommittedRun, Lineage
 
-_MEASURE = ("level", "node", "partition", "name", "reason")
+_MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
 _SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
 _WINDOW_START = "window_start"
 
