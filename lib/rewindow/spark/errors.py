@@ -1,30 +1,77 @@
 """From Spark's exceptions to one line that names the fix. No Java stack trace reaches a user who did not ask for it.
 
-A worker's own `RewindowError` crosses the JVM as text only, so it is marked there and found again here.
+A worker's own `RewindowError` crosses the JVM as text only: it is marked there (`mark`) and found again here.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from rewindow import errors
-from rewindow.errors import DataError, RewindowError, StorageError
+from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
 
-_MARK = "rewindow-error: "
-_MARKED = re.compile(re.escape(_MARK) + r"(\w+) (\".*\")")
-_JAVA_LINE = re.compile(r"^\s*(at |\.\.\. \d+ more|Caused by: |JVM stacktrace)", re.MULTILINE)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MARK: Final = "rewindow-error:"
+_MARKED = re.compile(rf'{_MARK} (\d+) ("(?:[^"\\]|\\.)*")')
+_KINDS: Final = {kind.exit_code: kind for kind in RewindowError.__subclasses__()}
+
+_NOISE = re.compile(
+    r"An error occurred while calling \S+\.\s*:?\s*"
+    r"|Job aborted due to stage failure: Task .*? in stage .*? \(TID \d+\) \(.*?\): "
+    r"|SQLSTATE: \w{5};?"
+    r"|(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error): "
+)
+_JAVA_LINE = re.compile(r"^\s*(?:at \S+\(|\.\.\. \d+ more|JVM stacktrace|Driver stacktrace)")
+_BARE_CLASS = re.compile(r"(?:[a-z]\w*\.)+[A-Z][\w$]*")
+_CAUSE = "Caused by: "
+_TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)$')
+_SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 _LONGEST = 400
+
+# Words in what Spark or Hadoop says -> what it means to a user and what helps. The first that fits wins.
+_MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] = (
+    (
+        ("OutOfMemoryError", "MemoryError"),
+        LimitError,
+        "give the target more memory (spark: {spark.driver.memory: 4g}) or fewer cores",
+    ),
+    (("No space left on device",), LimitError, "free space on the disk that is full, then run again"),
+    (
+        ("worker exited unexpectedly", "Fatal Python error"),
+        LimitError,
+        "a Python worker was killed or crashed in native code: run again with more memory or fewer cores",
+    ),
+    (("Permission denied", "AccessControlException", "AccessDenied", "Mkdirs failed"), AccessError, "grant the access"),
+    (
+        ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "NoSuchFileException"),
+        SourceError,
+        "check the path or table in conf/feeds",
+    ),
+    (("MALFORMED_", "KD000"), DataError, "mend the file, or set the source's options (mode: PERMISSIVE)"),
+    (("ModuleNotFoundError: ", "ImportError: "), ConfigError, "install it where Spark's workers run"),
+    (("FileNotFoundError: ", "OSError: "), StorageError, "a file could not be read or written: run again"),
+    (("FAILED_READ_FILE",), StorageError, "the file is damaged or of another format: check source.format"),
+)
+# Classes of SQLSTATE, for what no word above names.
+_STATES: Final[dict[str, tuple[type[RewindowError], str]]] = {
+    "22": (DataError, "a value does not fit its type: mend the data or the schema"),
+    "42": (ConfigError, "check columns, types and formats in the configuration"),
+    "0A": (ConfigError, "check columns, types and formats in the configuration"),
+    "KD": (StorageError, "reading failed: run again, then look at the file"),
+}
 
 
 def mark(error: RewindowError) -> str:
-    """Return a worker's error as text that `mapped` turns back into it."""
-    return f"{_MARK}{type(error).__name__} {json.dumps(str(error))}"
+    """Return a worker's error as one line of text that `translate` turns back into it."""
+    return f"{_MARK} {error.exit_code} {json.dumps(str(error))}"
 
 
 @contextmanager
@@ -32,35 +79,79 @@ def mapped() -> Iterator[None]:
     """Turn what Spark raises inside the block into a `RewindowError` with a message of one line."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:
         raise translate(error) from error
 
 
-def translate(error: Exception) -> RewindowError:
-    """Return the `RewindowError` that an exception of Spark's stands for."""
+def java_error_message(error: BaseException) -> str:
+    """Return what an exception of Spark's means, in one line that names the fix."""
+    return str(translate(error))
+
+
+def translate(error: BaseException) -> RewindowError:
+    """Return the `RewindowError` that an exception of Spark's stands for; one of ours is returned as it is."""
+    if isinstance(error, RewindowError):
+        return error
     text = str(error)
-    marked = _MARKED.search(text)
-    if marked:
-        kind = getattr(errors, marked[1], RewindowError)
-        return kind(json.loads(marked[2]))  # type: ignore[no-any-return]
-    first = _first_line(text)
-    if "PATH_NOT_FOUND" in text or "FileNotFoundException" in text or "FILE_NOT_EXIST" in text:
-        return errors.SourceError(f"{first}. Check the path in the configuration")
-    if "OutOfMemoryError" in text:
-        return errors.LimitError(f"{first}. Give the target more memory (spark.driver.memory) or fewer cores")
-    if "PythonException" in type(error).__name__ or "Traceback (most recent call last)" in text:
-        return DataError(f"{_last_python_line(text)}. Run with --debug to see where")
-    return StorageError(f"Spark failed: {first}. Run with --debug for its own account")
+    marked = find_marked(text)
+    if marked is not None:
+        return marked
+    if isinstance(error, (Py4JNetworkError, ConnectionError)):
+        return LimitError(
+            "Spark's JVM is gone (killed, or out of memory): run again, and give the target more memory if it happens "
+            "twice (spark: {spark.driver.memory: 4g})"
+        )
+    said = _python_words(text) if _TRACEBACK in text else _java_words(text)
+    for words, kind, fix in _MEANINGS:
+        if any(word in text for word in words):
+            return kind(f"{said}: {fix}")
+    if _TRACEBACK in text:
+        return DataError(f"{said}: the job's own code, or a record that it does not expect; --debug shows all")
+    state = _SQLSTATE.search(text)
+    kind, fix = _STATES.get(
+        state.group(1)[:2] if state else "", (StorageError, "run again; --debug shows Java's account")
+    )
+    return kind(f"{said}: {fix}")
 
 
-def _first_line(text: str) -> str:
-    plain = text[: match.start()] if (match := _JAVA_LINE.search(text)) else text
-    lines = [line.strip() for line in plain.splitlines() if line.strip()]
-    line = next((line for line in lines if not line.startswith("An error occurred while calling")), "no message")
-    return line.removeprefix(": ")[:_LONGEST].rstrip(".")
+def find_marked(text: str) -> RewindowError | None:
+    """Return the error that a worker marked, wherever in the text it is."""
+    found = _MARKED.findall(text)
+    if not found:
+        return None
+    code, message = found[-1]  # a traceback shows source lines before the error itself
+    return _KINDS.get(int(code), RewindowError)(json.loads(message))
 
 
-def _last_python_line(text: str) -> str:
-    plain = text[: match.start()] if (match := _JAVA_LINE.search(text)) else text
-    lines = [line.strip() for line in plain.splitlines() if line.strip()]
-    return (lines[-1] if lines else "no message")[:_LONGEST].rstrip(".")
+def _java_words(text: str) -> str:
+    """Return the first thing that was said, and the innermost cause if it says something else."""
+    blocks = text.split(f"\n{_CAUSE}")
+    sentences = [sentence for block in blocks if (sentence := _sentence(block))]
+    if not sentences:
+        return "Spark failed without a word"
+    first, last = sentences[0], sentences[-1]
+    return _clipped(first if last in first or len(blocks) == 1 else f"{first} ({last})")
+
+
+def _sentence(block: str) -> str:
+    said = []
+    for line in _NOISE.sub("", block.strip()).splitlines():
+        if _JAVA_LINE.match(line) or line.startswith(("==", "'", "+-", "Current thread")):
+            break
+        if line.strip():
+            said.append(line.strip())
+    sentence = " ".join(said).strip(" :.;")
+    return "" if _BARE_CLASS.fullmatch(sentence) else sentence
+
+
+def _python_words(text: str) -> str:
+    """Return the exception that ended the worker, and where in the user's code it came from."""
+    lines = text[text.rindex(_TRACEBACK) :].splitlines()[1:]
+    said = next((line for line in lines if line.strip() and not line[0].isspace()), "an error without a word")
+    frames = [frame for line in lines if (frame := _FRAME.match(line))]
+    where = f" ({frames[-1]['file']}:{frames[-1]['line']}, {frames[-1]['name']})" if frames else ""
+    return _clipped(said) + where
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} ..."

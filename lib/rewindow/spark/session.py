@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections import deque
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -18,11 +16,13 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from rewindow.errors import ConfigError
 from rewindow.spark.jars import cache_dir, find_jars
 from rewindow.spark.java import find_java
+from rewindow.spark.relay import Relay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 MARK: Final = "spark.rewindow.local"
-# The JVM prints this before any logger is there, because Spark 4.2 asks for the module.
-_NOISE = b"WARNING: Using incubator modules"
-_LAST_WORDS = 20
 
 
 def local_session(
@@ -58,8 +55,10 @@ def local_session(
     spark_conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores}]").setAppName(app_name)
     spark_conf.setAll(list(settings.items()))
     with _environment(python_path):
-        gateway = _launch(spark_conf)
+        gateway = _launch(spark_conf, debug=debug)
         context = SparkContext(conf=spark_conf, gateway=gateway)
+    if not debug:
+        _silence()
     if context.pythonExec != sys.executable:
         context.stop()
         raise ConfigError(f"Spark's workers would run {context.pythonExec}, not {sys.executable}: unset PYSPARK_PYTHON")
@@ -145,25 +144,19 @@ def _environment(python_path: Sequence[str | Path]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _launch(conf: SparkConf) -> JavaGateway:
-    """Start the JVM with its stderr passed on line by line, so that a start shows nothing and a failure is told."""
-    read_end, write_end = os.pipe()
-    said: deque[str] = deque(maxlen=_LAST_WORDS)
-    threading.Thread(target=_relay, args=(read_end, said), name="jvm-stderr", daemon=True).start()
+def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
+    """Start the JVM with its stderr passed on, so that a start shows nothing and a failure is told."""
+    relay = Relay(everything=debug)
     try:
-        gateway: JavaGateway = launch_gateway(conf, {"stderr": write_end})  # type: ignore[no-untyped-call]  # PySpark's
+        gateway: JavaGateway = launch_gateway(conf, {"stderr": relay.write_end})  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
-        reason = next((line for line in reversed(said) if line.strip()), "it said nothing")
-        raise ConfigError(f"the JVM did not start ({reason.strip()}): check JAVA_HOME and free memory") from error
-    else:
-        return gateway
-    finally:
-        os.close(write_end)
+        relay.close()
+        raise ConfigError(f"the JVM did not start ({relay.last_word()}): check JAVA_HOME and free memory") from error
+    relay.close()
+    return gateway
 
 
-def _relay(read_end: int, said: deque[str]) -> None:
-    with os.fdopen(read_end, "rb") as lines:
-        for line in lines:
-            if not line.startswith(_NOISE):
-                said.append(line.decode(errors="replace"))
-                os.write(2, line)
+def _silence() -> None:
+    """Stop PySpark from writing each SQL error with its Java stack trace to stderr as JSON; it is raised as well."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
