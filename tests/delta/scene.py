@@ -33,7 +33,7 @@ from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Job, run, steps
 from rewindow.spark.engine import LocalEngine
 from rewindow.spark.stage import FileWriter
-from tests.plan.ledgers import HOUR, PARTITIONS, TOPIC, a_feed
+from tests.plan.ledgers import HOUR, TOPIC, a_feed
 
 JOB = "counts"
 USERS = ("ann", "bob", "cyd", "dan", "eve")

@@ -13,6 +13,7 @@ from pyarrow import fs
 from rewindow.errors import StorageError
 
 _CHUNK = 1 << 20
+_DIGEST_BYTES = 16
 
 
 class FileFacts(NamedTuple):
@@ -63,10 +64,20 @@ class Folder:
 
     def write_table(self, path: str, table: pa.Table) -> FileFacts:
         """Write a new Parquet file, with page checksums. Raises `StorageError` (74) if the disk refuses."""
+        return self._write(path, _as_parquet(table))
+
+    def write_digested(self, directory: str, table: pa.Table) -> tuple[str, FileFacts]:
+        """Write a new Parquet file that is named by the `digest` of its bytes; return its path too."""
+        data = _as_parquet(table)
+        path = f"{directory}/{blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}.parquet"
+        return path, self._write(path, data)
+
+    def _write(self, path: str, data: pa.Buffer) -> FileFacts:
         full = f"{self._base}/{path}"
         try:
             self._fs.create_dir(full.rpartition("/")[0], recursive=True)
-            pq.write_table(table, full, filesystem=self._fs, write_page_checksum=True)
+            with self._fs.open_output_stream(full, compression=None) as stream:
+                stream.write(data)
         except (OSError, pa.ArrowException) as error:
             message = (
                 f"{self.full_path(path)} cannot be written: {error}. Make room or mend the permission, then run again"
@@ -82,7 +93,7 @@ class Folder:
 
     def digest(self, path: str) -> str:
         """Return the BLAKE2b digest (16 bytes, hexadecimal) of a file's bytes."""
-        state: Any = blake2b(digest_size=16)
+        state: Any = blake2b(digest_size=_DIGEST_BYTES)
         try:
             with self._fs.open_input_stream(f"{self._base}/{path}", compression=None) as stream:
                 while chunk := stream.read(_CHUNK):
@@ -90,6 +101,12 @@ class Folder:
         except OSError as error:
             raise _unreadable(self.full_path(path), error) from error
         return str(state.hexdigest())
+
+
+def _as_parquet(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, write_page_checksum=True)
+    return sink.getvalue()
 
 
 def is_uri(path: str) -> bool:

@@ -45,12 +45,11 @@ class Journal:
 
         Raises `StorageError` (74) if they did not land.
         """
-        create_table(self.path, _SCHEMA, ("job",), configuration=_CONFIGURATION)
+        table = create_table(self.path, _SCHEMA, ("job",), configuration=_CONFIGURATION)
         path = self._path_of(attempt)
-        table = open_table(self.path)
-        if table is None or table.transaction_version(_app_id(attempt)) is None:
+        if table.transaction_version(_app_id(attempt)) is None:
             self._folder.write_table(path, _as_table(attempt, reports))
-            commit_files(self.path, [self._staged(path, len(reports))], app_id=_app_id(attempt), version=1)
+            commit_files(self.path, [self._staged(path, len(reports))], app_id=_app_id(attempt), version=1, table=table)
         facts = self._folder.facts(path)
         if facts is None:
             message = f"{self._folder.full_path(path)} was staged and is gone: see what cleans up there, then run again"

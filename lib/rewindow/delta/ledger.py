@@ -8,6 +8,7 @@ No return value and no exception ever decides (a lost answer looks like a failur
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -30,6 +31,7 @@ __all__ = ["Ledger", "LedgerRow"]
 _Cells = tuple[int, str, str, int]
 """A row as it is stored: seq, kind, body, recorded_at."""
 
+_DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 _WRITER = "_writer"
 _ATTEMPTS = 6
 _FILES_MAX = 40
@@ -46,7 +48,6 @@ _SCHEMA = pa.schema(
 )
 _CONFIGURATION = {
     "delta.appendOnly": "true",
-    "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 3650 days",
 }
 
@@ -71,6 +72,7 @@ class Ledger:
         self._options = storage_options
         self._folder = Folder(path)
         self._app_id = f"rewindow.ledger/{name}"
+        self._merge_id = f"rewindow.ledger-files/{name}"
         self._read_files: dict[str, list[_Cells]] = {}
         self._seen: _Snapshot | None = None
 
@@ -89,7 +91,7 @@ class Ledger:
         `StorageError` (74) if the rows did not land or nobody can tell.
         """
         first = rows[0].seq
-        if [row.seq for row in rows] != list(range(first, first + len(rows))):
+        if first < 1 or [row.seq for row in rows] != list(range(first, first + len(rows))):
             message = f"ledger {self.name}: rows must be numbered without gaps, got {[row.seq for row in rows]}"
             raise InvariantError(message)
         token = uuid4().hex
@@ -148,11 +150,17 @@ class Ledger:
         return self._seen
 
     def _cells(self, paths: Sequence[str]) -> list[_Cells]:
-        return sorted((cells for path in paths for cells in self._rows_of(path)), key=lambda cells: cells[0])
+        """Return the rows of files by number. A row that stands in two files is one row: its writer's token says so."""
+        return sorted({cells for path in paths for cells in self._rows_of(path)}, key=lambda cells: cells[0])
 
     def _rows_of(self, path: str) -> list[_Cells]:
-        """Return a file's rows. A file never changes, so it is read once."""
+        """Return a file's rows. A file never changes, so it is read once; its name says what its bytes must be."""
         if path not in self._read_files:
+            named = _DIGEST.search(path)
+            if named and self._folder.digest(path) != named[1]:
+                full = self._folder.full_path(path)
+                message = f"{full} is not what was written: put it back from a copy. Do not run or land before"
+                raise StorageError(message)
             columns = self._folder.read_table(path, ["seq", "kind", "body", "recorded_at"]).to_pydict()
             self._read_files[path] = list(zip(*columns.values(), strict=True))
         return self._read_files[path]
@@ -171,10 +179,9 @@ class Ledger:
         return self._write_file(cells, data_change=True)
 
     def _write_file(self, cells: Sequence[_Cells], *, data_change: bool) -> AddAction:
-        path = f"name={self.name}/{uuid4().hex}.parquet"
         arrays = [list(column) for column in zip(*cells, strict=True)]
         table = pa.table(arrays, schema=pa.schema([_SCHEMA.field(name) for name in _SCHEMA.names if name != "name"]))
-        facts = self._folder.write_table(path, table)
+        path, facts = self._folder.write_digested(f"name={self.name}", table)
         stats = {
             "numRecords": len(cells),
             "minValues": {"seq": cells[0][0]},
@@ -186,7 +193,8 @@ class Ledger:
     def _compact(self, seen: _Snapshot) -> None:
         """Merge this name's files into one. The rows stay what they are, and so does every number.
 
-        Two at once, or one that fails, do no harm: a remove of a file that is gone is refused on a stale handle.
+        Two at once, or one that fails, do no harm. The transaction id makes the second fail: Delta itself lets both
+        remove the same files and add the rows twice.
         """
         merged = self._write_file(self._cells(seen.paths), data_change=False)
         now = time.time_ns() // 1_000_000
@@ -199,7 +207,7 @@ class Ledger:
                 mode="append",
                 schema=seen.table.schema(),
                 partition_by=["name"],
-                commit_properties=CommitProperties(max_commit_retries=3),
+                commit_properties=CommitProperties(app_transactions=[Transaction(self._merge_id, len(seen.rows))]),
             )
         except (DeltaError, OSError):
             return

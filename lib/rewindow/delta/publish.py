@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from deltalake import DeltaTable
+
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.delta.tables import (
     METRICS,
@@ -45,15 +47,11 @@ def publish(warehouse: str, job: str, state: JobState, reports: Reports) -> Iter
     """
     for target, table, runs in _publications(state):
         path, app_id = table_path(warehouse, table.path), publication_id(job, target)
-        seen = open_table(path)
-        published = seen.transaction_version(app_id) or 0 if seen else 0
-        if published >= len(runs):
-            continue
-        if seen is None:
-            _make(warehouse, job, table)
+        handle = open_table(path) or _make(warehouse, job, table)
+        published = handle.transaction_version(app_id) or 0
         for ordinal, run in enumerate(runs[published:], start=published + 1):
             yield f"publish {target} {ordinal}"
-            commit_files(path, _files(reports(run), target), app_id=app_id, version=ordinal)
+            commit_files(path, _files(reports(run), target), app_id=app_id, version=ordinal, table=handle)
 
 
 def publication_id(job: str, target: str) -> str:
@@ -71,7 +69,7 @@ def prepare(warehouse: str, job: str, tables: Mapping[str, TableSpec]) -> None:
         _make(warehouse, job, table)
 
 
-def _make(warehouse: str, job: str, table: TableSpec) -> None:
+def _make(warehouse: str, job: str, table: TableSpec) -> DeltaTable:
     path = table_path(warehouse, table.path)
     owner = {} if table.path in _EVERYBODYS else {_OWNER: job}
     made = create_table(path, arrow_schema(table.columns), table.partition_by, configuration=owner)
@@ -80,6 +78,7 @@ def _make(warehouse: str, job: str, table: TableSpec) -> None:
         message = f"the table {path} is written by the job {found!r}: name another table for {job!r}"
         raise ConfigError(message)
     check_writable(path, made)
+    return made
 
 
 def _publications(state: JobState) -> Iterator[tuple[str, TableSpec, Sequence[CommittedRun]]]:

@@ -27,6 +27,9 @@ RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journa
 METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
 
 _ATTEMPTS = 8
+_CONFIGURATION = {"delta.checkpointInterval": "10"}
+"""Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
+
 _RESERVED = ("rewindow", "logs", "state", "internal")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -141,7 +144,7 @@ def create_table(
                 schema,
                 mode="ignore",
                 partition_by=list(partition_by),
-                configuration=dict(configuration or {}),
+                configuration={**_CONFIGURATION, **(configuration or {})},
                 raise_if_key_not_exists=False,  # properties of our own are among them
                 storage_options=dict(storage_options) if storage_options else None,
             )
@@ -162,18 +165,22 @@ def commit_files(
     app_id: str,
     version: int,
     after: int = 0,
+    table: DeltaTable | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> bool:
     """Add staged files to a table in exactly one Delta commit of ``(app_id, version)``; False if it was there before.
 
     Versions of an application id are ``after`` + 1, + 2, ...: one that is already there is left alone (False), one that
     would leave a gap is refused with `InvariantError` (70). No files make an empty commit, which counts. Anyone may
-    repeat the call at any time. Raises `StorageError` (74) if a file is missing or has another size, if the table is
-    gone, has features that this commit would break, or if the commit does not land.
+    repeat the call at any time. ``table``: a handle that need not be fresh; a stale one is refused by Delta.
+
+    Raises `StorageError` (74) if a file is missing or has another size, if the table is gone, has features that this
+    commit would break, or if the commit does not land.
     """
     failure: Exception | None = None
     for attempt in range(_ATTEMPTS):
-        table = open_table(path, storage_options)
+        if table is None or attempt:
+            table = open_table(path, storage_options)
         if table is None:
             message = f"the table {path} is gone: a run or land makes it again; its rows come back with `republish`"
             raise StorageError(message)
