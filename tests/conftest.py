@@ -37,7 +37,12 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """Copy the project's conf/ and jobs/ to a folder of the test's own, and return its root."""
-    root = tmp_path / "project"
+    return copy_project(tmp_path)
+
+
+def copy_project(folder: Path) -> Path:
+    """Copy the project's conf/ and jobs/ below a folder; return the copy's root."""
+    root = folder / "project"
     for part in ("conf", "jobs"):
         if (ROOT / part).is_dir():
             shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))

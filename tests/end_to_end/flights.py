@@ -1,0 +1,49 @@
+"""A few months of made-up flights and weather, as the demo's sources have them, in a copy of the project."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+START = datetime(2013, 1, 1, tzinfo=UTC)
+MONTHS = 3
+
+
+def write_sources(root: Path, seed: int = 7, flights: int = 1500) -> None:
+    """Write both sources below a project's warehouse. Flights leave late, early or never."""
+    chance = random.Random(seed)
+    departures = [_flight(chance) for _ in range(flights)]
+    weather = [
+        {
+            "origin": origin,
+            "temp": chance.uniform(20, 90),
+            "wind_speed": chance.choice([None, 5.5, 11.0]),
+            "precip": 0.0,
+            "reported_at": START + timedelta(hours=hour),
+        }
+        for hour in range(0, 24 * 30 * MONTHS, 6)
+        for origin in ("EWR", "JFK", "LGA")
+    ]
+    raw = root / "warehouse" / "raw"
+    for name, rows in (("departures", departures), ("weather", weather)):
+        (raw / name).mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows), raw / name / "2013.parquet")
+
+
+def _flight(chance: random.Random) -> dict[str, object]:
+    scheduled = START + timedelta(minutes=chance.randint(0, 60 * 24 * 30 * MONTHS))
+    is_cancelled = chance.random() < 0.03
+    delay = None if is_cancelled else float(int(chance.expovariate(1 / 40)) - 10)
+    return {
+        "origin": chance.choice(["EWR", "JFK", "LGA"]),
+        "carrier": chance.choice(["AA", "B6", "UA"]),
+        "flight": chance.randint(1, 9999),
+        "dest": chance.choice(["IAH", "MIA", "SFO"]),
+        "dep_delay": delay,
+        "scheduled_at": scheduled,
+        "left_at": scheduled + timedelta(minutes=delay or 0),
+    }

@@ -1,0 +1,78 @@
+"""The project's jobs on Spark and Delta, through the same door as the command line: laws 2 and 5 as a user sees them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rewindow.delta.contents import read_rows
+from rewindow.errors import NotNowError
+from rewindow.plan.planner import UpToDate
+from rewindow.plan.spec import RunRequest
+from rewindow.project import Project
+from rewindow.runner import RunReport
+from tests.conftest import copy_project
+from tests.end_to_end.flights import write_sources
+
+pytestmark = pytest.mark.spark
+
+JOBS = ("hourly_departures", "quiet_carriers", "departure_board", "flight_weather")
+
+
+@pytest.fixture(scope="module")
+def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    root = copy_project(tmp_path_factory.mktemp("landed"))
+    write_sources(root)
+    project = Project.open(root)
+    project.land("flights")
+    return project
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_run_a_landing_gives_the_tables_of_one_run(landed: Project, job: str) -> None:
+    last = len(landed.tables.feed("flights").landings)
+    assert last >= 3
+    for number in range(1, last + 1):
+        assert isinstance(landed.run(job, RunRequest(through_landing=number)), RunReport)
+    one = landed.run(job, RunRequest(lineage="one"))
+    assert isinstance(one, RunReport)
+    many_hashes, one_hashes = landed.tables.hashes(job, "main"), landed.tables.hashes(job, "one")
+    assert many_hashes == one_hashes
+    assert any(target.startswith("output/") for target in one_hashes)
+    assert sum(total.rows for target, total in one.commit.targets.items() if target.startswith("output/")) > 100
+
+
+def test_asking_again_changes_nothing(landed: Project) -> None:
+    job = JOBS[0]
+    landed.run(job, RunRequest(lineage="again"))
+    before = landed.tables.hashes(job, "again")
+    again = landed.run(job, RunRequest(lineage="again"))
+    assert isinstance(again, UpToDate)
+    assert landed.tables.hashes(job, "again") == before
+    assert landed.land("flights").landings == ()
+
+
+def test_a_final_run_closes_every_window_and_seals_the_lineage(landed: Project) -> None:
+    job = JOBS[0]
+    landed.run(job, RunRequest(lineage="open"))
+    landed.run(job, RunRequest(lineage="closed", through_landing=2))
+    landed.run(job, RunRequest(lineage="closed", final=True))
+    landed.run(job, RunRequest(lineage="closed2", final=True))
+    still_open = read_rows(f"{landed.warehouse}/flights/{job}__open").num_rows
+    closed = read_rows(f"{landed.warehouse}/flights/{job}__closed").num_rows
+    assert closed > still_open
+    assert landed.tables.hashes(job, "closed") == landed.tables.hashes(job, "closed2")
+    departures = sum(read_rows(f"{landed.warehouse}/flights/{job}__closed")["departures"].to_pylist())
+    late = sum(m["total"] for m in landed.show(job, lineage="closed")["metrics"] if m["metric"] == "late-record-drop")
+    log = read_rows(f"{landed.warehouse}/logs/flights/departures")
+    assert departures + late == log.num_rows - log["dep_delay"].null_count
+    again = landed.run(job, RunRequest(lineage="closed"))
+    assert isinstance(again, UpToDate)
+    assert "sealed" in again.reason
+
+
+def test_a_landing_that_is_not_there_is_waited_for(landed: Project) -> None:
+    with pytest.raises(NotNowError, match="landing 99 of feed 'flights' is not there yet"):
+        landed.run(JOBS[0], RunRequest(lineage="early", through_landing=99))
