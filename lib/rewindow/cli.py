@@ -122,7 +122,7 @@ def explain(
 
 def main() -> None:
     """Run the command line and leave with one of the documented exit codes."""
-    leave(_run(sys.argv[1:]))
+    leave(run_command(sys.argv[1:]))
 
 
 def leave(code: int) -> None:
@@ -132,7 +132,8 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def _run(arguments: list[str]) -> int:
+def run_command(arguments: list[str]) -> int:
+    """Run one command line; return its exit code. Errors are printed, never raised."""
     as_json, debug = "--json" in arguments, "--debug" in arguments
     try:
         _check(arguments)

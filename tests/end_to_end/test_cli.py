@@ -1,0 +1,84 @@
+"""The command line without Spark: every refusal is one line with the fix, the documented exit code and no trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rewindow.cli import run_command
+
+
+@pytest.fixture
+def at(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(project)
+    return project
+
+
+REFUSED = [
+    pytest.param(["run"], 2, "job", id="missing argument"),
+    pytest.param(["run", "nothing", "--wrong"], 2, "--wrong", id="unknown option"),
+    pytest.param(["fly"], 2, "fly", id="unknown command"),
+    pytest.param(["run", "hourly_departures", "--through", "soon"], 2, "2013-02-01", id="no time"),
+    pytest.param(["run", "hourly_departures", "--through", "{{ ds }}"], 2, "template", id="template"),
+    pytest.param(["run", "nobody"], 78, "nobody", id="unknown job"),
+    pytest.param(["land", "nothing"], 78, "nothing", id="unknown feed"),
+    pytest.param(["plan", "hourly_departures", "--target", "mars"], 78, "mars", id="unknown target"),
+    pytest.param(["plan", "hourly_departures"], 66, "rewindow land flights", id="never landed"),
+    pytest.param(["run", "hourly_departures"], 66, "rewindow land flights", id="run before land"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "named"), REFUSED)
+def test_a_refusal_names_the_fix(
+    at: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, named: str
+) -> None:
+    assert run_command(arguments) == code
+    said = capsys.readouterr()
+    assert named in said.err
+    assert said.out == ""
+    assert "Traceback" not in said.err
+    assert not (at / "warehouse" / "rewindow" / "runs").exists()
+
+
+def test_json_says_it_in_one_object(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["run", "nobody", "--json"]) == 78
+    said = json.loads(capsys.readouterr().out)
+    assert said["exit_code"] == 78
+    assert "nobody" in said["error"]
+
+
+def test_outside_a_project_the_fix_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["plan", "hourly_departures"]) == 78
+    assert "conf/" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("import nowhere_to_be_found", "nowhere_to_be_found"),
+        ("def build(): return 3", "has no function 'build_topology'"),
+        ("def build_topology(): return 3", "gave a int: return builder.build()"),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_a_topology_that_does_not_load_names_file_and_fix(
+    at: Path, capsys: pytest.CaptureFixture[str], source: str, named: str
+) -> None:
+    import sys
+
+    from rewindow.errors import ConfigError
+    from rewindow.loading import TopologyLoader
+
+    (at / "broken_job.py").write_text(source)
+    sys.modules.pop("broken_job", None)
+    try:
+        with pytest.raises(ConfigError, match=named.replace("(", r"\(").replace(")", r"\)")):
+            TopologyLoader("j", "broken_job:build_topology", str(at))()
+    finally:
+        sys.modules.pop("broken_job", None)
+        sys.path.remove(str(at))
