@@ -47,11 +47,13 @@ def publish(warehouse: str, job: str, state: JobState, reports: Reports) -> Iter
     """
     for target, table, runs in _publications(state):
         path, app_id = table_path(warehouse, table.path), publication_id(job, target)
-        handle = open_table(path) or _make(warehouse, job, table)
-        published = handle.transaction_version(app_id) or 0
+        opened = open_table(path) or _make(warehouse, job, table)
+        published = opened.transaction_version(app_id) or 0
+        handle: DeltaTable | None = opened
         for ordinal, run in enumerate(runs[published:], start=published + 1):
             yield f"publish {target} {ordinal}"
             commit_files(path, _files(reports(run), target), app_id=app_id, version=ordinal, table=handle)
+            handle = None  # it does not see what was committed through it
 
 
 def publication_id(job: str, target: str) -> str:

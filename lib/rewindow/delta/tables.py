@@ -172,14 +172,16 @@ def commit_files(
 
     Versions of an application id are ``after`` + 1, + 2, ...: one that is already there is left alone (False), one that
     would leave a gap is refused with `InvariantError` (70). No files make an empty commit, which counts. Anyone may
-    repeat the call at any time. ``table``: a handle that need not be fresh; a stale one is refused by Delta.
+    repeat the call at any time. ``table``: a handle just opened, to save opening another.
 
     Raises `StorageError` (74) if a file is missing or has another size, if the table is gone, has features that this
     commit would break, or if the commit does not land.
     """
     failure: Exception | None = None
+    actions: list[AddAction] | None = None
     for attempt in range(_ATTEMPTS):
-        if table is None or attempt:
+        is_fresh = table is None or attempt > 0
+        if is_fresh:
             table = open_table(path, storage_options)
         if table is None:
             message = f"the table {path} is gone: a run or land makes it again; its rows come back with `republish`"
@@ -188,11 +190,13 @@ def commit_files(
         if last >= version:
             return failure is not None
         if last != version - 1:
+            if not is_fresh:
+                continue
             message = (
                 f"{path}: {app_id} is at {last}, so {version} would leave a gap; the table was altered by another hand"
             )
             raise InvariantError(message)
-        if attempt == 0:
+        if actions is None:
             check_writable(path, table)
             actions = _add_actions(Folder(path), files)
         try:
