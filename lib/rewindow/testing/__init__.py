@@ -1,5 +1,6 @@
 """Test a topology without Spark, in milliseconds: the real tasks, fed by hand. Shipped for users' own tests."""
 
 from rewindow.testing.driver import TopologyTestDriver
+from rewindow.testing.replay import Epoch, LocalReplay, Sent
 
-__all__ = ["TopologyTestDriver"]
+__all__ = ["Epoch", "LocalReplay", "Sent", "TopologyTestDriver"]

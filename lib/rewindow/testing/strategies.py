@@ -1,0 +1,46 @@
+"""Hypothesis strategies for records and epochs, for properties of your own topologies. Needs the package `hypothesis`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from rewindow.core.record import UNKNOWN
+from rewindow.testing.replay import Epoch
+
+
+def records(
+    topics: Sequence[str],
+    *,
+    keys: Sequence[Any] = ("a", "b", "c"),
+    values: st.SearchStrategy[Any] | None = None,
+    max_ms: int = 60,
+    max_size: int = 12,
+) -> st.SearchStrategy[list[tuple[str, Any, Any, int]]]:
+    """Return lists of ``(topic, key, value, timestamp)``, out of order and with many ties."""
+    values = st.integers(0, 9) if values is None else values
+    one = st.tuples(st.sampled_from(topics), st.sampled_from(keys), values, st.integers(0, max_ms))
+    return st.lists(one, max_size=max_size)
+
+
+@st.composite
+def epochs(
+    draw: st.DrawFn,
+    topics: Sequence[str],
+    *,
+    keys: Sequence[Any] = ("a", "b", "c"),
+    values: st.SearchStrategy[Any] | None = None,
+    max_ms: int = 60,
+    max_epochs: int = 5,
+) -> list[Epoch]:
+    """Return epochs whose watermarks never fall; some have none, and records may be older or newer than they say."""
+    made = []
+    watermark_ms = UNKNOWN
+    for number in range(draw(st.integers(1, max_epochs))):
+        given = draw(records(topics, keys=keys, values=values, max_ms=max_ms * (number + 1)))
+        if draw(st.booleans()):
+            watermark_ms = max(watermark_ms, draw(st.integers(0, max_ms * (number + 1))))
+        made.append(Epoch(tuple(given), watermark_ms))
+    return made

@@ -1,0 +1,64 @@
+"""Law 2: one run over many epochs, or many runs over a few each, give the same outputs, offsets, state and metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindow.core.task import Semantics
+from rewindow.testing import Epoch, LocalReplay
+from rewindow.testing.strategies import epochs
+from tests.properties.topologies import TOPICS, build, plans
+
+PARTITIONS = 2
+GLIDING = st.builds(
+    Semantics,
+    stream_time=st.sampled_from(["max", "min"]),
+    stream_time_from=st.sampled_from(["records", "watermark"]),
+    wall_clock=st.just("stream_time"),
+)
+
+
+def replayed(
+    steps: list[tuple[Any, ...]],
+    given_epochs: list[Epoch],
+    cuts: list[int],
+    semantics: Semantics,
+    jumps: list[int] | None = None,
+    **varied: Any,
+) -> tuple[Any, ...]:
+    """Replay in runs that end at the cuts; return all that the law speaks of."""
+    replay = LocalReplay(build(steps), partitions=PARTITIONS, semantics=semantics)
+    bounds = [0, *sorted({cut for cut in cuts if 0 < cut < len(given_epochs)}), len(given_epochs)]
+    for number, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        jump = {"wall_clock_ms": jumps[number]} if jumps else {}
+        replay.run(given_epochs[start:end], **jump, **varied)
+    return replay.sent, replay.checkpoints(), replay.metrics
+
+
+@given(plans(), epochs(TOPICS), st.lists(st.integers(1, 4)), GLIDING, st.booleans())
+@settings(max_examples=250)
+def test_runs_make_no_difference(
+    steps: list[tuple[Any, ...]], given_epochs: list[Epoch], cuts: list[int], semantics: Semantics, final: bool
+) -> None:
+    if final:
+        given_epochs = [*given_epochs, Epoch(watermark_ms=given_epochs[-1].watermark_ms, is_final=True)]
+    whole = replayed(steps, given_epochs, [], semantics, restarts=False)
+    cut = replayed(steps, given_epochs, cuts, semantics)
+    for one, other in zip(whole, cut, strict=True):
+        assert one == other
+
+
+@given(plans(), epochs(TOPICS), st.lists(st.integers(1, 4)), st.data())
+@settings(max_examples=100)
+def test_with_a_clock_that_jumps_at_the_end_of_runs_a_restart_makes_no_difference(
+    steps: list[tuple[Any, ...]], given_epochs: list[Epoch], cuts: list[int], data: st.DataObject
+) -> None:
+    jumps = sorted(data.draw(st.lists(st.integers(0, 300), min_size=len(given_epochs), max_size=len(given_epochs))))
+    semantics = Semantics(wall_clock="run", stream_time_from=data.draw(st.sampled_from(["records", "watermark"])))
+    living = replayed(steps, given_epochs, cuts, semantics, jumps, restarts=False)
+    restored = replayed(steps, given_epochs, cuts, semantics, jumps)
+    for one, other in zip(living, restored, strict=True):
+        assert one == other
