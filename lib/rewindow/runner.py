@@ -20,7 +20,7 @@ from rewindow.errors import InvariantError, NotNowError
 from rewindow.plan.fold import COMMIT, PLAN, JobState, LedgerRow
 from rewindow.plan.landings import Feed
 from rewindow.plan.planner import Alive, UpToDate, check_is_pending, plan_run
-from rewindow.plan.spec import Attempt, Commit, JobBinding, RunRequest, RunSpec
+from rewindow.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.plan.stages import METRICS_TARGET, JobCode, Restored, metrics_rows, stage_work
 
 Steps = Generator[str, None, "RunReport | UpToDate"]
@@ -69,11 +69,11 @@ class Tables(Protocol):
         """Return the folder of each target, those of internal topics included."""
         ...
 
-    def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> object:
+    def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Append the attempt's manifest to the journal."""
         ...
 
-    def audit(self, state: JobState, spec: RunSpec, staged: object, feed: Feed) -> Commit:
+    def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
         """Read back what was staged; return the COMMIT that it is worth."""
         ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import pendulum
@@ -20,7 +19,7 @@ def parse_time(text: str | None) -> int | None:
     except ValueError as error:
         message = f"{text!r} is no time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
         raise UsageError(message) from error
-    if not isinstance(parsed, datetime):
+    if not isinstance(parsed, pendulum.DateTime):
         message = f"{text!r} is not a point in time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
         raise UsageError(message)
     return round(parsed.timestamp() * 1000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -71,7 +72,7 @@ def _tuple_to_plain(value: tuple[Any, ...]) -> Any:
     return {"$tuple": items} if fields is None else dict(zip(fields, items, strict=True))
 
 
-_TAGS = {
+_TAGS: dict[str, Callable[[Any], Any]] = {
     "$tuple": lambda items: tuple(from_plain(item) for item in items),
     "$dict": lambda pairs: {from_plain(key): from_plain(item) for key, item in pairs},
     "$bytes": bytes.fromhex,

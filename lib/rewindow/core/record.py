@@ -58,7 +58,7 @@ class RecordMetadata(NamedTuple):
 @cache
 def row_class(fields: tuple[str, ...]) -> type[Any]:
     """Return the named tuple of these fields: the value of a log of several columns. The same class for the same fields."""
-    return namedtuple("Row", fields)  # type: ignore[misc]  # noqa: PYI024 - the fields are data
+    return namedtuple("Row", fields)  # noqa: PYI024 - the fields are data
 
 
 class Window(NamedTuple):

@@ -240,7 +240,7 @@ def _aggregator(aggregate: AggregateSpec, aggregator: Callable[[Any, Any, Any], 
         return several(aggregate)
     if aggregator is not None and callable(aggregate):
         return Custom(aggregate, aggregator, value or returned_type(aggregator))
-    if hasattr(aggregate, "add") and hasattr(aggregate, "result_type"):
+    if isinstance(aggregate, Aggregator):
         return aggregate
     message = f"aggregate({aggregate!r}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"
     raise TopologyError(message)

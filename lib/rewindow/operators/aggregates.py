@@ -6,16 +6,17 @@ task takes the records, so a float has the same last bit in every layout.
 
 from __future__ import annotations
 
-import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rewindow.core.binding import FieldType, RowType
 from rewindow.core.record import row_class
 from rewindow.errors import ConfigError
 
 
+@runtime_checkable
 class Aggregator(Protocol):
     """A start, a step and a result; the types that they have, given that of the values."""
 
@@ -64,11 +65,10 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfField:
+class _OfField(ABC):
     """An aggregate of one field of the values, or of the values themselves. Nulls are left out; of none it is null."""
 
     field: str | None = None
-    combine: ClassVar[Callable[[Any, Any], Any]]
 
     def start(self) -> Any:
         """See `Aggregator`."""
@@ -94,26 +94,36 @@ class _OfField:
         """See `Aggregator`."""
         return FieldType(value, self.field)
 
+    @abstractmethod
+    def combine(self, state: Any, operand: Any) -> Any:
+        """Return the state with one more operand; neither is null."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sum(_OfField):
     """The sum."""
 
-    combine = staticmethod(operator.add)
+    def combine(self, state: Any, operand: Any) -> Any:
+        """See `_OfField`."""
+        return state + operand
 
 
 @dataclass(frozen=True, slots=True)
 class Min(_OfField):
     """The smallest."""
 
-    combine = staticmethod(min)
+    def combine(self, state: Any, operand: Any) -> Any:
+        """See `_OfField`."""
+        return min(state, operand)
 
 
 @dataclass(frozen=True, slots=True)
 class Max(_OfField):
     """The largest."""
 
-    combine = staticmethod(max)
+    def combine(self, state: Any, operand: Any) -> Any:
+        """See `_OfField`."""
+        return max(state, operand)
 
 
 @dataclass(frozen=True, slots=True)
