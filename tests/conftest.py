@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,13 @@ settings.register_profile("local", deadline=None, print_blob=True, suppress_heal
 settings.register_profile("ci", settings.get_profile("local"), max_examples=200)
 settings.register_profile("deep", settings.get_profile("local"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
+
+# A test that runs away with memory fails by itself, before the machine kills whatever is largest.
+MEMORY_BYTES = 6 << 30
+
+
+def pytest_configure() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 @pytest.fixture(scope="session")
