@@ -32,7 +32,9 @@ class Moment:
 
     def __str__(self) -> str:
         """Say it to a person."""
-        return f"{self.topic} offset {self.offset}" if self.topic else f"the punctuation due at {self.scheduled_ms} ms"
+        if self.topic:
+            return f"{self.topic} offset {self.offset}"
+        return "an epoch's bounds" if self.scheduled_ms == UNKNOWN else f"the punctuation due at {self.scheduled_ms} ms"
 
 
 class TaskScope:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.checkpoint import TaskState, new_store
+from rewindow.core.failure import explained
 from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
 from rewindow.core.ordering import Event
 from rewindow.core.processor import Processor, ProcessorContext
@@ -26,7 +27,7 @@ from rewindow.core.record import MAX_MS, UNKNOWN, Record
 from rewindow.core.scope import Moment, TaskScope
 from rewindow.core.stores import Store
 from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
-from rewindow.errors import ConfigError, DataError, InvariantError, RewindowError
+from rewindow.errors import InvariantError
 
 Write = Callable[[Record, int, int], None]
 """Takes an emission: the record, its place in the epoch's order (`Moment.order_ms`) and its number in the topic."""
@@ -75,7 +76,8 @@ class Task:
         self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
         self._sinks = {
-            sink.topic: _Sink(writers(sink), self._scope.moment, state.emitted.get(sink.topic, 0)) for sink in part.sinks
+            sink.topic: _Sink(writers(sink), self._scope.moment, state.emitted.get(sink.topic, 0))
+            for sink in part.sinks
         }
         self._entries: list[tuple[Callable[[Record], None], ...]] | None = None
 
@@ -101,33 +103,24 @@ class Task:
 
     def replay(self, events: Iterable[Event]) -> None:
         """Take events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
-        try:
+        with explained(self._scope):
             self._replay(events)
-        except (DataError, ConfigError) as error:
-            raise type(error)(f"{error} [at {self._scope.moment}, partition {self._scope.partition}]") from error
-        except RewindowError:
-            raise
-        except Exception as error:
-            raise self._explain(error) from error
 
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False) -> None:
         """Close the epoch at its watermark (-1: none). ``is_final``: after it comes nothing, ever (D18)."""
-        try:
+        with explained(self._scope):
             self._end_epoch(watermark_ms, is_final=is_final)
-        except RewindowError:
-            raise
-        except Exception as error:
-            raise self._explain(error) from error
 
     def advance_wall_clock(self, now_ms: int) -> None:
         """Let the wall clock jump: what is due fires once, with the clock as argument (D8, ``run``)."""
-        self._open()
-        scope = self._scope
-        queue = scope.queues[PunctuationType.WALL_CLOCK_TIME]
-        if scope.wall_clock_ms == UNKNOWN:
-            queue.clock_became_known(now_ms)
-        scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
-        queue.fire(scope.wall_clock_ms, self._punctuate)
+        with explained(self._scope):
+            self._open()
+            scope = self._scope
+            queue = scope.queues[PunctuationType.WALL_CLOCK_TIME]
+            if scope.wall_clock_ms == UNKNOWN:
+                queue.clock_became_known(now_ms)
+            scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
+            queue.fire(scope.wall_clock_ms, self._punctuate)
 
     def state(self) -> TaskState:
         """Return the small state, to be kept beside the stores' changes."""
@@ -176,7 +169,9 @@ class Task:
         if taken:
             scope.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
             least = 0 if len(late) < taken else min(late)
-            scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, sum(late), least, max(late, default=0))
+            scope.metrics.measure("task", "", RECORD_LATENESS).record_many(
+                taken, sum(late), least, max(late, default=0)
+            )
 
     def _end_epoch(self, watermark_ms: int, *, is_final: bool) -> None:
         self._open()
@@ -203,6 +198,7 @@ class Task:
 
     def _finish(self) -> None:
         for type_ in (PunctuationType.WALL_CLOCK_TIME, PunctuationType.STREAM_TIME):
+            self._scope.moment.order_ms = MAX_MS
             self._scope.queues[type_].fire_last(self._punctuate)
         self._tell_nodes(MAX_MS)
 
@@ -275,17 +271,6 @@ class Task:
             for store in node.stores if isinstance(node, ProcessorNode) else ():
                 users[store].append(node.name)
         return {name: (store, tuple(users[name])) for name, store in self._stores.items()}
-
-    def _explain(self, error: Exception) -> DataError:
-        """Name the node and the record at which user code failed."""
-        names = {id(processor): name for name, processor in self._scope.processors.items()}
-        node, trace = "", error.__traceback__
-        while trace is not None:
-            node = names.get(id(trace.tb_frame.f_locals.get("self")), node)
-            line, trace = trace.tb_lineno, trace.tb_next
-        where = f"{self._scope.moment}, partition {self._scope.partition}"
-        what = f"{type(error).__name__}: {error} (line {line})" if error.__traceback__ else str(error)
-        return DataError(f"node {node!r} failed at {where}: {what}. Nothing was committed: mend the code and run again")
 
 
 class _Sink:
