@@ -16,16 +16,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+Event = tuple[int, int, int, int, Any, Any]
+"""A record in its place: ``(order_ms, rank, offset, timestamp, key, value)``. Bare, because there is one for each record.
 
-class Event(NamedTuple):
-    """A record in its place: ``order_ms`` is the running maximum, ``rank`` the source's number in the topology."""
-
-    order_ms: int
-    rank: int
-    offset: int
-    timestamp: int
-    key: Any
-    value: Any
+``order_ms`` is the running maximum, ``rank`` the topic's number in the topology.
+"""
 
 
 def events(rank: int, rows: Iterable[tuple[int, int, Any, Any]]) -> Iterator[Event]:
@@ -34,7 +29,7 @@ def events(rank: int, rows: Iterable[tuple[int, int, Any, Any]]) -> Iterator[Eve
     for offset, timestamp, key, value in rows:
         if timestamp > highest:
             highest = timestamp
-        yield Event(highest, rank, offset, timestamp, key, value)
+        yield highest, rank, offset, timestamp, key, value
 
 
 def merge(topics: Sequence[Iterable[Event]]) -> Iterator[Event]:

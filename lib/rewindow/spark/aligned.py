@@ -7,8 +7,8 @@ sorted. Either way the rows are the same (law 3), and an offset that is missing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -35,21 +35,24 @@ class LogReader:
         self._bounds = iter(log.bounds)
         spans = [bound for bound in log.bounds if bound[1] > bound[0]]
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
-        self._rows = self._decoded(log.files, start, end, key, value)
+        self._rows = chain.from_iterable(self._decoded(log.files, start, end, key, value))
 
     def epoch(self) -> Iterator[Row]:
         """Return the rows of the next epoch."""
         start, end = next(self._bounds)
         return islice(self._rows, end - start)
 
-    def _decoded(self, files: Sequence[LogFile], start: int, end: int, key: Shape, value: Shape) -> Iterator[Row]:
+    def _decoded(
+        self, files: Sequence[LogFile], start: int, end: int, key: Shape, value: Shape
+    ) -> Iterator[Iterable[Row]]:
+        """Decode batch by batch; a row is passed on without a step of Python of its own."""
         columns = ["offset", "timestamp", *key.names, *value.names]
         for batch in ordered_batches(self._topic, files, start, end, columns):
             width = len(key.columns)
             arrays = batch.columns
             offsets, timestamps = arrays[0].to_pylist(), arrays[1].to_pylist()
             keys, values = decode(key, arrays[2 : 2 + width]), decode(value, arrays[2 + width :])
-            yield from zip(offsets, timestamps, keys, values, strict=True)
+            yield zip(offsets, timestamps, keys, values, strict=True)
 
 
 def ordered_batches(

@@ -274,5 +274,5 @@ class _Seat:
         if not picked.is_corrupted:
             order_ms = self.group.partition_times[picked.partition]
             rank = self._ranks[picked.partition.topic]
-            event = Event(order_ms, rank, picked.offset, picked.timestamp, picked.key, picked.value)
+            event: Event = (order_ms, rank, picked.offset, picked.timestamp, picked.key, picked.value)
             self.local.task.replay((event,))
