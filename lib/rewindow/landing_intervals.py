@@ -8,9 +8,10 @@ depends on the unit, the count and the zone only: never on the data or on when `
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import pendulum
 
@@ -63,14 +64,12 @@ class Grid:
             return self.start_of(start_ms) + self._length_ms
         return self._calendar_start(self._index_of(start_ms) + 1)
 
-    def starts(self, first_ms: int, until_ms: int) -> list[int]:
-        """Return the starts of the complete intervals from the one that holds ``first_ms``, ending not after ``until_ms``."""
-        found = []
+    def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
+        """Yield the starts of the complete intervals from the one that holds ``first_ms``, ending not after ``until_ms``."""
         start = self.start_of(first_ms)
         while (end := self.after(start)) <= until_ms:
-            found.append(start)
+            yield start
             start = end
-        return found
 
     @cached_property
     def _length_ms(self) -> int:
@@ -127,11 +126,11 @@ def due_intervals(
 
 
 def _limited(grid: Grid, first_ms: int, until_ms: int) -> list[int]:
-    starts = grid.starts(first_ms, until_ms)
+    starts = list(islice(grid.starts(first_ms, until_ms), INTERVALS_MAX + 1))
     if len(starts) > INTERVALS_MAX:
         message = (
-            f"{len(starts)} intervals of {grid.count}{grid.unit} lie between the first arrival and --until, more than "
-            f"{INTERVALS_MAX}: look for a wrong `arrived_at`, choose a longer `every:`, or go on in steps with --until"
+            f"more than {INTERVALS_MAX} intervals of {grid.count}{grid.unit} lie between the first arrival and --until: "
+            "look for a wrong `arrived_at`, choose a longer `every:`, or go on in steps with --until"
         )
         raise LimitError(message)
     return starts

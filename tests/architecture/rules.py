@@ -47,7 +47,19 @@ MODULES = {
     "__main__": "cli",
     "errors": "errors",
     **dict.fromkeys(("config", "config_file", "config_words"), "config"),
-    **dict.fromkeys(("landing", "landing_intervals", "landing_spec", "runner", "liveness", "loading"), "flow"),
+    **dict.fromkeys(
+        (
+            "landing",
+            "landing_due",
+            "landing_intervals",
+            "landing_seams",
+            "landing_spec",
+            "runner",
+            "liveness",
+            "loading",
+        ),
+        "flow",
+    ),
     **dict.fromkeys(("cli", "printing", "project", "showing", "times"), "cli"),
 }
 """The layer of each module that lies beside the layers' folders."""

@@ -1,9 +1,10 @@
 """How far a feed has landed: its landing ledger folded into what the next landing goes on from. Pure.
 
 The body of a LANDING row is that of `Landing` and, beside it, ``time`` (landing time), ``attempt``, ``files`` and
-``quarantine`` (manifests by topic) and ``positions`` (by topic: where its source is landed through; what is not named is
-as before). That of a GENERATION row is its definition and ``declared`` (the configuration that ``fingerprint`` is of),
-``sources`` (by topic: the schema under which the source is read) and, with landings kept, ``positions``.
+``quarantine`` (manifests by topic) and ``positions`` (by topic: where its source is landed through; what is not named
+is as before). That of a GENERATION row is its definition and ``declared`` (the configuration that ``fingerprint`` is of),
+``sources`` (by topic: the schema under which the source is read) and, with landings kept, ``positions``. A NOTE says
+that an ``attempt`` found nothing to land.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.staging import StagedFile
-from rewindow.plan.fold import LedgerRow
+from rewindow.plan.fold import NOTE, LedgerRow
 from rewindow.plan.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
 from rewindow.plan.spec import Attempt
 from rewindow.plan.watermarks import Delivery, HeldFile
@@ -64,6 +65,8 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         elif row.kind == LANDING:
             bodies.append(row.body)
             unfinished = []
+        elif row.kind == NOTE:
+            unfinished = [attempt for attempt in unfinished if attempt.id != row.body["attempt"]]
     feed = fold_feed((row.kind, row.body) for row in rows)
     rebased = generation.get("positions", {}) if keep is None else {}
     if keep is not None:

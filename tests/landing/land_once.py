@@ -1,0 +1,22 @@
+"""One `land` in a process of its own, that tests kill: ``python -m tests.landing.land_once ROOT WAREHOUSE NOW_MS``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rewindow.delta.logs import DeltaFeedTables
+from rewindow.liveness import this_attempt
+from tests.landing.local_engine import land_locally
+from tests.landing.test_protocol import FEED
+
+if __name__ == "__main__":
+    root, warehouse, now_ms = sys.argv[1:]
+    land_locally(
+        FEED,
+        DeltaFeedTables(warehouse),
+        Path(root),
+        int(now_ms),
+        attempt=this_attempt(),
+        on_step=lambda step: print(step, flush=True),
+    )

@@ -1,0 +1,140 @@
+"""A landing engine without Spark: the same writer, with pyarrow in place of the exchange. And the feeds of the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewindow.config import FeedConfig
+from rewindow.core.encoding import partition_of
+from rewindow.core.land import LogColumns
+from rewindow.core.schema import Column
+from rewindow.delta.tables import open_table, table_path
+from rewindow.landing import drive, steps
+from rewindow.landing_seams import LandRequest
+from rewindow.landing_spec import feed_spec
+from rewindow.plan.landings import LANDING
+from rewindow.plan.spec import Attempt
+from rewindow.spark.log_writer import ARRIVED, FAULT, PARTITION, TIMESTAMP, write_log
+from rewindow.spark.sources import look_at_files, unchanged
+
+HOUR = 3_600_000
+T0 = 1_700_000_000_000 // HOUR * HOUR
+TYPES = {pa.int64(): "long", pa.string(): "string", pa.float64(): "double"}
+
+
+def feed_config(**parts):
+    """Return a feed of one Parquet log: key user, time t, arrival got."""
+    log = {"source": {"path": "raw", "format": "parquet"}, "key": "user", "timestamp": "t", "arrived_at": "got"}
+    log.update(parts.pop("log", {}))
+    base = {"feed": "activity", "partitions": 3, "landing": {"every": "1h"}, "logs": {"events": log}}
+    return FeedConfig.model_validate({**base, **parts})
+
+
+def write_rows(root: Path, name: str, rows) -> None:
+    schema = pa.schema([("user", pa.string()), ("t", pa.int64()), ("got", pa.int64()), ("x", pa.int64())])
+    path = root / "raw" / f"{name}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+
+
+class LocalEngine:
+    """Reads Parquet files whose times are epoch milliseconds."""
+
+    def __init__(self, project_root: Path) -> None:
+        self.project_root = str(project_root)
+
+    def look(self, spec, position):
+        return look_at_files(spec, position)
+
+    def check_unchanged(self, spec, look):
+        unchanged(look, spec)
+
+    def columns(self, spec, look):
+        schema = pq.read_schema((*look.fresh, *look.rest)[0].path)
+        taken = {*spec.key, spec.timestamp, spec.arrived_at}
+        values = spec.value if spec.value is not None else [name for name in schema.names if name not in taken]
+        key, value = (
+            tuple(Column(name, TYPES[schema.field(name).type]) for name in names) for names in (spec.key, values)
+        )
+        return LogColumns(key, value, spec.scalar_key, spec.scalar_value, "{}")
+
+    def intervals(self, spec, columns, look, window, intervals):
+        arrivals = self._due(spec, columns, look, window, 1)[ARRIVED].to_pylist()
+        return {None if time is None else intervals.start_of(time) for time in arrivals}
+
+    def write(self, write, look, window):
+        due = self._due(write.spec, write.columns, look, window, write.partitions)
+        names = [PARTITION, ARRIVED, *write.spec.order, *(c.name for c in write.columns.all), TIMESTAMP]
+        order = [(name, "ascending", "at_start") for name in dict.fromkeys(names)]
+        return list(write_log(write, due.sort_by(order).to_batches(7)))
+
+    def _due(self, spec, columns, look, window, partitions):
+        through, until = window.through_ms, window.until_ms
+        arrived = pc.field(ARRIVED)
+        parts = []
+        for pieces, is_fresh in ((look.fresh, True), (look.rest, False)):
+            for piece in pieces:
+                table = self._typed(piece, spec, columns, partitions)
+                if until is None:
+                    parts += [table] if is_fresh else []
+                elif is_fresh:
+                    limit = through if look.overlapping and through is not None else until
+                    parts.append(table.filter((arrived < limit) | arrived.is_null()))
+                elif through is not None:
+                    parts.append(table.filter((arrived < until) & (arrived >= through)))
+        return pa.concat_tables(parts) if parts else self._typed((*look.fresh, *look.rest)[0], spec, columns, 1)[:0]
+
+    def _typed(self, piece, spec, columns, partitions):
+        table = pq.read_table(piece.path)
+        keys = zip(*(table[name].to_pylist() for name in spec.key), strict=True)
+        placed = [
+            0 if spec.scalar_key and k[0] is None else partition_of(k[0] if spec.scalar_key else k, partitions)
+            for k in keys
+        ]
+        nothing = pa.nulls(table.num_rows, pa.int64())
+        arrived = table[spec.arrived_at] if spec.arrived_at else nothing
+        if piece.arrival_ms is not None and not spec.arrived_at:
+            arrived = pa.repeat(pa.scalar(piece.arrival_ms), table.num_rows)
+        stamps = nothing if spec.extractor else arrived if spec.timestamp == "arrival" else table[spec.timestamp]
+        cells = {PARTITION: pa.array(placed, pa.int32()), ARRIVED: arrived, TIMESTAMP: stamps}
+        cells[FAULT] = pa.nulls(table.num_rows, pa.string())
+        return pa.table({**cells, **{column.name: table[column.name] for column in columns.all}})
+
+
+def land_locally(config, tables, root, now_ms, on_step=None, engine=None, attempt=None, alive=lambda _: False, **asked):
+    """Land without Spark. Each call is another attempt of another process that is gone by the next."""
+    spec = feed_spec(config, project_root=str(root), warehouse=tables.warehouse)
+    attempt = attempt or Attempt(id=f"{next(_NUMBERS):032x}", host="test", pid=next(_NUMBERS))
+    machine = steps(spec, tables, engine or LocalEngine(root), LandRequest(now_ms, **asked), attempt, alive)
+    return drive(machine, on_step)
+
+
+def _numbers():
+    number = 0
+    while True:
+        number += 1
+        yield number
+
+
+_NUMBERS = _numbers()
+
+
+def log_rows(tables, topic="events", feed="activity", generation=None):
+    """Return a log's rows in order, as dictionaries."""
+    table = open_table(table_path(tables.warehouse, f"logs/{feed}/{topic}"))
+    rows = table.to_pyarrow_table()
+    rows = rows.select(sorted(rows.column_names)).sort_by(
+        [("generation", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+    )
+    found = rows.to_pylist()
+    return found if generation is None else [row for row in found if row["generation"] == generation]
+
+
+def landings(tables, feed="activity"):
+    """Return what the ledger says of each landing, but not who made it and into which files."""
+    names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
+    return [{name: row.body[name] for name in names} for row in tables.rows(feed) if row.kind == LANDING]
