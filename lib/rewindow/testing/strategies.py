@@ -1,4 +1,4 @@
-"""Hypothesis strategies for records and epochs, for properties of your own topologies. Needs the package `hypothesis`."""
+"""Hypothesis strategies for records and epochs, for properties of your own topologies. Needs `hypothesis`."""
 
 from __future__ import annotations
 
