@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 from uuid import uuid4
 
@@ -35,7 +36,8 @@ _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 _WRITER = "_writer"
 _ATTEMPTS = 6
 _FILES_MAX = 40
-"""A name's files are merged into one when there are more, so that reading stays a matter of milliseconds."""
+"""A name's small files are merged into one when there are more, so that reading stays a matter of milliseconds."""
+_SMALL_ROWS = 400
 
 _SCHEMA = pa.schema(
     [
@@ -75,6 +77,7 @@ class Ledger:
         self._merge_id = f"rewindow.ledger-files/{name}"
         self._read_files: dict[str, list[_Cells]] = {}
         self._seen: _Snapshot | None = None
+        self._known: list[tuple[str, LedgerRow]] = []
 
     def read(self) -> list[LedgerRow]:
         """Return this name's rows, in order, from a fresh look at the table.
@@ -120,8 +123,10 @@ class Ledger:
             message = f"ledger {self.name}: row {first} did not land in {_ATTEMPTS} attempts ({failure}); run again"
             raise StorageError(message) from failure
         is_mine = seen.texts[first - 1 : first - 1 + len(texts)] == texts
-        if is_mine and len(seen.paths) > _FILES_MAX:
-            self._compact(seen)
+        if is_mine:
+            small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
+            if len(small) > _FILES_MAX:
+                self._merge(seen, small)
         return is_mine
 
     def _look_or_create(self) -> _Snapshot:
@@ -145,8 +150,12 @@ class Ledger:
         cells = self._cells(own)
         self._read_files = {path: self._read_files[path] for path in own}
         self._check(cells, table.transaction_version(self._app_id) or 0)
-        rows = tuple(LedgerRow(seq, kind, _load(body), recorded_at) for seq, kind, body, recorded_at in cells)
-        self._seen = _Snapshot(table, own, tuple(cell[2] for cell in cells), rows)
+        self._known = [
+            known if known and known[0] == row[2] else (row[2], LedgerRow(row[0], row[1], _load(row[2]), row[3]))
+            for row, known in zip(cells, chain(self._known, repeat(None)), strict=False)
+        ]
+        texts, rows = (tuple(part) for part in zip(*self._known, strict=True)) if self._known else ((), ())
+        self._seen = _Snapshot(table, own, texts, rows)
         return self._seen
 
     def _cells(self, paths: Sequence[str]) -> list[_Cells]:
@@ -190,16 +199,16 @@ class Ledger:
         }
         return AddAction(path, facts.bytes, {"name": self.name}, facts.modified_ms, data_change, json.dumps(stats))
 
-    def _compact(self, seen: _Snapshot) -> None:
-        """Merge this name's files into one. The rows stay what they are, and so does every number.
+    def _merge(self, seen: _Snapshot, paths: Sequence[str]) -> None:
+        """Merge some of this name's files into one. The rows stay what they are, and so does every number.
 
         Two at once, or one that fails, do no harm. The transaction id makes the second fail: Delta itself lets both
         remove the same files and add the rows twice.
         """
-        merged = self._write_file(self._cells(seen.paths), data_change=False)
+        merged = self._write_file(self._cells(paths), data_change=False)
         now = time.time_ns() // 1_000_000
         partition: dict[str, str | None] = {"name": self.name}
-        removals = [RemoveAction(path, False, now, None, partition) for path in seen.paths]
+        removals = [RemoveAction(path, False, now, None, partition) for path in paths]
         actions: list[AddAction | RemoveAction] = [merged, *removals]
         try:
             seen.table.create_write_transaction(

@@ -17,7 +17,7 @@ from rewindow.delta.publish import prepare, publish
 from rewindow.delta.sameness import lineage_hashes
 from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, internal_path, log_path, table_path
 from rewindow.errors import SourceError
-from rewindow.plan.fold import CommittedRun, JobState, LedgerRow, fold
+from rewindow.plan.fold import CommittedRun, JobState, LedgerRow, fold_row
 from rewindow.plan.landings import Feed, fold_feed
 from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, make_commit
 
@@ -32,6 +32,7 @@ class DeltaTables:
         """Bind to a folder or URI. Nothing is read or made."""
         self.warehouse = warehouse.rstrip("/")
         self._ledgers: dict[str, Ledger] = {}
+        self._states: dict[str, tuple[list[LedgerRow], JobState]] = {}
         self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
@@ -41,7 +42,14 @@ class DeltaTables:
 
     def state(self, job: str) -> JobState:
         """Return what a job's ledger says now. Raises `InvariantError` (70) if it is broken."""
-        return fold(self.ledger(job).read())
+        rows = self.ledger(job).read()
+        known, state = self._states.get(job, ([], JobState()))
+        if rows[: len(known)] != known:
+            known, state = [], JobState()
+        for row in rows[len(known) :]:
+            state = fold_row(state, row)
+        self._states[job] = (rows, state)
+        return state
 
     def append(self, job: str, row: LedgerRow) -> bool:
         """Append a ledger row; whether it is this row that stands at its number now (see `Ledger.append`)."""
