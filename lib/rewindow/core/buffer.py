@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from rewindow.core.encoding import encode_key
+from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.record import UNKNOWN
 from rewindow.core.stores import Store, StoreBuilder
 
@@ -42,13 +42,14 @@ class TimeOrderedBuffer(Store):
         else:
             buffer_time = entry.buffer_time
         self._entries[key] = Buffered(value, timestamp, buffer_time)
-        self._note(key, existed=entry is not None, exists=True)
+        if key not in self._changed:
+            self._changed[key] = entry is None
 
     def pop_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
         """Take out, oldest first, all entries with a buffer time up to and including ``time_ms``."""
         while self._heap and self._heap[0][0] <= time_ms:
             key = heapq.heappop(self._heap)[2]
-            self._note(key, existed=True, exists=False)
+            self._note_removal(key)
             yield key, self._entries.pop(key)
 
     def __len__(self) -> int:
@@ -69,8 +70,8 @@ class TimeOrderedBuffer(Store):
     def take_changes(self) -> list[tuple[Any, Any]]:
         """See `Store`."""
         changed, self._changed = self._changed, {}
-        return [(key, self._entries.get(key)) for key in sorted(changed, key=encode_key)]
+        return [(key, self._entries.get(key)) for key in by_bytes(changed)]
 
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
-        return iter(sorted(self._entries.items(), key=lambda item: encode_key(item[0])))
+        return ((key, self._entries[key]) for key in by_bytes(self._entries))

@@ -20,12 +20,15 @@ say where a key lies.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from rewindow.core.record import Windowed
 from rewindow.errors import DataError
+
+Key = TypeVar("Key")
 
 _LONG = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
@@ -55,6 +58,13 @@ def encode_key(key: Any) -> bytes:
         return format(key, "f").encode()
     message = f"a key of type {type(key).__name__} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple"
     raise DataError(message)
+
+
+def by_bytes(keys: Iterable[Key]) -> list[Key]:
+    """Return keys in the order of their bytes. Texts sort as their UTF-8 does, so they need none."""
+    if set(map(type, keys := list(keys))) == {str}:
+        return sorted(keys)  # type: ignore[type-var]  # all are texts
+    return sorted(keys, key=encode_key)
 
 
 def partition_of(key: Any, partitions: int) -> int:

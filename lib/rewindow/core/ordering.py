@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 Event = tuple[int, int, int, int, Any, Any]
-"""A record in its place: ``(order_ms, rank, offset, timestamp, key, value)``. Bare, because there is one for each record.
+"""A record in its place: ``(order_ms, rank, offset, timestamp, key, value)``. Bare, as there is one for each record.
 
 ``order_ms`` is the running maximum, ``rank`` the topic's number in the topology.
 """

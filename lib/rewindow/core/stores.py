@@ -16,12 +16,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rewindow.core.encoding import encode_key
+from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.record import UNKNOWN, Window, Windowed
 from rewindow.errors import ConfigError
 
 KEY_VALUE, WINDOW, BUFFER = "key-value", "window", "buffer"
-_ATOMS = (str, int, float, bool, bytes, type(None))
+_ATOMS = frozenset((str, int, float, bool, bytes, type(None)))
 
 
 class Stamped(NamedTuple):
@@ -71,14 +71,12 @@ class Store(ABC):
         self._changed: dict[Any, bool] = {}
         """What was written since `take_changes`; True where the checkpoint has never seen the key."""
 
-    def _note(self, key: Any, *, existed: bool, exists: bool) -> None:
-        """Track a write: what came and went between two checkpoints leaves no trace in them."""
-        is_new = self._changed.get(key)
-        if is_new is None:
-            if existed or exists:
-                self._changed[key] = not existed
-        elif is_new and not exists:
+    def _note_removal(self, key: Any) -> None:
+        """Track that a key is gone: what came and went between two checkpoints leaves no trace in them."""
+        if self._changed.get(key):
             del self._changed[key]
+        else:
+            self._changed[key] = False
 
     @property
     def name(self) -> str:
@@ -109,19 +107,22 @@ class KeyValueStore(Store):
     def __init__(self, builder: StoreBuilder) -> None:
         super().__init__(builder)
         self._values: dict[Any, Any] = {}
+        self._all_frozen = True
+        """No value was ever put that can be changed in place: what is read needs no copy."""
 
     def get(self, key: Any) -> Any:
         """Return the value, or None."""
-        return _own(self._values.get(key))
+        value = self._values.get(key)
+        return value if self._all_frozen else deepcopy(value)
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value; None deletes the key."""
-        existed = key in self._values
         if value is None:
-            self._values.pop(key, None)
-        else:
-            self._values[key] = _own(value)
-        self._note(key, existed=existed, exists=value is not None)
+            self.delete(key)
+            return
+        if key not in self._changed:
+            self._changed[key] = key not in self._values
+        self._values[key] = value if value.__class__ in _ATOMS else self._own(value)
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Set the value unless the key has one; return the one it had, or None."""
@@ -132,14 +133,16 @@ class KeyValueStore(Store):
 
     def delete(self, key: Any) -> Any:
         """Delete the key; return the value it had, or None."""
-        before = self._values.get(key)
-        self.put(key, None)
-        return before
+        if key not in self._values:
+            return None
+        self._note_removal(key)
+        return self._values.pop(key)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over ``(key, value)`` by key bytes. Writing meanwhile is safe and not seen."""
-        for key in sorted(self._values, key=encode_key):
-            yield key, self.get(key)
+        values = self._values.copy()
+        for key in by_bytes(values):
+            yield key, values[key] if self._all_frozen else deepcopy(values[key])
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
         """Iterate over the keys whose bytes lie between those of ``first`` and ``last``, both included."""
@@ -159,24 +162,31 @@ class KeyValueStore(Store):
             if value is None:
                 self._values.pop(key, None)
             else:
-                self._values[key] = value
+                self._values[key] = self._own(value)
 
     def take_changes(self) -> list[tuple[Any, Any]]:
         """See `Store`."""
         changed, self._changed = self._changed, {}
-        return [(key, self._values.get(key)) for key in sorted(changed, key=encode_key)]
+        return [(key, self._values.get(key)) for key in by_bytes(changed)]
 
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         return self.all()
 
+    def _own(self, value: Any) -> Any:
+        """Return the value itself if nothing can change it in place, else a copy."""
+        if _is_frozen(value):
+            return value
+        self._all_frozen = False
+        return deepcopy(value)
+
 
 class WindowStore(Store):
-    """Values by key and window start. Its clock is the newest start put; expired windows are invisible at once."""
+    """A key-value store for each window start. Its clock is the newest start put; expired windows are gone at once."""
 
     def __init__(self, builder: StoreBuilder) -> None:
         super().__init__(builder)
-        self._windows: dict[int, dict[Any, Any]] = {}
+        self._windows: dict[int, KeyValueStore] = {}
         self._newest_start_ms = UNKNOWN
 
     @property
@@ -189,20 +199,15 @@ class WindowStore(Store):
         if start_ms > self._newest_start_ms:
             self._newest_start_ms = start_ms
             self._forget_expired()
-        if self._is_expired(start_ms):
-            return
-        window = self._windows.setdefault(start_ms, {})
-        existed = key in window
-        if value is None:
-            window.pop(key, None)
-        else:
-            window[key] = _own(value)
-        self._note((start_ms, key), existed=existed, exists=value is not None)
+        if start_ms in self._windows:
+            self._windows[start_ms].put(key, value)
+        elif not self._is_expired(start_ms):
+            self._window(start_ms).put(key, value)
 
     def fetch(self, key: Any, start_ms: int) -> Any:
         """Return the value of a key's window, or None."""
         window = self._windows.get(start_ms)
-        return _own(window.get(key)) if window else None
+        return None if window is None else window.get(key)
 
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
         """Iterate over ``(start, value)`` of a key's windows that start in ``[from, to]``, ascending."""
@@ -213,36 +218,33 @@ class WindowStore(Store):
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """Iterate over all windows that start in ``[from, to]``, by start, then key bytes."""
         for start_ms in sorted(start for start in self._windows if from_ms <= start <= to_ms):
-            window = self._windows[start_ms]
-            for key in sorted(window, key=encode_key):
-                yield self._windowed(start_ms, key), _own(window[key])
+            for key, value in self._window(start_ms).all():
+                yield self._windowed(start_ms, key), value
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`. Rows of windows that have expired at ``clock_ms`` are not taken in."""
         self._newest_start_ms = clock_ms
         for windowed, value in rows:
             start_ms = windowed.window.start_ms
-            if self._is_expired(start_ms):
-                continue
-            window = self._windows.setdefault(start_ms, {})
-            if value is None:
-                window.pop(windowed.key, None)
-            else:
-                window[windowed.key] = value
+            if not self._is_expired(start_ms):
+                self._window(start_ms).restore([(windowed.key, value)])
 
     def take_changes(self) -> list[tuple[Any, Any]]:
         """See `Store`. What has expired needs no tombstone: the clock tells."""
-        changed, self._changed = self._changed, {}
-        rows = []
-        for start_ms, key in sorted(changed, key=lambda item: (item[0], encode_key(item[1]))):
-            if not self._is_expired(start_ms):
-                value = self._windows.get(start_ms, {}).get(key)
-                rows.append((self._windowed(start_ms, key), value))
-        return rows
+        return [
+            (self._windowed(start_ms, key), value)
+            for start_ms, window in sorted(self._windows.items())
+            for key, value in window.take_changes()
+        ]
 
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         return self.fetch_all(0, self._newest_start_ms)
+
+    def _window(self, start_ms: int) -> KeyValueStore:
+        if start_ms not in self._windows:
+            self._windows[start_ms] = KeyValueStore(self.builder)
+        return self._windows[start_ms]
 
     def _windowed(self, start_ms: int, key: Any) -> Windowed:
         return Windowed(key, Window(start_ms, start_ms + self.builder.window_size_ms))
@@ -255,14 +257,11 @@ class WindowStore(Store):
             del self._windows[start_ms]
 
 
-def _own(value: Any) -> Any:
-    """Return the value itself if nothing can change it in place, else a copy."""
-    if value.__class__ in _ATOMS or _is_frozen(value):
-        return value
-    return deepcopy(value)
-
-
 def _is_frozen(value: Any) -> bool:
+    """Return whether nothing can change a value in place."""
     if isinstance(value, tuple):
-        return all(item.__class__ in _ATOMS or _is_frozen(item) for item in value)
+        for item in value:  # noqa: SIM110 - a generator would cost more than all the rest
+            if item.__class__ not in _ATOMS and not _is_frozen(item):
+                return False
+        return True
     return not isinstance(value, list | dict | bytearray | set)
