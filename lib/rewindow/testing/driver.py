@@ -137,7 +137,7 @@ class TopologyTestDriver:
     def read(self, topic: str) -> list[Record]:
         """Take what was sent to a topic and not read yet. Raises `ConfigError` for a topic that is never written."""
         if topic not in self._outputs:
-            message = f"the topology does not write {topic!r} (it writes {', '.join(sorted(self._outputs))})"
+            message = f"the topology does not write {topic!r} (it writes {', '.join(self.outputs)})"
             raise ConfigError(message)
         records = [record for sent_to, record in self._sent if sent_to == topic]
         self._sent = [sent for sent in self._sent if sent[0] != topic]
@@ -179,6 +179,21 @@ class TopologyTestDriver:
             }
             for (level, node, name, reason), measure in sorted(add_up(rows).items())
         ]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The topics that the topology reads."""
+        return tuple(self._blueprint.logs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The topics that the topology writes."""
+        return tuple(sorted(self._outputs))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether `finish` was called."""
+        return self._is_finished
 
     @property
     def store_names(self) -> tuple[str, ...]:

@@ -1,0 +1,47 @@
+"""Every transcript, as one run and cut between every two steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rewindow.errors import ConfigError
+from rewindow.testing.transcript import Transcript, TranscriptError, check, load, play
+from tests.transcripts.topologies import merged
+
+CASES = [case for path in sorted(Path(__file__).parent.glob("*.yaml")) for case in load(path)]
+
+
+@pytest.mark.parametrize("mode", ["whole", "cut"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_transcript(case: Transcript, mode: str) -> None:
+    check(case, cut=mode == "cut")
+
+
+def test_a_topology_of_ones_own_may_be_given() -> None:
+    steps = ({"input": ["t2", "k", "v", 1]}, {"expect": [["k", "v", 1]]})
+    play(Transcript("given", steps), merged)
+    with pytest.raises(TranscriptError, match=r"expected .* but step 1"):
+        play(Transcript("wrong", (*steps[:1], {"expect": [["k", "w", 1]]})), merged())
+
+
+def test_a_case_that_shall_fail_and_passes_fails() -> None:
+    with pytest.raises(TranscriptError, match="it passes"):
+        check(Transcript("passes", (), fails="anything"), merged)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name: x\n", "a list `transcript`"),
+        ("name: x\ntranscript: []\nwindow: 3\n", "unknown window"),
+        ("name: x\ntranscript: [{send: 1}]\n", "is no step"),
+        ("name: x\ntranscript: [{input: [a, b, 1], expect: []}]\n", "is no step"),
+    ],
+)
+def test_a_file_that_is_no_transcript_says_so(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "case.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=words):
+        load(path)

@@ -1,0 +1,127 @@
+"""The small topologies that the transcripts play."""
+
+from __future__ import annotations
+
+from rewindow import (
+    Cancellable,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    TimeWindows,
+    To,
+    Topology,
+    until_window_closes,
+)
+
+STREAM, WALL = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME
+
+
+class Scheduled(Processor):
+    """Schedules once and says when it is called; of records it says nothing."""
+
+    def __init__(self, type_: PunctuationType, interval: str, alignment: dict[str, str]) -> None:
+        self.type, self.interval, self.alignment = type_, interval, alignment
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        context.schedule(self.interval, self.type, self.punctuate, **self.alignment)
+
+    def punctuate(self, now_ms: int) -> None:
+        self.context.forward(Record("fired", self.context.scheduled_ms, now_ms))
+
+
+def scheduled(type: str, interval: str, **alignment: str) -> Topology:  # noqa: A002 - KIP-138's word
+    builder = StreamsBuilder()
+    builder.stream("in").process(lambda: Scheduled(PunctuationType(type), interval, alignment), name="p").to("out")
+    return builder.build()
+
+
+class Hybrid(Processor):
+    """KIP-138's pattern: stream time, with an upper bound in wall-clock time. Each side re-arms the other, by name."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.arm_stream()
+        self.arm_wall()
+
+    def arm_stream(self) -> Cancellable:
+        return self.context.schedule("10ms", STREAM, self.on_stream_time, name="stream")
+
+    def arm_wall(self) -> Cancellable:
+        return self.context.schedule("15ms", WALL, self.on_wall_clock, name="wall")
+
+    def on_stream_time(self, now_ms: int) -> None:
+        self.business("stream", now_ms)
+        self.context.cancellable("wall").cancel()
+        self.arm_wall()
+
+    def on_wall_clock(self, now_ms: int) -> None:
+        self.business("wall", now_ms)
+        self.context.cancellable("stream").cancel()
+        self.arm_stream()
+
+    def business(self, side: str, now_ms: int) -> None:
+        self.context.forward(Record(side, self.context.stream_time_ms, now_ms))
+
+
+def hybrid() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("in").process(Hybrid, name="hybrid").to("out")
+    return builder.build()
+
+
+class Stamping(Processor):
+    """KIP-251: what `To` says, else what the record says, else the input's time."""
+
+    def process(self, record: Record) -> None:
+        context = self.context
+        context.forward(Record(record.key, "inherited"))
+        context.forward(Record(record.key, "of the record", 42))
+        context.forward(Record(record.key, "of To", 42), to=To.all().with_timestamp(7))
+        context.forward(Record(record.key, "right only"), to=To.child("right"))
+        if record.value == "backwards":
+            context.forward(Record(record.key, "negative", -1))
+        if record.value == "astray":
+            context.forward(Record(record.key, "astray"), to=To.child("nobody"))
+
+
+def stamping() -> Topology:
+    builder = StreamsBuilder()
+    stamped = builder.stream("in").process(Stamping, name="stamping")
+    stamped.map_values(lambda value: value, name="left").to("left")
+    stamped.map_values(lambda value: value, name="right").to("right")
+    return builder.build()
+
+
+def window_finals(size: str, grace: str, advance: str | None = None) -> Topology:
+    builder = StreamsBuilder()
+    windows = TimeWindows.of(size, grace=grace)
+    windows = windows.advance_by(advance) if advance else windows
+    table = builder.stream("in").group_by_key().windowed_by(windows).aggregate(_nothing, _joined, store="texts")
+    table.suppress(until_window_closes()).to_stream().to("finals")
+    return builder.build()
+
+
+def window_updates(size: str, grace: str, advance: str | None = None) -> Topology:
+    builder = StreamsBuilder()
+    windows = TimeWindows.of(size, grace=grace)
+    windows = windows.advance_by(advance) if advance else windows
+    table = builder.stream("in").group_by_key().windowed_by(windows).aggregate(_nothing, _joined, store="texts")
+    table.to_stream().to("updates")
+    return builder.build()
+
+
+def merged() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("t1").merge(builder.stream("t2")).to("out")
+    return builder.build()
+
+
+def _nothing() -> str:
+    return ""
+
+
+def _joined(_key: str, value: object, text: str) -> str:
+    return f"{text}{value}"
