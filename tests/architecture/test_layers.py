@@ -14,7 +14,7 @@ LIB = Path(__file__).resolve().parents[2] / "lib" / "rewindow"
 FILES = {path.relative_to(LIB).as_posix(): path for path in sorted(LIB.rglob("*.py"))}
 LINES = 300
 # Modules that are larger than LINES, with their size: a ratchet, it only goes down.
-LARGER = {"core/task.py": 303}
+LARGER: dict[str, int] = {}
 # What a program that only names rewindow does not pay for.
 LAZY = ("pyspark", "py4j", "deltalake", "delta", "pyarrow", "pandas", "numpy", "airflow", "pydantic", "yaml", "typer")
 
