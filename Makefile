@@ -33,7 +33,7 @@ $(VENV)/.locked: requirements.lock
 	@# setuptools first, from the lock file too: it builds PySpark, which has no wheel, and nothing unlocked is fetched.
 	@awk '/^[^ #]/ {keep = /^setuptools==/} keep' requirements.lock > $(VENV)/build.txt
 	@$(PY) -m pip install --disable-pip-version-check --require-hashes -r $(VENV)/build.txt | $(PROGRESS)
-	@$(PY) -m pip install --disable-pip-version-check --require-hashes --no-build-isolation -r requirements.lock | $(PROGRESS)
+	@$(PY) -m pip install --disable-pip-version-check --require-hashes --use-pep517 --no-build-isolation -r requirements.lock | $(PROGRESS)
 	@touch $@
 
 $(VENV)/.package: $(VENV)/.locked pyproject.toml
@@ -42,7 +42,7 @@ $(VENV)/.package: $(VENV)/.locked pyproject.toml
 	@touch $@
 
 jars: java env
-	@$(PY) -m rewindow.spark.jars | sed 's/^/[4\/4] /'
+	@$(PY) -m rewindow.spark.setup | sed 's/^/[4\/4] /'
 
 test: setup ## all tests: first those without Spark (under a minute), then those with it
 	@$(MAKE) test-fast test-spark

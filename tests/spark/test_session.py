@@ -40,7 +40,7 @@ def test_delta_tables_are_written_and_read_with_the_two_jars(spark: SparkSession
     assert spark.read.format("delta").load(path).count() == 3
 
 
-def test_a_worker_reads_the_topology_of_the_project(spark: SparkSession) -> None:
+def test_workers_import_from_the_python_path(spark: SparkSession) -> None:
     def import_tests(batches):
         import tests.conftest  # noqa: F401
 
@@ -72,3 +72,51 @@ def test_a_jvm_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.stdout.startswith("the JVM did not start (")
     assert done.stdout.count("\n") == 1
+
+
+def test_java_options_and_class_path_are_added_and_the_rest_is_replaced() -> None:
+    from rewindow.spark.session import _merged
+
+    ours = {
+        "spark.driver.extraJavaOptions": "-Da=1",
+        "spark.driver.extraClassPath": "x.jar",
+        "spark.ui.enabled": "false",
+    }
+    theirs = {
+        "spark.driver.extraJavaOptions": "-Da=2",
+        "spark.driver.extraClassPath": "y.jar",
+        "spark.ui.enabled": True,
+        "spark.task.cpus": 2,
+    }
+    assert _merged(ours, theirs) == {
+        "spark.driver.extraJavaOptions": "-Da=1 -Da=2",
+        "spark.driver.extraClassPath": f"x.jar{os.pathsep}y.jar",
+        "spark.ui.enabled": "true",
+        "spark.task.cpus": "2",
+    }
+
+
+def test_after_the_end_another_session_starts_in_the_same_process(tmp_path: Path) -> None:
+    code = (
+        "from rewindow.spark.session import end_session, local_session\n"
+        "first = local_session(cores=1)\n"
+        "end_session(first)\n"
+        "second = local_session(cores=1)\n"
+        "print(second.range(3).count(), second.sparkContext.defaultParallelism)\n"
+        "end_session(second)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3 1\n", "")
+
+
+def test_what_workers_print_goes_to_stderr_and_answers_to_stdout(tmp_path: Path) -> None:
+    code = (
+        "from rewindow.spark.session import local_session\n"
+        "def chatty(batches):\n"
+        "    print('from a worker')\n"
+        "    yield from batches\n"
+        "local_session(cores=1).range(1).mapInArrow(chatty, 'id long').collect()\n"
+        "print('answer')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.stdout, done.stderr) == ("answer\n", "from a worker\n")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _TIMEOUT_S = 600
+_NO_PYSPARK = "pyspark is not installed with its jars: pip install -r requirements.lock (or `make setup`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,19 @@ def _last_words(said: str) -> str:
     return (telling or [line for line in lines if line] or ["it said nothing"])[0]
 
 
+def pyspark_home() -> Path:
+    """Return the folder of the installed PySpark, without importing it. Raises `ConfigError` if there is none."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ConfigError(_NO_PYSPARK)
+    return Path(spec.origin).parent
+
+
 def ivy_command(jar: Jar, scratch: Path) -> list[str]:
     """Return the command that fetches one jar, and only it, into a folder. Nothing outside it is read or kept."""
-    spec = find_spec("pyspark")
-    home = Path(spec.origin).parent if spec is not None and spec.origin else None
-    ivy = sorted((home / "jars").glob("ivy-*.jar")) if home is not None else []
+    ivy = sorted((pyspark_home() / "jars").glob("ivy-*.jar"))
     if not ivy:
-        raise ConfigError("pyspark is not installed with its jars: pip install -r requirements.lock (or `make setup`)")
+        raise ConfigError(_NO_PYSPARK)
     settings = os.environ.get("REWINDOW_IVY_SETTINGS")
     return [
         str(find_java().home / "bin" / "java"),
@@ -158,18 +165,13 @@ def _proxy_properties() -> list[str]:
 
 
 def main() -> int:
-    """Resolve the jars, showing progress; a step of `make setup`."""
-
-    def report(step: str) -> None:
-        sys.stdout.write(f"{step}\n")
-        sys.stdout.flush()
-
+    """Resolve the jars, showing progress; part of `make setup`."""
     try:
-        paths = resolve_jars(report=report)
+        paths = resolve_jars(report=print)
     except RewindowError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    report(f"{len(paths)} Delta jars, checked by digest, in {paths[0].parent}")
+    sys.stdout.write(f"{len(paths)} Delta jars, checked by digest, in {paths[0].parent}\n")
     return 0
 
 

@@ -20,6 +20,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from rewindow.errors import ConfigError
+from rewindow.spark.archive import archive_options
 from rewindow.spark.jars import cache_dir, find_jars
 from rewindow.spark.java import find_java
 from rewindow.spark.relay import Relay
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 MARK: Final = "spark.rewindow.local"
+_JOINED: Final = {"spark.driver.extraJavaOptions": " ", "spark.driver.extraClassPath": os.pathsep}
+_END_S: Final = 120
 
 
 def local_session(
@@ -42,7 +45,8 @@ def local_session(
 ) -> SparkSession:
     """Start Spark in this process's own JVM, or return the session that an earlier call started.
 
-    ``cores``: threads that run tasks (default: those of the machine). ``conf``: settings that win over ours.
+    ``cores``: threads that run tasks (default: those of the machine). ``conf``: settings that win over ours (Java
+    options and class path are added to ours, where the later wins).
     ``python_path``: folders that workers can import from besides what is installed (a project's root, for `jobs`).
     ``debug`` shows Java's log. Raises `ConfigError` if Java or a jar is missing, if the JVM does not come up, or if
     the process already has a session that was not started here.
@@ -51,7 +55,7 @@ def local_session(
     if running is not None:
         return _ours(running)
     cores = cores or os.cpu_count() or 1
-    settings = {**local_conf(cores, debug=debug), **{key: _text(value) for key, value in (conf or {}).items()}}
+    settings = _merged(local_conf(cores, debug=debug), conf or {})
     spark_conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores}]").setAppName(app_name)
     spark_conf.setAll(list(settings.items()))
     with _environment(python_path):
@@ -65,6 +69,17 @@ def local_session(
     return SparkSession.builder.getOrCreate()
 
 
+def end_session(session: SparkSession) -> None:
+    """Stop a local session and wait until its JVM has ended (2 minutes at most), so that another can be started."""
+    session.stop()
+    gateway = SparkContext._gateway  # noqa: SLF001  # the JVM's process is nowhere else
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # the JVM ends when this does
+        gateway.proc.wait(timeout=_END_S)
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
 def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
     """Return the settings of a local session: deterministic, quiet, without a port open to others, quick to start."""
     jars = find_jars()
@@ -76,6 +91,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         # A small run never lives long enough for the second compiler: half of the JVM's CPU, and a start in less time.
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
+        *archive_options(),
     ]
     return {
         MARK: "true",
@@ -83,7 +99,8 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": ",".join(str(jar) for jar in jars),
+        # Not spark.jars, which copies them at each start and keeps their classes out of the archive.
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": str(cache_dir().parent / "spark-warehouse"),
@@ -110,6 +127,14 @@ def _ours(session: SparkSession) -> SparkSession:
     if session.conf.get(MARK, None) != "true":
         raise ConfigError("a Spark session that rewindow did not start is running in this process: stop it first")
     return session
+
+
+def _merged(ours: dict[str, str], theirs: Mapping[str, str | float | bool]) -> dict[str, str]:
+    merged = dict(ours)
+    for key, value in theirs.items():
+        joint = _JOINED.get(key)
+        merged[key] = _text(value) if joint is None else f"{ours[key]}{joint}{value}"
+    return merged
 
 
 def _text(value: str | float | bool) -> str:  # noqa: FBT001  # YAML's scalars, as Spark spells them
@@ -148,7 +173,9 @@ def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
     """Start the JVM with its stderr passed on, so that a start shows nothing and a failure is told."""
     relay = Relay(everything=debug)
     try:
-        gateway: JavaGateway = launch_gateway(conf, {"stderr": relay.write_end})  # type: ignore[no-untyped-call]  # PySpark's
+        # Its stdout too: ours is for answers, which a program may read.
+        pipes = {"stdout": relay.write_end, "stderr": relay.write_end}
+        gateway: JavaGateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
         relay.close()
         raise ConfigError(f"the JVM did not start ({relay.last_word()}): check JAVA_HOME and free memory") from error
