@@ -54,8 +54,8 @@ test-spark: setup ## the tests that need Spark
 	$(PY) -m pytest -q -m spark
 
 check: env ## formatting, lint, types and the layers
-	$(VENV)/bin/ruff format --check $(CODE)
-	$(VENV)/bin/ruff check $(CODE)
+	$(VENV)/bin/ruff format --check --output-format concise $(CODE)
+	$(VENV)/bin/ruff check --output-format concise $(CODE)
 	$(VENV)/bin/mypy
 	$(PY) -m pytest -q tests/architecture
 
