@@ -145,6 +145,8 @@ def create_table(
                 mode="ignore",
                 partition_by=list(partition_by),
                 configuration={**_CONFIGURATION, **(configuration or {})},
+                # Without this the slower of two makes the table once more, as version 1, with another id.
+                commit_properties=CommitProperties(max_commit_retries=0),
                 raise_if_key_not_exists=False,  # properties of our own are among them
                 storage_options=dict(storage_options) if storage_options else None,
             )
