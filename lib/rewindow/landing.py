@@ -1,6 +1,6 @@
 """`land FEED`: what is new in the feed's sources becomes landings. The last place where a clock or an arrival matters.
 
-recover -> look -> plan -> write, log by log -> decide -> publish
+recover -> look -> prepare -> plan -> write, log by log -> decide -> publish
 
 Offsets are assigned once: the rows are written as staged files, the driver gives the landings their watermarks, and one
 append to the feed's ledger makes all of it true. Killed before, nothing happened; killed after, anybody publishes.
@@ -23,7 +23,7 @@ from rewindow.landing_spec import TABLE_FORMATS, feed_spec
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
 from rewindow.plan.decide_landings import DecidedLanding, LandingRules, Numbering
 from rewindow.plan.fold import NOTE, LedgerRow
-from rewindow.plan.generations import generation_body, next_generation
+from rewindow.plan.generations import generation_body, log_schemas, next_generation
 from rewindow.plan.landings import GENERATION, LANDING, PLAN
 from rewindow.plan.progress import Progress, fold_progress
 from rewindow.plan.spec import Attempt
@@ -94,6 +94,8 @@ def steps(
     due = find_due(call)
     if due is None:
         return LandReport(feed.feed, generation.number, progress.watermark_ms)
+    yield "prepare"
+    tables.prepare(feed.feed, log_schemas(due.columns))
     yield "plan"
     _append(call, [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
     if progress.unfinished:

@@ -19,6 +19,7 @@ from rewindow.core.land import (
 )
 from rewindow.plan.fold import LedgerRow
 from rewindow.plan.generations import Generation
+from rewindow.plan.landings import LogSchema
 from rewindow.plan.progress import Progress
 from rewindow.plan.spec import Attempt
 from rewindow.plan.watermarks import HeldFile
@@ -63,6 +64,10 @@ class LandingTables(Protocol):
 
     def append(self, feed: str, rows: Sequence[LedgerRow]) -> bool:
         """Append ledger rows at once; whether it is these rows that stand at their numbers now."""
+        ...
+
+    def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
+        """Make the tables that a landing will be published to, or raise if it could not be."""
         ...
 
     def publish_steps(self, feed: str) -> Iterator[str]:

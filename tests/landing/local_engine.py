@@ -19,11 +19,12 @@ from rewindow.landing_spec import feed_spec
 from rewindow.plan.landings import LANDING
 from rewindow.plan.spec import Attempt
 from rewindow.spark.log_writer import ARRIVED, FAULT, PARTITION, TIMESTAMP, write_log
+from rewindow.spark.rows import arrow_type
 from rewindow.spark.sources import look_at_files, unchanged
 
 HOUR = 3_600_000
 T0 = 1_700_000_000_000 // HOUR * HOUR
-TYPES = {pa.int64(): "long", pa.string(): "string", pa.float64(): "double"}
+TYPES = {pa.int64(): "long", pa.string(): "string", pa.string_view(): "string"}
 
 
 def feed_config(**parts):
@@ -54,7 +55,7 @@ class LocalEngine:
         unchanged(look, spec)
 
     def columns(self, spec, look):
-        schema = pq.read_schema((*look.fresh, *look.rest)[0].path)
+        schema = _renamed(pq.read_schema((*look.fresh, *look.rest)[0].path).empty_table(), spec).schema
         taken = {*spec.key, spec.timestamp, spec.arrived_at}
         values = spec.value if spec.value is not None else [name for name in schema.names if name not in taken]
         key, value = (
@@ -89,7 +90,7 @@ class LocalEngine:
         return pa.concat_tables(parts) if parts else self._typed((*look.fresh, *look.rest)[0], spec, columns, 1)[:0]
 
     def _typed(self, piece, spec, columns, partitions):
-        table = pq.read_table(piece.path)
+        table = _renamed(pq.read_table(piece.path), spec)
         keys = zip(*(table[name].to_pylist() for name in spec.key), strict=True)
         placed = [
             0 if spec.scalar_key and k[0] is None else partition_of(k[0] if spec.scalar_key else k, partitions)
@@ -101,8 +102,13 @@ class LocalEngine:
             arrived = pa.repeat(pa.scalar(piece.arrival_ms), table.num_rows)
         stamps = nothing if spec.extractor else arrived if spec.timestamp == "arrival" else table[spec.timestamp]
         cells = {PARTITION: pa.array(placed, pa.int32()), ARRIVED: arrived, TIMESTAMP: stamps}
-        cells[FAULT] = pa.nulls(table.num_rows, pa.string())
-        return pa.table({**cells, **{column.name: table[column.name] for column in columns.all}})
+        faults = pc.if_else(arrived.is_null(), "it has no arrived_at", None) if spec.arrived_at else None
+        cells[FAULT] = faults if faults is not None else pa.nulls(table.num_rows, pa.string())
+        return pa.table({**cells, **{c.name: table[c.name].cast(arrow_type(c.type)) for c in columns.all}})
+
+
+def _renamed(table, spec):
+    return table.rename_columns([spec.renames.get(name, name) for name in table.column_names])
 
 
 def land_locally(config, tables, root, now_ms, on_step=None, engine=None, attempt=None, alive=lambda _: False, **asked):

@@ -56,7 +56,8 @@ def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> TableC
     for action in actions:
         if info := action.get("commitInfo"):
             time_ms = info.get("inCommitTimestamp", info.get("timestamp"))
-            operation = info.get("operation", operation)
+            mode = (info.get("operationParameters") or {}).get("mode")
+            operation = " ".join(filter(None, (info.get("operation", operation), mode)))
         elif add := action.get("add"):
             adds.append(
                 AddedFile(

@@ -69,6 +69,16 @@ class DeltaFeedTables:
         """Append ledger rows at once; whether it is these rows that stand at their numbers now."""
         return self._ledger(feed).append(rows)
 
+    def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
+        """Make the log tables and the quarantine where they are missing, and see that they can be added to.
+
+        Raises `CheckpointError` (76) if one has other columns, `StorageError` (74) if it cannot be made or written.
+        """
+        for topic, schema in logs.items():
+            path = table_path(self.warehouse, log_path(feed, topic))
+            check_writable(path, create_log(path, schema))
+        create_table(table_path(self.warehouse, QUARANTINE), arrow_schema(QUARANTINE_COLUMNS))
+
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to its ledger. Anyone may, at any time."""
         for _ in self.publish_steps(feed):
@@ -164,16 +174,15 @@ def create_log(path: str, schema: LogSchema) -> DeltaTable:
     for field in wanted:
         if field.name in there and there[field.name] != field.type:
             message = (
-                f"the log {path} has {field.name} as {there[field.name]} from an older generation, now it is {field.type}: "
-                "give the column another name under `columns:`"
+                f"the log {path} has {field.name} as {there[field.name]} from an older generation, "
+                f"now it is {field.type}: give the column another name under `columns:`"
             )
             raise CheckpointError(message)
     missing = [field for field in wanted if field.name not in there]
     if missing:
         check_writable(path, table)
         table.alter.add_columns(DeltaSchema.from_arrow(pa.schema(missing)).fields)
-        table = open_table(path)
-        assert table is not None
+        table.update_incremental()
     return table
 
 

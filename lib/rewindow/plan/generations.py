@@ -77,6 +77,11 @@ def generation_body(
     }
 
 
+def log_schemas(columns: Mapping[str, LogColumns]) -> dict[str, LogSchema]:
+    """Return the logs' columns as the ledger keeps them."""
+    return {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
+
+
 def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
     """Yield what differs between two declarations, as ``path: before -> now``."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
@@ -129,8 +134,8 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "timestamp": spec.timestamp,
         "arrived_at": spec.arrived_at,
         "order": list(spec.order),
-        "columns": dict(spec.renames or {}),
-        "invalid": spec.invalid,
+        "columns": {new: old for old, new in (spec.renames or {}).items()},
+        "invalid_timestamp": spec.invalid,
     }
 
 

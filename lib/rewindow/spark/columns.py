@@ -157,7 +157,7 @@ def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
     if reason:
         message = (
             f"log {spec.topic}: the column {name!r} of {spec.source.name} {reason}: rename it, "
-            f"`columns: {{{_quoted(name)}: other_name}}`, or leave it out by listing the others under `value:`"
+            f"`columns: {{other_name: {_quoted(name)}}}`, or leave it out by listing the others under `value:`"
         )
         raise ConfigError(message)
 

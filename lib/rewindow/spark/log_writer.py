@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,11 @@ from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.spark.nested import canonical_json, json_readers
 from rewindow.spark.quarantine import QuarantineWriter, record_text
 from rewindow.spark.rows import arrow_schema, decode
 from rewindow.spark.stage import FileWriter
-from rewindow.spark.timestamps import Extractor, InvalidTimestamp, Judged, Longs, extract, judge
+from rewindow.spark.timestamps import Extractor, InvalidTimestampError, Judged, Longs, extract, judge
 
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
 """The columns beside keys and values in the batches that come in. A fault is text: why a row cannot be landed."""
@@ -49,7 +51,7 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     places = dict(write.starts)
     slot_starts = [slot.start_ms for slot in write.slots]
     try:
-        for partition, rows in _stretches(batches):
+        for partition, rows in _stretches(_canonical(write, batches)):
             at = 0
             while at < rows.num_rows:
                 slot, count, behind = _next_slot(write, slot_starts, rows.slice(at))
@@ -82,11 +84,27 @@ def load_extractor(name: str) -> Extractor:
     return extractor
 
 
+def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    readers = json_readers(write.spec, write.columns)
+    if not readers:
+        return batches
+    return (
+        pa.RecordBatch.from_arrays(
+            [
+                canonical_json(column, readers[name]) if name in readers else column
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            ],
+            schema=batch.schema,
+        )
+        for batch in batches
+    )
+
+
 def _stretches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     for batch in batches:
         partitions = np.asarray(batch.column(PARTITION))
         cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), batch.num_rows]
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             if end > start:
                 yield int(partitions[start]), batch.slice(start, end - start)
 
@@ -129,7 +147,7 @@ class _OpenBlock:
         self._behind += behind
         try:
             judged = self._judge(rows)
-        except InvalidTimestamp as error:
+        except InvalidTimestampError as error:
             raise self._named(rows.slice(error.row, 1), error) from error
         self._time = judged.partition_time
         times = judged.timestamps
@@ -193,12 +211,12 @@ class _OpenBlock:
             return recorded + ahead
         return _longs(arrivals, recorded) + ahead
 
-    def _named(self, row: pa.RecordBatch, error: InvalidTimestamp) -> DataError:
+    def _named(self, row: pa.RecordBatch, error: InvalidTimestampError) -> DataError:
         write = self._write
         message = (
             f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
             f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): {error.reason}. Mend the "
-            "source, or say `invalid: skip` (to the quarantine) or `invalid: partition_time` for this log"
+            "source, or say `invalid_timestamp: skip` (to the quarantine) or `partition_time` for this log"
         )
         return DataError(message)
 

@@ -69,6 +69,7 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, str]]:
         base = location if Path(location).is_dir() else str(Path(location).parent)
         found = list(_below(location))
     paths = {Path(path).relative_to(base).as_posix(): path for path in found}
+    paths = {name: path for name, path in paths.items() if not any(map(_is_hidden, name.split("/")))}
     if not paths:
         message = f"the source {spec.name} has no files at {location}: mend `path:`, or wait for the first file"
         raise SourceError(message)
@@ -76,13 +77,16 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, str]]:
 
 
 def _below(path: str) -> Iterator[str]:
-    """Yield the data files at or below a path; as for Spark, names that begin with ``_`` or ``.`` are hidden."""
     if Path(path).is_file():
         yield path
         return
-    for folder, folders, files in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith((".", "_")) or "=" in name]
-        yield from (f"{folder}/{name}" for name in files if not name.startswith((".", "_")))
+    for folder, _, files in os.walk(path):
+        yield from (f"{folder}/{name}" for name in files)
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark passes over a file or folder of that name."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _folder_of_pattern(pattern: str) -> str:

@@ -62,6 +62,11 @@ class FileWriter:
         self._parquet: pq.ParquetWriter | None = None
 
     @property
+    def schema(self) -> pa.Schema:
+        """The columns of the file."""
+        return self._schema
+
+    @property
     def rows(self) -> int:
         """Rows written so far."""
         return self._rows

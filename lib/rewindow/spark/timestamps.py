@@ -43,7 +43,7 @@ class Judged:
     partition_time: int
 
 
-class InvalidTimestamp(DataError):
+class InvalidTimestampError(DataError):
     """Raised under ``fail``: carries the row, so that the writer can name the record."""
 
     def __init__(self, row: int, reason: str) -> None:
@@ -58,7 +58,7 @@ def judge(
     """Judge the timestamps of a column, null where there is none.
 
     ``limits``: the largest timestamp that each record may have before it counts as too far ahead. ``faults``: what is
-    wrong with a row for other reasons (the parser could not read it); empty if nothing is. Raises `InvalidTimestamp`
+    wrong with a row for other reasons (the parser could not read it); empty if nothing is. Raises `InvalidTimestampError`
     under ``fail``.
     """
     rows = len(found)
@@ -73,13 +73,15 @@ def judge(
         return Judged(~bad, times, (), max(partition_time, int(times.max())) if rows else partition_time)
     if policy.invalid == FAIL and bad.any():
         row = int(np.argmax(bad))
-        raise InvalidTimestamp(row, _reason(row, missing, faults, times))
+        raise InvalidTimestampError(row, _reason(row, missing, faults, times))
     keep = ~(bad | refused)
     if policy.invalid == PARTITION_TIME:
         filled = bad if faulty is None else bad & ~faulty
         running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
         if (unknown := filled & (running == UNKNOWN)).any():
-            raise InvalidTimestamp(int(np.argmax(unknown)), "no valid timestamp, and none before it in its partition")
+            raise InvalidTimestampError(
+                int(np.argmax(unknown)), "no valid timestamp, and none before it in its partition"
+            )
         times = np.where(filled, running, times)
         keep |= filled
     refusals = tuple(
@@ -107,10 +109,10 @@ def extract(
         fault = faults[row] if faults else None
         time, reason = _ask(extractor, record, partition_time) if fault is None else (UNKNOWN, fault)
         if time < 0 and policy.invalid == FAIL:
-            raise InvalidTimestamp(row, reason)
+            raise InvalidTimestampError(row, reason)
         if time < 0 and policy.invalid == PARTITION_TIME and fault is None:
             if partition_time == UNKNOWN:
-                raise InvalidTimestamp(row, f"{reason}, and no valid one before it in its partition")
+                raise InvalidTimestampError(row, f"{reason}, and no valid one before it in its partition")
             time = partition_time
         elif time > bounds[row]:
             time, reason = UNKNOWN, "too far ahead"
