@@ -145,11 +145,11 @@ class KeyValueStore(Store):
             yield key, values[key] if self._all_frozen else deepcopy(values[key])
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the keys whose bytes lie between those of ``first`` and ``last``, both included."""
+        """Iterate as `all` over the keys whose bytes lie between those of ``first`` and ``last``, both included."""
         low, high = encode_key(first), encode_key(last)
-        inside = [(encoded, key) for key in self._values if low <= (encoded := encode_key(key)) <= high]
-        for _, key in sorted(inside, key=lambda pair: pair[0]):
-            yield key, self.get(key)
+        for key, value in self.all():
+            if low <= encode_key(key) <= high:
+                yield key, value
 
     def __len__(self) -> int:
         """The number of keys."""
@@ -217,8 +217,9 @@ class WindowStore(Store):
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """Iterate over all windows that start in ``[from, to]``, by start, then key bytes."""
-        for start_ms in sorted(start for start in self._windows if from_ms <= start <= to_ms):
-            for key, value in self._window(start_ms).all():
+        inside = sorted(start for start in self._windows if from_ms <= start <= to_ms)
+        for start_ms, window in [(start, self._windows[start]) for start in inside]:
+            for key, value in window.all():
                 yield self._windowed(start_ms, key), value
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
