@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rewindow.core.buffer import Buffered
 from rewindow.core.record import row_class
-from rewindow.core.schema import Column, Shape, row_shape, scalar_shape, shape_of, windowed_shape
+from rewindow.core.schema import Column, Shape, renamed, row_shape, scalar_shape, shape_of, windowed_shape
 from rewindow.core.stores import BUFFER, WINDOW, Stamped, StoreBuilder
 from rewindow.core.topology import SinkNode
 from rewindow.errors import ConfigError
@@ -60,7 +60,9 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     """
     if isinstance(declared, LogType):
         if declared.topic not in logs:
-            message = f"the topology reads {declared.topic!r}, which the feed has not (it has {', '.join(sorted(logs))})"
+            message = (
+                f"the topology reads {declared.topic!r}, which the feed has not (it has {', '.join(sorted(logs))})"
+            )
             raise ConfigError(message)
         return logs[declared.topic][0 if declared.part == "key" else 1]
     if isinstance(declared, WindowedType):
@@ -127,16 +129,16 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
 
 def _stamped_shape(shape: Shape) -> Shape:
     return Shape(
-        (*shape.columns, Column("timestamp", "long")),
+        (*shape.columns, Column("_timestamp", "long")),
         lambda stamped: (*shape.to_cells(stamped.value), stamped.timestamp),
         lambda cells: Stamped(shape.from_cells(cells[:-1]), cells[-1]),
     )
 
 
 def _buffered_shape(value: Shape) -> Shape:
-    inner = nullable_shape(value, "is_null")
+    inner = nullable_shape(value, "_is_null")
     return Shape(
-        (*inner.columns, Column("timestamp", "long"), Column("buffer_time", "long")),
+        (*inner.columns, Column("_timestamp", "long"), Column("_buffer_time", "long")),
         lambda entry: (*inner.to_cells(entry.value), entry.timestamp, entry.buffer_time),
         lambda cells: Buffered(inner.from_cells(cells[:-2]), cells[-2], cells[-1]),
     )
@@ -144,8 +146,7 @@ def _buffered_shape(value: Shape) -> Shape:
 
 def _with_distinct_names(key: Shape, value: Shape) -> Shape:
     """Return the key's shape with ``key_`` before a name that the value uses too."""
-    columns = tuple(Column(f"key_{c.name}" if c.name in value.names else c.name, c.type) for c in key.columns)
-    return Shape(columns, key.to_cells, key.from_cells, key.is_bare)
+    return Shape(renamed(key.columns, value.names), key.to_cells, key.from_cells, key.is_bare)
 
 
 def _field_type(declared: FieldType, name: str, logs: LogShapes) -> str:

@@ -9,7 +9,7 @@ A `Shape` is made once, when a job is bound to its feed, from Python types (``st
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import UnionType
@@ -89,16 +89,27 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
 
 
 def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
-    """Return the shape of a windowed key: the key's columns, then ``window_start`` and ``window_end`` (epoch ms)."""
+    """Return the shape of a windowed key: the key's columns, then ``window_start`` and ``window_end`` (epoch ms).
+
+    Of a window within a window the inner bounds are called ``key_window_start`` and ``key_window_end``.
+    """
     width = len(key.columns)
 
     def from_cells(cells: tuple[Any, ...]) -> Windowed:
         return Windowed(key.from_cells(cells[:width]), Window(cells[width], cells[width + 1], session))
 
+    bounds = (Column("window_start", "long"), Column("window_end", "long"))
     return Shape(
-        (*key.columns, Column("window_start", "long"), Column("window_end", "long")),
+        (*renamed(key.columns, [bound.name for bound in bounds]), *bounds),
         lambda windowed: (*key.to_cells(windowed.key), windowed.window.start_ms, windowed.window.end_ms),
         from_cells,
+    )
+
+
+def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, ...]:
+    """Return a key's columns with ``key_`` before each name that is taken."""
+    return tuple(
+        Column(f"key_{column.name}" if column.name in taken else column.name, column.type) for column in columns
     )
 
 

@@ -40,7 +40,7 @@ class StoreBuilder:
     key: Any = None
     value: Any = None
     is_stamped: bool = False
-    """Values are `Stamped`: the changelog has a ``timestamp`` column."""
+    """Values are `Stamped`: the changelog has a ``_timestamp`` column."""
     is_nullable: bool = False
     """Values may be null while the key is kept: the changelog has an ``_is_null`` column."""
     window_size_ms: int = 0
