@@ -207,7 +207,9 @@ class Task:
         for name, processor in self._scope.processors.items():
             lowered = watermark_ms if watermark_ms == MAX_MS else watermark_ms - self._lags.get(name, 0)
             if lowered >= 0:
-                moment.timestamp, moment.order_ms = lowered, MAX_MS
+                # Infinity is no timestamp: a record of it would drag every clock below it there.
+                moment.timestamp = lowered if lowered < MAX_MS else max(self._scope.stream_time_ms, 0)
+                moment.order_ms = MAX_MS
                 processor.on_watermark(lowered)
 
     def _glide(self, now_ms: int) -> None:
