@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from rewindow.delta import ledger as ledger_module
+from rewindow.delta.contents import read_rows
 from rewindow.delta.ledger import Ledger, LedgerRow
 from rewindow.delta.tables import commit_actions
 from rewindow.errors import ConfigError, InvariantError, StorageError
@@ -160,6 +161,7 @@ def test_merging_loses_to_whoever_merged_before(path, monkeypatch):
     ledger._merge(one, one.paths)
     ledger._merge(two, two.paths)
     assert len(Ledger(path, "job").read()) == 5
+    assert read_rows(path).num_rows == 5
     assert len(DeltaTable(path).file_uris()) == 1
 
 
