@@ -10,7 +10,7 @@ PY := $(VENV)/bin/python
 CODE := lib tests jobs dags
 # Installs are quiet but for one line that moves, so that a log stays short and a person sees progress.
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
-	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", $$0; fflush()} END {printf "\r\033[K"}'
+	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
 .PHONY: help setup env java jars test test-fast test-spark check format demo conformance bench-lane lock clean
 
