@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from rewindow.core.encoding import partition_of
 from rewindow.core.record import Record
 from rewindow.core.schema import Column, Shape
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, StagedFile
-from rewindow.spark.rows import arrow_schema, encode
+from rewindow.spark.rows import arrow_schema, encode, encode_values
 from rewindow.spark.stage import FileWriter
 
 BUFFER_ROWS = 65_536
@@ -20,8 +20,8 @@ BUFFER_ROWS = 65_536
 class RowBuffer:
     """Rows of cells on their way into one file."""
 
-    def __init__(self, file: FileWriter, schema: pa.Schema, target: str) -> None:
-        self._file, self._schema, self._target = file, schema, target
+    def __init__(self, file: FileWriter, target: str) -> None:
+        self._file, self._target = file, target
         self._rows: list[tuple[Any, ...]] = []
         self.append = self._rows.append
 
@@ -38,8 +38,60 @@ class RowBuffer:
 
     def _flush(self) -> None:
         if self._rows:
-            self._file.write(encode(self._rows, self._schema, self._target))
+            self._file.write(encode(self._rows, self._file.schema, self._target))
             self._rows.clear()
+
+
+class RecordBuffer:
+    """Emitted records on their way into one file: kept as they are, and made columns of when there are many.
+
+    ``constants`` are the columns that have one value in all of the file.
+    """
+
+    def __init__(
+        self, file: FileWriter, shapes: tuple[Shape, Shape], constants: Mapping[str, int], target: str
+    ) -> None:
+        self._file, self._constants, self._target = file, constants, target
+        self._key, self._value = shapes
+        self._records: list[Record] = []
+        self._epochs: list[int] = []
+        self._orders: list[int] = []
+        self._numbers: list[int] = []
+
+    def add(self, record: Record, epoch: int, order_ms: int, number: int) -> None:
+        """Take one emission."""
+        self._records.append(record)
+        self._epochs.append(epoch)
+        self._orders.append(order_ms)
+        self._numbers.append(number)
+        if len(self._numbers) >= BUFFER_ROWS:
+            self._flush()
+
+    def close(self) -> list[StagedFile]:
+        """Finish the file; the list is empty if there were no records."""
+        self._flush()
+        staged = self._file.close()
+        return [staged] if staged else []
+
+    def _flush(self) -> None:
+        records = self._records
+        if not records:
+            return
+        arrays = encode_values(self._key, [record.key for record in records], self._target)
+        arrays += encode_values(self._value, [record.value for record in records], self._target)
+        meta = {
+            "_timestamp": [record.timestamp for record in records],
+            "_epoch": self._epochs,
+            "_order": self._orders,
+            "_number": self._numbers,
+            "_offset": self._numbers,
+        }
+        for name in self._file.schema.names[len(arrays) :]:
+            constant = self._constants.get(name)
+            arrays.append(pa.array(meta[name], pa.int64()) if constant is None else pa.repeat(constant, len(records)))
+        self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
+        for filled in (records, self._epochs, self._orders, self._numbers):
+            filled.clear()
 
 
 class Place:
@@ -49,21 +101,23 @@ class Place:
         self.target, self._root, self._attempt, self._partition = target, root, attempt, partition
 
     def buffer(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> RowBuffer:
-        """Return a buffer that fills one file, in the directory of a partition if the table has any."""
-        schema = arrow_schema(columns)
+        """Return a buffer of rows that fills one file."""
+        return RowBuffer(self.file(columns, stats, partition), self.target)
+
+    def file(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> FileWriter:
+        """Return the writer of one file, in the directory of a partition if the table has any."""
         directory = "" if partition is None else f"partition={partition}"
         values = {} if partition is None else {"partition": str(partition)}
-        file = FileWriter(
+        return FileWriter(
             self._root,
             directory,
-            schema,
+            arrow_schema(columns),
             target=self.target,
             partition=self._partition,
             attempt=self._attempt,
             partition_values=values,
             stats_columns=list(stats),
         )
-        return RowBuffer(file, schema, self.target)
 
 
 class OutputWriter:
@@ -71,17 +125,13 @@ class OutputWriter:
 
     def __init__(self, place: Place, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
         self.epoch = 0
-        self._key, self._value = shapes
-        self._partition, self._run = partition, run
-        columns = (*self._key.columns, *self._value.columns, *OUTPUT_META)
-        self._buffer = place.buffer(columns, [column.name for column in columns])
+        columns = (*shapes[0].columns, *shapes[1].columns, *OUTPUT_META)
+        file = place.file(columns, [column.name for column in columns])
+        self._buffer = RecordBuffer(file, shapes, {"_partition": partition, "_run": run}, place.target)
 
-    def __call__(self, record: Record, order_ms: int, number: int) -> None:
+    def take(self, record: Record, order_ms: int, number: int) -> None:
         """Take one emission."""
-        del order_ms
-        meta = (record.timestamp, self.epoch, self._partition, number, self._run)
-        self._buffer.append((*self._key.to_cells(record.key), *self._value.to_cells(record.value), *meta))
-        self._buffer.flush_if_full()
+        self._buffer.add(record, self.epoch, order_ms, number)
 
     def close(self) -> list[StagedFile]:
         """Finish; return what was staged."""
@@ -93,21 +143,19 @@ class InternalWriter:
 
     def __init__(self, place: Place, shapes: tuple[Shape, Shape], *, partitions: int) -> None:
         self.epoch = 0
-        self._place = place
-        self._key, self._value = shapes
+        self._place, self._shapes = place, shapes
         self._partitions = partitions
-        self._buffers: dict[int, RowBuffer] = {}
+        self._buffers: dict[int, RecordBuffer] = {}
 
-    def __call__(self, record: Record, order_ms: int, number: int) -> None:
+    def take(self, record: Record, order_ms: int, number: int) -> None:
         """Take one emission."""
         partition = 0 if record.key is None else partition_of(record.key, self._partitions)
         buffer = self._buffers.get(partition)
         if buffer is None:
-            columns = (*self._key.columns, *self._value.columns, *INTERNAL_META)
-            buffer = self._buffers[partition] = self._place.buffer(columns, ["_epoch"], partition)
-        meta = (record.timestamp, self.epoch, order_ms, number)
-        buffer.append((*self._key.to_cells(record.key), *self._value.to_cells(record.value), *meta))
-        buffer.flush_if_full()
+            columns = (*self._shapes[0].columns, *self._shapes[1].columns, *INTERNAL_META)
+            file = self._place.file(columns, ["_epoch"], partition)
+            buffer = self._buffers[partition] = RecordBuffer(file, self._shapes, {}, self._place.target)
+        buffer.add(record, self.epoch, order_ms, number)
 
     def close(self) -> list[StagedFile]:
         """Finish; return what was staged."""

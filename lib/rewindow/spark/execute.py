@@ -34,7 +34,7 @@ def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
     task = Task(
         part,
         task_work.partition,
-        writers=lambda sink: writers[sink.topic],
+        writers=lambda sink: writers[sink.topic].take,
         semantics=work.semantics,
         state=task_work.state,
         restored={name: _restored(task_work.stores.get(name, ()), *shapes) for name, shapes in store_shapes.items()},

@@ -39,6 +39,17 @@ def decode(shape: Shape, columns: Sequence[pa.Array]) -> Iterable[Any]:
     return lists[0] if shape.is_bare else map(shape.from_cells, zip(*lists, strict=True))
 
 
+def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.Array]:
+    """Return the columns of values: what `decode` undoes. Raises `DataError` as `encode` does."""
+    schema = arrow_schema(shape.columns)
+    if not shape.is_bare:
+        return list(encode([shape.to_cells(value) for value in values], schema, target).columns)
+    try:
+        return [pa.array(values, schema.field(0).type)]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as error:
+        raise _misfit([(value,) for value in values], schema, target) or error from error
+
+
 def encode(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, target: str) -> pa.RecordBatch:
     """Return rows of cells as a batch. Raises `DataError` naming target and column if a value does not fit its type."""
     try:
