@@ -11,8 +11,7 @@ from rewindow.delta.tables import log_path, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import ConfigError, InvariantError, SourceError, StorageError
 from rewindow.plan.landings import Feed
-from rewindow.plan.planner import UpToDate
-from tests.delta.scene import JOB, a_job, land, replay
+from tests.delta.scene import JOB, a_job, finish, land, replay
 from tests.plan.ledgers import TOPIC, a_feed, planned
 
 HERE = TopicPartition(TOPIC, 1)
@@ -31,9 +30,8 @@ def sums(warehouse: str) -> str:
     return table_path(warehouse, f"state/{JOB}/sums")
 
 
-def finish(warehouse: str) -> dict[str, str]:
-    while not isinstance(replay(warehouse, "heir"), UpToDate):
-        pass
+def finished(warehouse: str) -> dict[str, str]:
+    finish(warehouse)
     return DeltaTables(warehouse).hashes(JOB, "main")
 
 
@@ -56,7 +54,7 @@ def test_a_store_whose_files_were_merged_is_restored_all_the_same(warehouse, sum
     DeltaTable(sums).optimize.compact()
     clean = tmp_path / "clean"
     land(str(clean), 4)
-    assert finish(warehouse) == finish(str(clean))
+    assert finished(warehouse) == finished(str(clean))
 
 
 def test_a_store_whose_files_were_merged_and_vacuumed_is_an_error(warehouse, sums):

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.delta.journal import Journal
-from rewindow.errors import StorageError
+from rewindow.errors import InvariantError, StorageError
 from tests.delta.scene import spoil
 
 FILE = StagedFile("output/x", 1, "a.parquet", 3, 99, {}, {"numRecords": 3}, "0" * 32, "1" * 32)
@@ -34,6 +34,12 @@ def test_staging_twice_changes_nothing(journal):
     version = DeltaTable(journal.path).version()
     assert journal.append("attempt1", REPORTS) == kept
     assert DeltaTable(journal.path).version() == version
+
+
+def test_an_attempt_stages_once(journal):
+    journal.append("attempt1", REPORTS)
+    with pytest.raises(InvariantError, match="something else"):
+        journal.append("attempt1", REPORTS[:2])
 
 
 def test_a_file_that_was_merged_away_is_searched_in_the_table(journal):

@@ -16,7 +16,7 @@ from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.delta.contents import table_files
 from rewindow.delta.files import Folder
 from rewindow.delta.tables import checked_name, commit_files, create_table, open_table
-from rewindow.errors import StorageError
+from rewindow.errors import InvariantError, StorageError
 from rewindow.plan.spec import JournalFile, canonical_json
 
 _COLUMNS = pa.schema(
@@ -43,17 +43,21 @@ class Journal:
     def append(self, attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
         """Keep an attempt's reports in one Delta commit and say where. Calling it again changes nothing.
 
-        Raises `StorageError` (74) if they did not land.
+        Raises `StorageError` (74) if they did not land, `InvariantError` (70) if the attempt staged something else.
         """
         table = create_table(self.path, _SCHEMA, ("job",), configuration=_CONFIGURATION)
         path = self._path_of(attempt)
+        rows = _as_table(attempt, reports)
         if table.transaction_version(_app_id(attempt)) is None:
-            self._folder.write_table(path, _as_table(attempt, reports))
+            self._folder.write_table(path, rows)
             commit_files(self.path, [self._staged(path, len(reports))], app_id=_app_id(attempt), version=1, table=table)
         facts = self._folder.facts(path)
         if facts is None:
             message = f"{self._folder.full_path(path)} was staged and is gone: see what cleans up there, then run again"
             raise StorageError(message)
+        if not self._folder.read_table(path, _COLUMNS.names).equals(rows):
+            message = f"attempt {attempt} staged something else before: every attempt has a name of its own"
+            raise InvariantError(message)
         return JournalFile(path, facts.bytes, self._folder.digest(path))
 
     def read(self, file: JournalFile, attempt: str) -> list[TaskReport]:
