@@ -6,11 +6,11 @@ only the heartbeat is seen: a file that its process touches every few seconds.
 
 from __future__ import annotations
 
-import os
 import platform
 import socket
 import threading
 import time
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +33,7 @@ def this_attempt() -> Attempt:
         id=uuid4().hex,
         host=socket.gethostname(),
         pid=process.pid,
-        pid_started=round(process.create_time() * 1000),
+        pid_started=_started(process),
         versions={**versions, "python": platform.python_version()},
     )
 
@@ -61,22 +61,29 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
-            os.utime(self._file)
+            # A beat that fails costs nothing but thrift: another host may take over sooner than it need.
+            with suppress(OSError):
+                self._file.touch()
 
 
 def is_alive(warehouse: str, attempt: Attempt) -> bool:
     """Return whether an attempt's process lives, as far as can be known from here."""
     if attempt.host == socket.gethostname():
         try:
-            started = psutil.Process(attempt.pid).create_time()
+            process = psutil.Process(attempt.pid)
+            # A zombie is dead; in a container nobody may ever collect it.
+            return process.status() != psutil.STATUS_ZOMBIE and _started(process) == attempt.pid_started
         except psutil.NoSuchProcess:
             return False
-        return round(started * 1000) == attempt.pid_started
     try:
         silent = time.time() - _heartbeat_file(warehouse, attempt.id).stat().st_mtime
     except FileNotFoundError:
         return False
     return silent < SILENT_SECONDS
+
+
+def _started(process: psutil.Process) -> int:
+    return round(process.create_time() * 1000)
 
 
 def _heartbeat_file(warehouse: str, attempt: str) -> Path:

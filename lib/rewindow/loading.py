@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-import traceback
 from dataclasses import dataclass
 from types import ModuleType
 
+from rewindow.core.failure import where
 from rewindow.core.topology import Topology
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, RewindowError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,13 @@ class TopologyLoader:
         if not callable(build):
             message = f"job {self.job!r}: {module_name} has no function {function_name!r}; mend `topology:` or the module"
             raise ConfigError(message)
-        topology = build()
+        try:
+            topology = build()
+        except RewindowError:
+            raise
+        except Exception as error:
+            message = f"job {self.job!r}: {self.reference} failed with {type(error).__name__}: {error}{where(error)}"
+            raise ConfigError(message) from error
         if not isinstance(topology, Topology):
             message = (
                 f"job {self.job!r}: {self.reference} gave a {type(topology).__name__}: return builder.build(), a Topology"
@@ -45,7 +51,5 @@ class TopologyLoader:
             message = f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Mend `topology:` or the import"
             raise ConfigError(message) from error
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            what = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-            message = f"job {self.job!r}: importing {name!r} failed with {what}"
+            message = f"job {self.job!r}: importing {name!r} failed with {type(error).__name__}: {error}{where(error)}"
             raise ConfigError(message) from error

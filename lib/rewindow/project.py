@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.config import FeedConfig, JobConfig, TargetConfig, find_project, load_feed, load_job, load_target
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.tables import METRICS, changelog_path, output_path

@@ -27,7 +27,7 @@ from rewindow import (
 from rewindow.core.binding import LogShapes, log_shape
 from rewindow.core.encoding import partition_of
 from rewindow.core.schema import Column
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.spark.aligned import BATCH_ROWS
 from rewindow.spark.emit import Place

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.testing import Epoch
 from rewindow.testing.strategies import epochs
 from tests.properties.test_cuts import GLIDING, replayed

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, Topology
 from rewindow.core.encoding import partition_of
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, Topology
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.testing import TopologyTestDriver
 
 STREAM, WALL = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rewindow import StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
 from rewindow.core.encoding import partition_of
 from rewindow.core.metrics import LATE_RECORD_DROP
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
 

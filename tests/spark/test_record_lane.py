@@ -18,7 +18,7 @@ from rewindow.core.checkpoint import TaskState
 from rewindow.core.encoding import partition_of
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.errors import DataError, StorageError
 from rewindow.spark.emit import Place
@@ -146,9 +146,7 @@ def replay(
                 inside = {"seconds-repartition": tuple(internal.get(p, ()))}
                 changed = {name: tuple(paths) for name, paths in stores.get(at, {}).items()}
                 tasks.append(TaskWork(p, slices, inside, state, changed))
-            work = StageWork(
-                part.index, run, f"attempt{run}", PARTITIONS, epochs, (), roots, make, logs, semantics
-            )
+            work = StageWork(part.index, run, f"attempt{run}", make().fingerprint(), PARTITIONS, epochs, (), roots, make, logs, semantics)
             for task_work in chance.sample(tasks, len(tasks)):
                 at = (part.index, task_work.partition)
                 report = run_task(work, task_work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import extract_tb, walk_tb
 
 from rewindow.core.scope import TaskScope
 from rewindow.errors import ConfigError, DataError, RewindowError
@@ -24,10 +25,18 @@ def explained(scope: TaskScope) -> Iterator[None]:
 
 def _explain(error: Exception, scope: TaskScope) -> DataError:
     names = {id(processor): name for name, processor in scope.processors.items()}
-    node, line, trace = "", 0, error.__traceback__
-    while trace is not None:
-        node = names.get(id(trace.tb_frame.f_locals.get("self")), node)
-        line, trace = trace.tb_lineno, trace.tb_next
-    where = f"{scope.moment}, partition {scope.partition}"
-    what = f"{type(error).__name__}: {error} (line {line})" if line else str(error)
-    return DataError(f"node {node!r} failed at {where}: {what}. Nothing was committed: mend the code and run again")
+    node = ""
+    for frame, _ in walk_tb(error.__traceback__):
+        node = names.get(id(frame.f_locals.get("self")), node)
+    at = f"{scope.moment}, partition {scope.partition}"
+    what = f"{type(error).__name__}: {error}{where(error)}"
+    return DataError(f"node {node!r} failed at {at}: {what}. Nothing was committed: mend the code and run again")
+
+
+def where(error: BaseException) -> str:
+    """Return `` (file:line)`` of the deepest frame outside rewindow, the user's own; nothing if there is none."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+
+
+_OURS = __file__.rpartition("core")[0]

@@ -29,7 +29,10 @@ class Processor:
         """Handle one record."""
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Learn at an epoch's end that no more is due before this time (D22; only if time follows the watermark)."""
+        """Learn at an epoch's end that no more is due before this time.
+
+        Called where time follows the watermark (D22), and in a final run, then with the end of time (D18).
+        """
 
     def close(self) -> None:
         """End an epoch. Nothing can be forwarded any more."""
@@ -38,7 +41,7 @@ class Processor:
 class ProcessorContext:
     """What a processor may ask and do. One for each node, task and epoch."""
 
-    __slots__ = ("_by_name", "_children", "_moment", "_scope", "name")
+    __slots__ = ("_by_name", "_children", "_moment", "_scope", "is_closed", "name")
 
     def __init__(self, name: str, scope: TaskScope) -> None:
         self.name = name
@@ -46,11 +49,18 @@ class ProcessorContext:
         self._moment = scope.moment
         self._by_name: dict[str, Callable[[Record], None]] = {}
         self._children: tuple[Callable[[Record], None], ...] = ()
+        self.is_closed = False
 
     def attach(self, name: str, child: Callable[[Record], None]) -> None:
         """Connect a child; the topology's order of children is the order of forwarding."""
         self._by_name[name] = child
-        self._children = tuple(self._by_name.values())
+        self._children = (*self._children, child)
+
+    def close(self) -> None:
+        """From here on nothing can be forwarded or scheduled: the epoch is over."""
+        self.is_closed = True
+        self._children = (self._refuse,)
+        self._by_name = dict.fromkeys(self._by_name, self._refuse)
 
     def forward(self, record: Record, *, to: To | None = None) -> None:
         """Send a record to all children, or as ``to`` says; it has passed through them all when this returns (KIP-251).
@@ -79,9 +89,11 @@ class ProcessorContext:
                 child(record)
             return
         moment.timestamp = timestamp
-        for child in children:
-            child(record)
-        moment.timestamp = before
+        try:
+            for child in children:
+                child(record)
+        finally:
+            moment.timestamp = before
 
     def schedule(
         self,
@@ -102,8 +114,12 @@ class ProcessorContext:
         the two. A ``name`` identifies it within the node: using it again replaces (D7).
         Raises `ConfigError` for an interval below 1 ms, a negative start or a callback that cannot be found again.
         """
-        return self._scope.schedule(
+        if self.is_closed:
+            raise DataError(f"{self.name} schedules in close(): the epoch is over; schedule in init or process")
+        scope = self._scope
+        return scope.schedules.schedule(
             self.name,
+            scope.stream_time_ms if type is PunctuationType.STREAM_TIME else scope.wall_clock_ms,
             interval_ms=_whole_ms(interval, "interval", at_least=1),
             type_=type,
             callback=callback,
@@ -115,7 +131,7 @@ class ProcessorContext:
 
     def cancellable(self, name: str) -> Cancellable:
         """Find a named schedule again: fields of a processor do not outlive an epoch. Raises `ConfigError` if there is none."""
-        return self._scope.cancellable(self.name, name)
+        return self._scope.schedules.cancellable(self.name, name)
 
     def store(self, name: str) -> Any:
         """Return a store that is connected to this node. Raises `ConfigError` otherwise."""
@@ -167,6 +183,9 @@ class ProcessorContext:
     def measure(self, name: str, *, reason: str = "") -> Measure:
         """Return a metric of this node; the metrics table of the run has it."""
         return self._scope.metrics.measure("node", self.name, name, reason)
+
+    def _refuse(self, record: Record) -> None:
+        raise DataError(f"{self.name} forwards {record.key!r} in close(): the epoch is over; forward before it ends")
 
     def _child(self, name: str) -> Callable[[Record], None]:
         child = self._by_name.get(name)

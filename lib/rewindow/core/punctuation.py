@@ -49,14 +49,18 @@ class Schedule:
     due_ms: int | None = None
     is_cancelled: bool = False
 
-    def arm(self, now_ms: int) -> None:
-        """Set the first due time from the clock, which may be unknown (-1)."""
+    def arm(self, now_ms: int, *, is_firing: bool = False) -> None:
+        """Set the first due time from the clock, which may be unknown (-1).
+
+        ``is_firing``: a punctuation of this clock is being handled; then the shifted grid goes on strictly after it (D3).
+        """
         is_stream = self.type is PunctuationType.STREAM_TIME
         if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms
         elif now_ms != UNKNOWN and self.time_shift_ms is not None:
-            self.due_ms = at_or_after(now_ms, self.time_shift_ms, self.interval_ms)
+            first = strictly_after if is_firing else at_or_after
+            self.due_ms = first(now_ms, self.time_shift_ms, self.interval_ms)
         elif now_ms != UNKNOWN:
             self.due_ms = now_ms + self.interval_ms
 
@@ -140,6 +144,13 @@ class PunctuationQueue:
             if not schedule.is_cancelled:
                 punctuate(schedule, due_ms)
                 schedule.is_cancelled = True
+
+    def forget_cancelled(self) -> None:
+        """Let go of what was cancelled before its time."""
+        self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]
+        heapq.heapify(self._heap)
+        self._pending = [schedule for schedule in self._pending if not schedule.is_cancelled]
+        self.next_due_ms = self._heap[0][0] if self._heap else None
 
     def __iter__(self) -> Iterator[Schedule]:
         """All schedules that are not cancelled, in the order of registration."""

@@ -14,35 +14,23 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.checkpoint import TaskState, new_store
 from rewindow.core.failure import explained
 from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
 from rewindow.core.ordering import Event
-from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.punctuation import PunctuationType, Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, Record
 from rewindow.core.scope import Moment, TaskScope
+from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
 from rewindow.core.stores import Store
-from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
+from rewindow.core.topology import ProcessorNode, SinkNode, SubTopology
+from rewindow.core.wiring import Entry, Wiring, check_suppliers, wire
 from rewindow.errors import InvariantError
 
 Write = Callable[[Record, int, int], None]
 """Takes an emission: the record, its place in the epoch's order (`Moment.order_ms`) and its number in the topic."""
-
-
-@dataclass(frozen=True, slots=True)
-class Semantics:
-    """The settings that change output values (`conf/jobs`, ``semantics``)."""
-
-    stream_time: str = "max"
-    """``max``: the highest timestamp taken; ``min``: the smallest partition time, as KIP-138 has it (D1)."""
-    stream_time_from: str = "records"
-    """``records``, or ``watermark``: an epoch's watermark moves stream time too (D22)."""
-    wall_clock: str = "stream_time"
-    """``stream_time``: it follows the largest timestamp or watermark; ``run``: it jumps when told (D8)."""
 
 
 class Task:
@@ -79,7 +67,8 @@ class Task:
             sink.topic: _Sink(writers(sink), self._scope.moment, state.emitted.get(sink.topic, 0))
             for sink in part.sinks
         }
-        self._entries: list[tuple[Callable[[Record], None], ...]] | None = None
+        self._wiring: Wiring | None = None
+        self._is_checked = False
 
     @property
     def metrics_rows(self) -> list[dict[str, Any]]:
@@ -116,10 +105,12 @@ class Task:
         with explained(self._scope):
             self._open()
             scope = self._scope
-            queue = scope.queues[PunctuationType.WALL_CLOCK_TIME]
+            queue = scope.schedules.queues[PunctuationType.WALL_CLOCK_TIME]
             if scope.wall_clock_ms == UNKNOWN:
                 queue.clock_became_known(now_ms)
             scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
+            # The records are done: what a jump emits comes after all that they did (D8, D21).
+            scope.moment.order_ms = MAX_MS
             queue.fire(scope.wall_clock_ms, self._punctuate)
 
     def state(self) -> TaskState:
@@ -133,14 +124,14 @@ class Task:
         )
 
     def _replay(self, events: Iterable[Event]) -> None:
-        entries = self._open()
+        entries: list[Entry] = self._open().entries
         scope, moment = self._scope, self._scope.moment
         partition_times, offsets, topics = self._partition_times, self._offsets, self._topics
-        follows = self._semantics.wall_clock == "stream_time"
-        smallest = self._semantics.stream_time == "min"
-        stream_queue = scope.queues[PunctuationType.STREAM_TIME]
-        last_order_ms, taken = UNKNOWN, 0
-        late: list[int] = []
+        follows = self._semantics.wall_clock is WallClock.STREAM_TIME
+        smallest = self._semantics.stream_time is StreamTime.MIN
+        stream_queue = scope.schedules.queues[PunctuationType.STREAM_TIME]
+        lateness = scope.metrics.measure("task", "", RECORD_LATENESS)
+        last_order_ms, taken, in_time = UNKNOWN, 0, 0
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
                 message = f"{topics[rank]} offset {offset} comes too late in the order of its epoch"
@@ -155,7 +146,8 @@ class Task:
             if reached > before:
                 self._move_stream_time(reached)
             elif timestamp < before:
-                late.append(before - timestamp)
+                lateness.record(before - timestamp)
+                in_time -= 1
             offsets[rank] = offset + 1
             moment.topic, moment.offset = topics[rank], offset
             moment.timestamp, moment.order_ms = timestamp, order_ms
@@ -168,24 +160,21 @@ class Task:
                 stream_queue.fire(scope.stream_time_ms, self._punctuate)
         if taken:
             scope.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
-            least = 0 if len(late) < taken else min(late)
-            scope.metrics.measure("task", "", RECORD_LATENESS).record_many(
-                taken, sum(late), least, max(late, default=0)
-            )
+        in_time += taken
+        if in_time:
+            lateness.record_many(in_time, 0, 0, 0)
 
     def _end_epoch(self, watermark_ms: int, *, is_final: bool) -> None:
-        self._open()
+        wiring = self._open()
         scope, moment = self._scope, self._scope.moment
-        moment.topic, moment.offset, moment.order_ms = None, UNKNOWN, MAX_MS
-        if self._semantics.wall_clock == "stream_time" and watermark_ms > scope.wall_clock_ms:
+        moment.be_between(scope.stream_time_ms, MAX_MS)
+        if self._semantics.wall_clock is WallClock.STREAM_TIME and watermark_ms > scope.wall_clock_ms:
             self._glide(watermark_ms)
-        if self._semantics.stream_time_from == "watermark" and watermark_ms != UNKNOWN:
+        if self._semantics.stream_time_from is StreamTimeFrom.WATERMARK and watermark_ms != UNKNOWN:
             self._take_watermark(watermark_ms)
         if is_final:
             self._finish()
-        for processor in scope.processors.values():
-            processor.close()
-        self._entries = None
+        self._close(wiring)
 
     def _take_watermark(self, watermark_ms: int) -> None:
         lag = max((self._lags.get(source.name, 0) for source in self._part.sources), default=0)
@@ -194,12 +183,13 @@ class Task:
             self._move_stream_time(reached)
         self._tell_nodes(watermark_ms)
         self._scope.moment.order_ms = MAX_MS
-        self._scope.queues[PunctuationType.STREAM_TIME].fire(self._scope.stream_time_ms, self._punctuate)
+        self._scope.schedules.queues[PunctuationType.STREAM_TIME].fire(self._scope.stream_time_ms, self._punctuate)
 
     def _finish(self) -> None:
-        for type_ in (PunctuationType.WALL_CLOCK_TIME, PunctuationType.STREAM_TIME):
-            self._scope.moment.order_ms = MAX_MS
-            self._scope.queues[type_].fire_last(self._punctuate)
+        queues = self._scope.schedules.queues
+        queues[PunctuationType.WALL_CLOCK_TIME].fire_last(self._punctuate_on_the_way)
+        self._scope.moment.order_ms = MAX_MS
+        queues[PunctuationType.STREAM_TIME].fire_last(self._punctuate)
         self._tell_nodes(MAX_MS)
 
     def _tell_nodes(self, watermark_ms: int) -> None:
@@ -215,57 +205,62 @@ class Task:
     def _glide(self, now_ms: int) -> None:
         """Move the wall clock to a time, firing on the way what is due, each at its own time (D8)."""
         scope = self._scope
-        queue = scope.queues[PunctuationType.WALL_CLOCK_TIME]
+        queue = scope.schedules.queues[PunctuationType.WALL_CLOCK_TIME]
         if scope.wall_clock_ms == UNKNOWN:
             scope.wall_clock_ms = now_ms
             queue.clock_became_known(now_ms)
         if queue.next_due_ms is not None and queue.next_due_ms <= now_ms:
-            queue.fire_each(now_ms, self._punctuate)
+            queue.fire_each(now_ms, self._punctuate_on_the_way)
         scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
 
     def _move_stream_time(self, reached: int) -> None:
         scope = self._scope
         if scope.stream_time_ms == UNKNOWN:
             scope.stream_time_ms = reached
-            scope.queues[PunctuationType.STREAM_TIME].clock_became_known(reached)
+            scope.schedules.queues[PunctuationType.STREAM_TIME].clock_became_known(reached)
         scope.stream_time_ms = reached
+
+    def _punctuate_on_the_way(self, schedule: Schedule, now_ms: int) -> None:
+        """Fire at its own due time, which is its place among the records (D21)."""
+        self._scope.moment.order_ms = now_ms
+        self._punctuate(schedule, now_ms)
 
     def _punctuate(self, schedule: Schedule, now_ms: int) -> None:
         scope, moment = self._scope, self._scope.moment
         if schedule.type is PunctuationType.WALL_CLOCK_TIME:
             scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
-            moment.order_ms = schedule.due_ms or 0
         else:
             scope.stream_time_ms = max(scope.stream_time_ms, now_ms)
-        scheduled_ms, moment.scheduled_ms = moment.scheduled_ms, schedule.due_ms or 0
         moment.topic, moment.offset, moment.timestamp = None, UNKNOWN, now_ms
+        moment.scheduled_ms = schedule.due_ms if schedule.due_ms is not None else now_ms
         scope.metrics.measure("node", schedule.node, PUNCTUATE, schedule.type.value).record()
-        scope.callback(schedule)(now_ms, *schedule.args)
-        moment.scheduled_ms = scheduled_ms
+        scope.schedules.call(schedule, now_ms)
+        moment.scheduled_ms = UNKNOWN
 
-    def _open(self) -> list[tuple[Callable[[Record], None], ...]]:
-        """Make the processors of this epoch, connect and initialise them, upstream first."""
-        if self._entries is not None:
-            return self._entries
+    def _open(self) -> Wiring:
+        """Make the processors of this epoch and initialise them, upstream first. What was handled before is forgotten."""
+        if self._wiring is not None:
+            return self._wiring
+        if not self._is_checked:
+            check_suppliers(self._part)
+            self._is_checked = True
         scope = self._scope
-        scope.processors = {n.name: n.supplier() for n in self._part.nodes if isinstance(n, ProcessorNode)}
-        contexts = {name: ProcessorContext(name, scope) for name in scope.processors}
-        entries: dict[str, list[Callable[[Record], None]]] = {source.name: [] for source in self._part.sources}
-        for node in self._part.nodes:
-            if isinstance(node, SourceNode):
-                continue
-            target = self._sinks[node.topic] if isinstance(node, SinkNode) else scope.processors[node.name]
-            for parent in node.parents:
-                if parent in entries:
-                    entries[parent].append(target.process)
-                else:
-                    contexts[parent].attach(node.name, target.process)
-        self._entries = [tuple(entries[source.name]) for source in self._part.sources]
-        for name, processor in scope.processors.items():
-            scope.begin_init(name)
-            processor.init(contexts[name])
-            scope.end_init(name)
-        return self._entries
+        wiring = self._wiring = wire(self._part, scope, self._sinks)
+        scope.processors = scope.schedules.processors = wiring.processors
+        for name, processor in wiring.processors.items():
+            scope.moment.be_between(scope.stream_time_ms, UNKNOWN)
+            scope.schedules.begin_init(name)
+            processor.init(wiring.contexts[name])
+            scope.schedules.end_init(name)
+        return wiring
+
+    def _close(self, wiring: Wiring) -> None:
+        self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
+        for context in wiring.contexts.values():
+            context.close()
+        for processor in wiring.processors.values():
+            processor.close()
+        self._wiring = None
 
     def _connections(self) -> dict[str, tuple[Store, tuple[str, ...]]]:
         users: dict[str, list[str]] = {name: [] for name in self._stores}

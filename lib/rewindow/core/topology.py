@@ -171,6 +171,9 @@ class Topology:
         return node.holds_ms if isinstance(node, ProcessorNode) else 0
 
     def _add(self, node: Node) -> Topology:
+        if isinstance(node, SinkNode) and node.name in self.nodes and not node.is_internal:
+            message = f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})"
+            raise TopologyError(message)
         if node.name in self.nodes:
             message = f"two nodes are called {node.name!r}: give one of them another name"
             raise TopologyError(message)
@@ -252,6 +255,8 @@ def _describe_node(node: Node) -> dict[str, Any]:
     described: dict[str, Any] = {"name": node.name, "parents": list(node.parents)}
     if isinstance(node, ProcessorNode):
         described |= {"processor": describe_supplier(node.supplier), "stores": list(node.stores)}
+        if node.holds_ms:
+            described["holds_ms"] = node.holds_ms
     elif isinstance(node, SinkNode):
         described |= {"sink": node.topic, "key": _type_name(node.key), "value": _type_name(node.value)}
     elif isinstance(node, SourceNode):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rewindow.core.binding import LogShapes
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.record import UNKNOWN
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
 
 
@@ -66,12 +66,15 @@ class TaskWork:
 class StageWork:
     """One sub-topology of a run. ``roots`` says for each target (`StagedFile.target`) the folder of its table.
 
+    ``fingerprint`` is that of the topology that was planned; a worker that builds another one refuses.
+
     ``load_topology`` and ``load_logs`` must survive the way to a worker: functions of importable modules, or partials.
     """
 
     stage: int
     run: int
     attempt: str
+    fingerprint: str
     partitions: int
     epochs: tuple[Epoch, ...]
     tasks: tuple[TaskWork, ...]

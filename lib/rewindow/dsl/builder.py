@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewindow.core.binding import LogType
 from rewindow.core.stores import KEY_VALUE, StoreBuilder
-from rewindow.core.topology import Topology
+from rewindow.core.topology import SourceNode, Topology
 from rewindow.dsl.graph import Graph
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.table import KTable
@@ -44,6 +44,8 @@ class StreamsBuilder:
         return self._graph.topology
 
     def _source(self, topic: str) -> str:
-        if topic not in self._graph.topology.nodes:
-            self._graph.topology.add_source(topic, topic)
+        for node in self._graph.topology.nodes.values():
+            if isinstance(node, SourceNode) and node.topic == topic:
+                return node.name
+        self._graph.topology.add_source(topic, topic)
         return topic

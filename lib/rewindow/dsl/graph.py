@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.core.processor import Processor
+from rewindow.core.schema import shape_of
 from rewindow.core.topology import Topology
+from rewindow.errors import ConfigError
 
 
 @dataclass
@@ -39,15 +41,28 @@ class Graph:
 
 
 def returned_type(function: Callable[..., Any]) -> Any:
-    """Return the annotated result type of a function, or None: a lambda's is not known."""
+    """Return the annotated result type of a function, or None: a lambda's is not known, and not every type has columns."""
     try:
-        return typing.get_type_hints(function).get("return")
+        annotated = typing.get_type_hints(function).get("return")
     except (NameError, TypeError):
         return None
+    return _with_columns(annotated)
 
 
 def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
     """Return the annotated key and value type of a function that gives a pair, ``(None, None)`` if not known."""
-    annotated = returned_type(function)
+    try:
+        annotated = typing.get_type_hints(function).get("return")
+    except (NameError, TypeError):
+        return None, None
     parts = typing.get_args(annotated) if typing.get_origin(annotated) is tuple else ()
-    return (parts[0], parts[1]) if len(parts) == 2 else (None, None)  # noqa: PLR2004 - a key and a value
+    return (_with_columns(parts[0]), _with_columns(parts[1])) if len(parts) == 2 else (None, None)  # noqa: PLR2004 - a key and a value
+
+
+def _with_columns(annotated: Any) -> Any:
+    """Return the type if it has columns, else None: what was inferred and does not fit is kept as JSON text."""
+    try:
+        shape_of(annotated, "value")
+    except ConfigError:
+        return None
+    return annotated

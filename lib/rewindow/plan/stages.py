@@ -11,7 +11,7 @@ from rewindow.core.checkpoint import TaskState
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.schema import Column
 from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, StagedFile, TaskReport
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.core.topology import SubTopology, Topology
 from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.errors import ConfigError
@@ -129,6 +129,7 @@ def stage_work(
         stage=part.index,
         run=spec.run,
         attempt=spec.attempt.id,
+        fingerprint=spec.binding.fingerprint,
         partitions=feed.definition.partitions,
         epochs=epochs,
         tasks=tuple(tasks),

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.core.schema import Shape
-from rewindow.core.work import InternalFile, LogFile, LogSlice
+from rewindow.core.work import LogFile, LogSlice
 from rewindow.errors import StorageError
 from rewindow.spark.rows import decode
 
@@ -76,27 +76,6 @@ def ordered_batches(
         yield from _sorted_batches(topic, wanted, expected, end, columns)
 
 
-def internal_rows(
-    files: Sequence[InternalFile], key: Shape, value: Shape, epoch: int, next_offset: int
-) -> Iterator[Row]:
-    """Return one epoch's rows of an internal log in the order of D21, numbered from ``next_offset``."""
-    names = ["_epoch", "_order", "_number", "_timestamp", *key.names, *value.names]
-    parts = []
-    for file in files:
-        table = pq.read_table(file.path, columns=names, filters=pc.field("_epoch") == epoch, partitioning=None)
-        parts.append(table.append_column("_upstream", pa.repeat(pa.scalar(file.upstream, pa.int64()), table.num_rows)))
-    if not parts:
-        return
-    order = [("_order", "ascending"), ("_upstream", "ascending"), ("_number", "ascending")]
-    table = pa.concat_tables(parts).sort_by(order).combine_chunks()
-    width = len(key.columns)
-    arrays = [table.column(name).combine_chunks() for name in names[3:]]
-    keys, values = decode(key, arrays[1 : 1 + width]), decode(value, arrays[1 + width :])
-    rows = zip(arrays[0].to_pylist(), keys, values, strict=True)
-    for offset, (timestamp, row_key, row_value) in enumerate(rows, start=next_offset):
-        yield offset, timestamp, row_key, row_value
-
-
 def _batches(topic: str, files: Sequence[LogFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     for file in files:
         try:
@@ -126,13 +105,10 @@ def _sorted_batches(
 
 def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
     offsets = batch.column(0)
-    if batch.num_rows and offsets[0].as_py() >= start and offsets[-1].as_py() < end and _is_rising(offsets):
+    bounds = pc.min_max(offsets).as_py()
+    if bounds["min"] is None or (bounds["min"] >= start and bounds["max"] < end):
         return batch
     return batch.filter(pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end)))
-
-
-def _is_rising(offsets: pa.Array) -> bool:
-    return len(offsets) < 2 or offsets[-1].as_py() - offsets[0].as_py() == len(offsets) - 1  # noqa: PLR2004
 
 
 def _goes_on(offsets: pa.Array, expected: int) -> bool:

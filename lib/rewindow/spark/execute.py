@@ -19,15 +19,20 @@ from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SourceNode, SubTopology, Topology
 from rewindow.core.work import StageWork, TaskWork
-from rewindow.errors import StorageError
-from rewindow.spark.aligned import LogReader, Row, internal_rows
+from rewindow.errors import InvariantError, StorageError
+from rewindow.spark.aligned import LogReader, Row
 from rewindow.spark.emit import InternalWriter, OutputWriter, Place, stage_changes
+from rewindow.spark.internal import InternalReader
 from rewindow.spark.rows import decode
 
 
 def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
     """Replay one task's epochs and stage what comes of it. Nothing is visible until the run is committed."""
     topology, logs = work.load_topology(), work.load_logs()
+    if topology.fingerprint() != work.fingerprint:
+        raise InvariantError(
+            "the worker built another topology than the driver: build it without sets, hashes, clocks or dice"
+        )
     part = topology.sub_topologies()[work.stage]
     writers = {sink.topic: _writer(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
     store_shapes = {builder.name: bind_store(builder, logs) for builder in part.stores}
@@ -102,7 +107,7 @@ def _internal_source(
     (sink,) = [n for n in topology.nodes.values() if isinstance(n, SinkNode) and n.topic == source.topic]
     key, value = bind_sink(sink, logs)
     files = task_work.internal.get(source.topic, ())
-    return lambda epoch, offset: internal_rows(files, key, value, epoch, offset)
+    return InternalReader(files, key, value).epoch
 
 
 def _writer(

@@ -15,7 +15,7 @@ from rewindow.core.ordering import Event
 from rewindow.core.partition_group import InvalidTimestamp, PartitionGroup, Picked
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, Record, TopicPartition
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.core.topology import SinkNode, SubTopology, Topology
 from rewindow.errors import ConfigError
 from rewindow.testing.local_task import Blueprint, LocalTask
@@ -203,7 +203,7 @@ class TopologyTestDriver:
     @property
     def schedules(self) -> list[Schedule]:
         """The schedules that will fire, task by task in the order of their registration."""
-        return [schedule for seat in self._seats for schedule in seat.local.task.scope.live_schedules()]
+        return [schedule for seat in self._seats for schedule in seat.local.task.scope.schedules]
 
     @property
     def wall_clock_ms(self) -> int:

@@ -12,7 +12,8 @@ from rewindow.core.checkpoint import TaskState
 from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import scalar_shape
-from rewindow.core.task import Semantics, Task, Write
+from rewindow.core.semantics import Semantics
+from rewindow.core.task import Task, Write
 from rewindow.core.topology import SinkNode, SubTopology, Topology
 
 Deliver = Callable[[SinkNode, int, Record, int, int], None]

@@ -17,7 +17,8 @@ from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.metrics import Measure, add_up
 from rewindow.core.ordering import Emission, Event, events, internal_log, merge
 from rewindow.core.record import UNKNOWN, Record
-from rewindow.core.task import Semantics, Task
+from rewindow.core.semantics import Semantics
+from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SourceNode, Topology
 from rewindow.testing.local_task import Blueprint, LocalTask
 

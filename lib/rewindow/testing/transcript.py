@@ -38,7 +38,7 @@ import yaml
 
 from rewindow.core.duration import to_ms
 from rewindow.core.record import Record, Window, Windowed, row_class
-from rewindow.core.task import Semantics
+from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.testing.driver import Input, TopologyTestDriver

@@ -1,0 +1,78 @@
+"""A task's graph for one epoch: processors made by their suppliers, connected by name, in the topology's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from rewindow.core.processor import Processor, ProcessorContext
+from rewindow.core.record import Record
+from rewindow.core.scope import TaskScope
+from rewindow.core.topology import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
+from rewindow.errors import ConfigError
+
+Entry = tuple[Callable[[Record], None], ...]
+"""The children of a source, in the order in which they get its records."""
+
+
+class Target(Protocol):
+    """What takes records: a processor or a sink."""
+
+    def process(self, record: Record) -> None:
+        """Take one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """The processors and contexts by node, upstream first, and for each source its children."""
+
+    processors: dict[str, Processor]
+    contexts: dict[str, ProcessorContext]
+    entries: list[Entry]
+
+
+def wire(part: SubTopology, scope: TaskScope, sinks: Mapping[str, Target]) -> Wiring:
+    """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier gives what it gave before."""
+    processors = {node.name: _make(node) for node in part.nodes if isinstance(node, ProcessorNode)}
+    contexts = {name: ProcessorContext(name, scope) for name in processors}
+    entries: dict[str, list[Callable[[Record], None]]] = {source.name: [] for source in part.sources}
+    for node in part.nodes:
+        if isinstance(node, SourceNode):
+            continue
+        target = _target(node, processors, sinks)
+        for parent in node.parents:
+            if parent in entries:
+                entries[parent].append(target.process)
+            else:
+                contexts[parent].attach(node.name, target.process)
+    return Wiring(processors, contexts, [tuple(entries[source.name]) for source in part.sources])
+
+
+def check_suppliers(part: SubTopology) -> None:
+    """See that each supplier makes a new processor at every call. Raises `ConfigError` (78) naming the one that does not."""
+    made: list[Processor] = []
+    for node in part.nodes:
+        if isinstance(node, ProcessorNode):
+            for _ in range(2):
+                processor = _make(node)
+                if any(processor is other for other in made):
+                    message = (
+                        f"node {node.name!r}: its supplier gives the same processor again, whose fields would outlive "
+                        "the epoch: pass the class, or a function that makes a new one"
+                    )
+                    raise ConfigError(message)
+                made.append(processor)
+
+
+def _make(node: ProcessorNode) -> Processor:
+    processor = node.supplier()
+    if not isinstance(processor, Processor):
+        message = f"node {node.name!r}: its supplier gave a {type(processor).__name__}, not a Processor"
+        raise ConfigError(message)
+    return processor
+
+
+def _target(node: Node, processors: Mapping[str, Processor], sinks: Mapping[str, Target]) -> Target:
+    return sinks[node.topic] if isinstance(node, SinkNode) else processors[node.name]
