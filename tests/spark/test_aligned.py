@@ -1,0 +1,44 @@
+"""The aligned source on files that others have rewritten: the same rows, or an error, never a gap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewindow.core.work import LogFile
+from rewindow.errors import StorageError
+from rewindow.spark.aligned import ordered_batches
+
+
+def file(folder: Path, name: str, offsets: list[int]) -> LogFile:
+    path = folder / f"{name}.parquet"
+    pq.write_table(pa.table({"offset": pa.array(offsets, pa.int64())}), path)
+    return LogFile(str(path), min(offsets), max(offsets))
+
+
+def read(files: list[LogFile], start: int, end: int) -> list[int]:
+    return [row for batch in ordered_batches("log", files, start, end, ["offset"]) for row in batch[0].to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [[*range(10), *range(30, 40), *range(20, 30)], [*range(10, 20)]],
+        [[*range(39, -1, -1)]],
+        [[*range(0, 40, 2)], [*range(1, 40, 2)]],
+        [[0, *range(2, 40)], [1]],
+    ],
+)
+@pytest.mark.parametrize(("start", "end"), [(0, 40), (0, 30), (5, 25), (39, 40), (7, 7)])
+def test_rewritten_files_give_every_offset_once(tmp_path: Path, files: list[list[int]], start: int, end: int) -> None:
+    made = [file(tmp_path, str(number), offsets) for number, offsets in enumerate(files)]
+    assert read(made, start, end) == list(range(start, end))
+
+
+@pytest.mark.parametrize("offsets", [[0, 1, 3, 4], [0, 1, 2, 2, 3, 4], [0, 1, 2]])
+def test_a_missing_or_doubled_offset_is_an_error(tmp_path: Path, offsets: list[int]) -> None:
+    with pytest.raises(StorageError, match="are not there exactly once"):
+        read([file(tmp_path, "a", offsets)], 0, 5)
