@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -25,13 +26,14 @@ from rewindow.delta.tables import (
     QUARANTINE,
     arrow_schema,
     check_writable,
-    commit_files,
+    add_actions,
+    commit_actions,
     create_table,
     log_path,
     open_table,
     table_path,
 )
-from rewindow.errors import CheckpointError
+from rewindow.errors import CheckpointError, StorageError
 from rewindow.plan.fold import LedgerRow
 from rewindow.plan.landings import GENERATION, LANDING, LogSchema
 from rewindow.plan.watermarks import HeldFile
@@ -49,6 +51,9 @@ QUARANTINE_COLUMNS = (
     Column("_run", "long"),
     Column("landing", "long"),
 )
+
+NUMBERS_PER_COMMIT = 1_000
+ATTEMPTS = 8
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}\.parquet")
 
@@ -89,17 +94,19 @@ class DeltaFeedTables:
 
         Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns.
         """
-        generation: Mapping[str, Any] | None = None
-        reached: dict[str, int] = {}
-        refusals = 0
-        for row in self.rows(feed):
-            if row.kind == GENERATION:
-                generation, reached, refusals = row.body, {}, 0
-            elif row.kind == LANDING and generation is not None:
-                yield from self._publish_landing(feed, generation, row.body, reached)
-                if row.body["quarantine"]:
-                    refusals += 1
-                    yield from self._publish_quarantine(feed, generation, row.body, refusals, reached)
+        for generation, bodies in _generations(self.rows(feed)):
+            number, kept = generation["generation"], generation["kept"]
+            for topic, schema in generation["logs"].items():
+                path = table_path(self.warehouse, log_path(feed, topic))
+                landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
+                table = create_log(path, LogSchema.from_json(schema))
+                yield from _publish(path, table, f"rewindow.log/{feed}/g{number}", kept, landed, topic)
+            refused = [sum(body["quarantine"].values(), []) for body in bodies if body["quarantine"]]
+            if refused:
+                path = table_path(self.warehouse, QUARANTINE)
+                table = create_table(path, arrow_schema(QUARANTINE_COLUMNS))
+                app_id = f"rewindow.quarantine/{feed}/g{number}"
+                yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=1)), "quarantine")
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return a table as a source (see `look_at_table`)."""
@@ -128,36 +135,58 @@ class DeltaFeedTables:
     def _ledger(self, feed: str) -> Ledger:
         return self._ledgers.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed))
 
-    def _publish_landing(
-        self, feed: str, generation: Mapping[str, Any], body: Mapping[str, Any], reached: dict[str, int]
-    ) -> Iterator[str]:
-        number, kept = body["landing"], generation["kept"]
-        for topic, schema in generation["logs"].items():
-            path = table_path(self.warehouse, log_path(feed, topic))
-            app_id = f"rewindow.log/{feed}/g{generation['generation']}"
-            if path not in reached:
-                reached[path] = create_log(path, LogSchema.from_json(schema)).transaction_version(app_id) or kept
-            if reached[path] >= number:
-                continue
-            yield f"publish {topic} {number}"
-            files = [StagedFile.from_json(file) for file in body["files"].get(topic, ())]
-            commit_files(path, files, app_id=app_id, version=number, after=kept)
-            reached[path] = number
 
-    def _publish_quarantine(
-        self, feed: str, generation: Mapping[str, Any], body: Mapping[str, Any], ordinal: int, reached: dict[str, int]
-    ) -> Iterator[str]:
-        """Add what a landing refused. ``ordinal`` counts the generation's landings that refused something."""
-        path = table_path(self.warehouse, QUARANTINE)
-        app_id = f"rewindow.quarantine/{feed}/g{generation['generation']}"
-        if path not in reached:
-            reached[path] = create_table(path, arrow_schema(QUARANTINE_COLUMNS)).transaction_version(app_id) or 0
-        if reached[path] >= ordinal:
-            return
-        yield f"publish quarantine {body['landing']}"
-        files = [StagedFile.from_json(file) for files in body["quarantine"].values() for file in files]
-        commit_files(path, files, app_id=app_id, version=ordinal)
-        reached[path] = ordinal
+def _generations(rows: Sequence[LedgerRow]) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+    """Yield each generation with the landings that it made."""
+    generation: Mapping[str, Any] | None = None
+    bodies: list[Mapping[str, Any]] = []
+    for row in rows:
+        if row.kind == GENERATION:
+            if generation is not None:
+                yield generation, bodies
+            generation, bodies = row.body, []
+        elif row.kind == LANDING:
+            bodies.append(row.body)
+    if generation is not None:
+        yield generation, bodies
+
+
+def _publish(
+    path: str, table: DeltaTable, app_id: str, before: int, files: Mapping[int, Sequence[Mapping[str, Any]]], what: str
+) -> Iterator[str]:
+    """Add the files of the numbers that a table lacks, several numbers a commit; yield before each.
+
+    ``files`` are numbered ``before`` + 1, + 2, ... A commit's transaction version is the last number that it adds, and
+    it goes through the handle that was asked for the last one there: so no number is added twice, whoever publishes.
+    """
+    failure: Exception | None = None
+    attempts = 0
+    reached = table.transaction_version(app_id) or before
+    while missing := [number for number in files if number > reached][:NUMBERS_PER_COMMIT]:
+        if attempts == ATTEMPTS:
+            message = f"{path}: {app_id} {missing[0]} did not land in {ATTEMPTS} attempts ({failure}); run again"
+            raise StorageError(message) from failure
+        yield f"publish {what} {missing[0]}-{missing[-1]}"
+        check_writable(path, table)
+        staged = [StagedFile.from_json(file) for number in missing for file in files[number]]
+        actions = add_actions(Folder(path), staged)
+        try:
+            commit_actions(table, actions, app_id, missing[-1])
+        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
+            failure = error
+            time.sleep(0.002 * 2**attempts)
+        table = _reopened(path)
+        now = table.transaction_version(app_id) or before
+        attempts = 0 if now > reached else attempts + 1
+        reached = now
+
+
+def _reopened(path: str) -> DeltaTable:
+    table = open_table(path)
+    if table is None:
+        message = f"the table {path} is gone: the next `land` makes it again from its staged files"
+        raise StorageError(message)
+    return table
 
 
 def create_log(path: str, schema: LogSchema) -> DeltaTable:

@@ -200,7 +200,7 @@ def commit_files(
             raise InvariantError(message)
         if actions is None:
             check_writable(path, table)
-            actions = _add_actions(Folder(path), files)
+            actions = add_actions(Folder(path), files)
         try:
             commit_actions(table, actions, app_id, version)
         except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
@@ -249,7 +249,8 @@ def check_writable(path: str, table: DeltaTable) -> None:
         raise StorageError(message)
 
 
-def _add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
+def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
+    """Return the actions that add staged files. Raises `StorageError` (74) if one is missing or has another size."""
     actions = []
     for file in files:
         facts = folder.facts(file.path)
