@@ -96,6 +96,20 @@ def test_two_publishers_do_no_harm(warehouse, expected):
     assert hashes(warehouse) == expected
 
 
+def test_a_parent_that_another_committed_a_moment_ago_is_published_first(warehouse, expected):
+    late = machine(warehouse, "late")
+    for step in late:
+        if step == "plan":
+            break
+    rival = machine(warehouse, "rival", through_landing=2)
+    for step in rival:
+        if step == "publish":
+            break
+    rival.close()
+    assert list(late)[-1] == "done"
+    assert hashes(warehouse) == expected
+
+
 def test_a_restore_reads_only_the_runs_of_its_lineage(warehouse):
     replay(warehouse, "a", through_landing=2)
     replay(warehouse, "b", "trial")

@@ -33,6 +33,7 @@ class DeltaTables:
         self.warehouse = warehouse.rstrip("/")
         self._ledgers: dict[str, Ledger] = {}
         self._states: dict[str, tuple[list[LedgerRow], JobState]] = {}
+        self._published: dict[str, int] = {}
         self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
@@ -81,8 +82,14 @@ class DeltaTables:
         return self._logs[key][1].find(feed, where, start, end)
 
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
-        """Return the checkpoint that a run goes on from. All runs up to its parent must be published."""
+        """Return the checkpoint that a run goes on from.
+
+        Another process may have committed the parent a moment ago: what this one has not seen published, it publishes.
+        """
         runs = state.lineage(spec.lineage).runs[: spec.number - 1]
+        if runs and self._published.get(spec.job, 0) < runs[-1].shared_ordinal:
+            for _ in self.publish(spec.job, state):
+                pass
         return find_checkpoint(self.warehouse, runs, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
@@ -108,7 +115,8 @@ class DeltaTables:
 
     def publish(self, job: str, state: JobState) -> Iterator[str]:
         """Bring every public table up to the ledger; yield before each commit. Anyone may, at any time."""
-        return publish(self.warehouse, job, state, self.reports)
+        yield from publish(self.warehouse, job, state, self.reports)
+        self._published[job] = len(state.committed)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last run's are kept at hand."""
