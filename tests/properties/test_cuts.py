@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.core.semantics import Semantics
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
+from tests.properties.effort import examples
 from tests.properties.topologies import TOPICS, build, plans
 
 PARTITIONS = 2
@@ -40,7 +41,7 @@ def replayed(
 
 
 @given(plans(), epochs(TOPICS), st.lists(st.integers(1, 4)), GLIDING, st.sampled_from(["open", "sealed"]))
-@settings(max_examples=250)
+@examples(150)
 def test_runs_make_no_difference(
     steps: list[tuple[Any, ...]], given_epochs: list[Epoch], cuts: list[int], semantics: Semantics, end: str
 ) -> None:
@@ -53,7 +54,7 @@ def test_runs_make_no_difference(
 
 
 @given(plans(), epochs(TOPICS), st.lists(st.integers(1, 4)), st.data())
-@settings(max_examples=100)
+@examples(60)
 def test_with_a_clock_that_jumps_at_the_end_of_runs_a_restart_makes_no_difference(
     steps: list[tuple[Any, ...]], given_epochs: list[Epoch], cuts: list[int], data: st.DataObject
 ) -> None:

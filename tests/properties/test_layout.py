@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.core.semantics import Semantics
 from rewindow.testing import Epoch
 from rewindow.testing.strategies import epochs
+from tests.properties.effort import examples
 from tests.properties.test_cuts import GLIDING, replayed
 from tests.properties.topologies import TOPICS, build, plans
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @given(plans(), epochs(TOPICS), GLIDING, st.integers(1, 5))
-@settings(max_examples=100)
+@examples(60)
 def test_batches_and_the_order_of_tasks_make_no_difference(
     steps: list[tuple[Any, ...]], given_epochs: list[Epoch], semantics: Semantics, batch: int
 ) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.core.ordering import events, merge, running_maximum
 from rewindow.core.partition_group import NEVER_WAIT, PartitionGroup
 from rewindow.core.record import TopicPartition
+from tests.properties.effort import examples
 
 LOGS = st.lists(st.lists(st.integers(0, 12), max_size=8), min_size=1, max_size=4)
 
@@ -27,7 +28,7 @@ def taken_by_kafka(logs: list[list[int]]) -> list[tuple[int, int]]:
 
 
 @given(LOGS)
-@settings(max_examples=300)
+@examples(150)
 def test_the_merge_takes_records_as_kafka_does(logs: list[list[int]]) -> None:
     rows = [[(offset, timestamp, None, None) for offset, timestamp in enumerate(log)] for log in logs]
     merged = merge([events(rank, topic) for rank, topic in enumerate(rows)])
@@ -35,7 +36,7 @@ def test_the_merge_takes_records_as_kafka_does(logs: list[list[int]]) -> None:
 
 
 @given(LOGS)
-@settings(max_examples=300)
+@examples(150)
 def test_one_sort_by_the_order_key_takes_them_so_too(logs: list[list[int]]) -> None:
     keys = [
         (maximum, rank, offset) for rank, log in enumerate(logs) for offset, maximum in enumerate(running_maximum(log))
@@ -44,7 +45,7 @@ def test_one_sort_by_the_order_key_takes_them_so_too(logs: list[list[int]]) -> N
 
 
 @given(LOGS)
-@settings(max_examples=300)
+@examples(150)
 def test_the_partition_group_takes_them_so_too(logs: list[list[int]]) -> None:
     partitions = [TopicPartition(f"topic-{rank}", 0) for rank in range(len(logs))]
     group = PartitionGroup(partitions, max_task_idle_ms=NEVER_WAIT)

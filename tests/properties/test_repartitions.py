@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, Topology
@@ -13,6 +13,7 @@ from rewindow.core.encoding import partition_of
 from rewindow.core.semantics import Semantics
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
+from tests.properties.effort import examples
 
 PARTITIONS = 3
 LAST = 2**63 - 1
@@ -55,7 +56,7 @@ def topology(*, is_busy: bool) -> Topology:
 
 
 @given(epochs(["in"], keys=list("abcdef")))
-@settings(max_examples=200)
+@examples(80)
 def test_records_cross_in_the_order_of_running_maximum_task_and_number(given_epochs: list[Epoch]) -> None:
     replay = LocalReplay(topology(is_busy=False), partitions=PARTITIONS)
     replay.run(given_epochs, backwards=True)
@@ -85,7 +86,7 @@ def seen(epoch: Epoch, numbers: dict[int, int], task: int, timestamp: int) -> li
     st.builds(Semantics, stream_time_from=st.sampled_from(["records", "watermark"])),
     st.sampled_from(["open", "sealed"]),
 )
-@settings(max_examples=150)
+@examples(80)
 def test_which_task_ran_first_makes_no_difference(given_epochs: list[Epoch], semantics: Semantics, end: str) -> None:
     if end == "sealed":
         given_epochs = [*given_epochs, Epoch(watermark_ms=given_epochs[-1].watermark_ms, is_final=True)]

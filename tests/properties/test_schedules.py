@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, Topology
 from rewindow.core.semantics import Semantics
 from rewindow.testing import TopologyTestDriver
+from tests.properties.effort import examples
 
 STREAM, WALL = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME
 UNKNOWN = -1
@@ -146,7 +147,7 @@ STEPS = st.lists(st.one_of(RECORDS, st.tuples(st.just("jump"), st.integers(0, 40
 
 
 @given(SPECS, STEPS, st.sets(st.integers(0, 9)))
-@settings(max_examples=300)
+@examples(150)
 def test_a_clock_that_jumps_fires_once_and_keeps_the_phase(
     specs: list[Spec], steps: list[tuple[str, int]], cuts: set[int]
 ) -> None:
@@ -162,7 +163,7 @@ def test_a_clock_that_jumps_fires_once_and_keeps_the_phase(
 
 
 @given(SPECS, st.lists(RECORDS, max_size=10), st.sets(st.integers(0, 9)))
-@settings(max_examples=300)
+@examples(150)
 def test_a_clock_that_glides_fires_at_each_due_time_between_the_records(
     specs: list[Spec], steps: list[tuple[str, int]], cuts: set[int]
 ) -> None:

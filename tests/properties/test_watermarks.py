@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
@@ -13,6 +13,7 @@ from rewindow.core.metrics import LATE_RECORD_DROP
 from rewindow.core.semantics import Semantics
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
+from tests.properties.effort import examples
 
 PARTITIONS = 2
 BY_WATERMARK = Semantics(stream_time_from="watermark")
@@ -63,7 +64,7 @@ def closed(
 
 
 @given(epochs(["in"]), st.integers(1, 25), st.integers(0, 25), st.sampled_from(["records", "watermark"]))
-@settings(max_examples=200)
+@examples(100)
 def test_finals_are_sent_when_their_window_is_over(given_epochs: list[Epoch], size: int, grace: int, time: str) -> None:
     replay = LocalReplay(one_level(size, grace), partitions=PARTITIONS, semantics=Semantics(stream_time_from=time))
     for epoch in given_epochs:
@@ -96,7 +97,7 @@ def two_levels(size: int, grace: int) -> Topology:
 
 
 @given(epochs(["in"]), st.integers(1, 20), st.integers(0, 20))
-@settings(max_examples=150)
+@examples(60)
 def test_a_window_below_a_window_sees_all_that_is_due_to_it(given_epochs: list[Epoch], size: int, grace: int) -> None:
     replay = LocalReplay(two_levels(size, grace), partitions=PARTITIONS, semantics=BY_WATERMARK)
     replay.run(given_epochs)
