@@ -12,7 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewindow import Count, Mean, StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow import (
+    Count,
+    Mean,
+    Processor,
+    ProcessorContext,
+    Record,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    until_window_closes,
+)
 from rewindow.core.binding import LogShapes, log_shape
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.encoding import partition_of
@@ -146,7 +156,19 @@ def replay(
                 inside = {"seconds-repartition": tuple(internal.get(p, ()))}
                 changed = {name: tuple(paths) for name, paths in stores.get(at, {}).items()}
                 tasks.append(TaskWork(p, slices, inside, state, changed))
-            work = StageWork(part.index, run, f"attempt{run}", make().fingerprint(), PARTITIONS, epochs, (), roots, make, logs, semantics)
+            work = StageWork(
+                part.index,
+                run,
+                f"attempt{run}",
+                make().fingerprint(),
+                PARTITIONS,
+                epochs,
+                (),
+                roots,
+                make,
+                logs,
+                semantics,
+            )
             for task_work in chance.sample(tasks, len(tasks)):
                 at = (part.index, task_work.partition)
                 report = run_task(work, task_work)
@@ -217,6 +239,34 @@ def test_a_value_of_another_type_names_table_and_column(tmp_path: Path) -> None:
     log = write_files(random_log(7), tmp_path / "log")
     with pytest.raises(DataError, match=r"output/finals: the value '\S+' does not fit column 'value' of type double"):
         replay(log, tmp_path / "run", [(0, EPOCHS)], Semantics(), misfitting_topology)
+
+
+class Collects(Processor):
+    """Sends a list and goes on changing it."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.seen: list[int] = []
+
+    def process(self, record: Record) -> None:
+        self.seen.append(record.timestamp or 0)
+        self.context.forward(Record(record.key, self.seen))
+
+
+def collecting_topology() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("events").process(Collects, name="collects").to("finals")
+    return builder.build()
+
+
+def test_what_was_sent_is_what_it_was_when_it_was_sent(tmp_path: Path) -> None:
+    log = random_log(8)
+    log.rows = [rows[:20] for rows in log.rows]
+    write_files(log, tmp_path / "log")
+    one = replay(log, tmp_path / "one", [(0, EPOCHS)], Semantics(), collecting_topology)
+    many = replay(log, tmp_path / "many", [(e, e + 1) for e in range(EPOCHS)], Semantics(), collecting_topology)
+    assert one.rows.equals(many.rows)
+    assert len({len(json.loads(value)) for value in one.rows["value"].to_pylist()}) > 1
 
 
 def test_staged_files_survive_json() -> None:

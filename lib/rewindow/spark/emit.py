@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import pyarrow as pa
@@ -53,6 +54,8 @@ class RecordBuffer:
     ) -> None:
         self._file, self._constants, self._target = file, constants, target
         self._key, self._value = shapes
+        # What has no declared type may be a list that its sender goes on changing.
+        self._may_change = any(column.type == "json" for column in self._value.columns)
         self._records: list[Record] = []
         self._epochs: list[int] = []
         self._orders: list[int] = []
@@ -60,20 +63,21 @@ class RecordBuffer:
 
     def add(self, record: Record, epoch: int, order_ms: int, number: int) -> None:
         """Take one emission."""
-        self._records.append(record)
+        self._records.append(deepcopy(record) if self._may_change else record)
         self._epochs.append(epoch)
         self._orders.append(order_ms)
         self._numbers.append(number)
         if len(self._numbers) >= BUFFER_ROWS:
-            self._flush()
+            self.flush()
 
     def close(self) -> list[StagedFile]:
         """Finish the file; the list is empty if there were no records."""
-        self._flush()
+        self.flush()
         staged = self._file.close()
         return [staged] if staged else []
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Make columns of the records at hand; those are small."""
         records = self._records
         if not records:
             return
@@ -146,6 +150,7 @@ class InternalWriter:
         self._place, self._shapes = place, shapes
         self._partitions = partitions
         self._buffers: dict[int, RecordBuffer] = {}
+        self._held = 0
 
     def take(self, record: Record, order_ms: int, number: int) -> None:
         """Take one emission."""
@@ -156,6 +161,12 @@ class InternalWriter:
             file = self._place.file(columns, ["_epoch"], partition)
             buffer = self._buffers[partition] = RecordBuffer(file, self._shapes, {}, self._place.target)
         buffer.add(record, self.epoch, order_ms, number)
+        self._held += 1
+        if self._held >= BUFFER_ROWS:
+            # However many partitions there are, no more records than this are held as Python objects.
+            self._held = 0
+            for full in self._buffers.values():
+                full.flush()
 
     def close(self) -> list[StagedFile]:
         """Finish; return what was staged."""
