@@ -120,6 +120,14 @@ def explain(
     Printer(as_json=as_json).explained(opened.explain(job))
 
 
+@app.command()
+def setup() -> None:
+    """Fetch the two Delta jars into the cache, once, and prepare a quick start of Spark."""
+    from rewindow.spark.setup import set_up
+
+    set_up(typer.echo)
+
+
 def main() -> None:
     """Run the command line and leave with one of the documented exit codes."""
     leave(run_command(sys.argv[1:]))
