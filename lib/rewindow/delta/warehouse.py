@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rewindow.core.record import TopicPartition
 from rewindow.core.staging import METRICS as METRICS_COLUMNS
@@ -53,8 +55,11 @@ class DeltaTables:
         return state
 
     def append(self, job: str, row: LedgerRow) -> bool:
-        """Append a ledger row; whether it is this row that stands at its number now (see `Ledger.append`)."""
-        return self.ledger(job).append([row])
+        """Append a ledger row; whether it is this row that stands at its number now (see `Ledger.append`).
+
+        A row without a time gets the present one: people read it, nothing else does.
+        """
+        return self.ledger(job).append([replace(row, recorded_at=row.recorded_at or time.time_ns() // 1_000_000)])
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its ledger tells it. Raises `SourceError` (66) if it was never landed."""
