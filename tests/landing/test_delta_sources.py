@@ -200,15 +200,3 @@ def test_without_a_log_that_goes_back_to_the_start_there_is_no_arrival(tmp_path,
         land_locally(table_feed(**BY_COMMIT), tables, tmp_path, T0 + HOUR)
     each = table_feed(landing={"max_ahead": "none"}, log=BY_COMMIT["log"])
     assert land_locally(each, tables, tmp_path, T0 + HOUR).rows == 2
-
-
-def test_a_table_with_features_is_refused_by_name(tmp_path, place, tables):
-    append(place, [row(0)])
-    path = Path(place) / "_delta_log" / f"{0:020}.json"
-    actions = [json.loads(line) for line in path.read_text().split("\n") if line]
-    for action in actions:
-        if "metaData" in action:
-            action["metaData"]["configuration"]["delta.columnMapping.mode"] = "name"
-    path.write_text("\n".join(map(json.dumps, actions)))
-    with pytest.raises(SourceError, match="columnMapping"):
-        land_locally(table_feed(**EACH_CALL), tables, tmp_path, T0)

@@ -317,3 +317,21 @@ def test_spark_writes_the_source_and_optimizes_it(spark, engine_at, tmp_path):
     spark.sql(f"UPDATE delta.`{place}` SET n = 9 WHERE n = 0")
     with pytest.raises(DataError, match=r"version 4 \(UPDATE\) changed or deleted rows"):
         land(feed, tables, engine_at(tmp_path), now_ms=T0)
+
+
+def test_tables_whose_files_say_something_else_are_read_by_spark(spark, engine_at, tmp_path):
+    """Column mapping, deletion vectors, and a first landing after rows were deleted."""
+    tables, place = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/raw table"
+    properties = "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true'"
+    spark.sql(f"CREATE TABLE delta.`{place}` (user STRING, t BIGINT, day STRING, n INT) USING delta "
+              f"PARTITIONED BY (day) TBLPROPERTIES ({properties})")  # fmt: skip
+    spark.sql(f"INSERT INTO delta.`{place}` SELECT 'ann', id, 'a b', id FROM range(0, 10, 1, 1)")
+    spark.sql(f"ALTER TABLE delta.`{place}` RENAME COLUMN n TO m")
+    spark.sql(f"DELETE FROM delta.`{place}` WHERE m = 3")
+    feed = one_log(source={"path": place, "format": "delta"}, arrived_at="t", every="1h", value=["day", "m"])
+    assert land(feed, tables, engine_at(tmp_path), now_ms=2 * HOUR).rows == 9
+    assert sorted((row["m"], row["day"]) for row in log_rows(tables)) == [(n, "a b") for n in range(10) if n != 3]
+    spark.sql(f"INSERT INTO delta.`{place}` VALUES ('ann', {2 * HOUR + 1}, 'c', 11), ('ann', 5, 'c', 12)")
+    report = land(feed, tables, engine_at(tmp_path), now_ms=3 * HOUR)
+    assert (report.rows, report.behind) == (2, 1)
+    assert {row["m"] for row in log_rows(tables) if row["day"] == "c"} == {11, 12}

@@ -104,6 +104,8 @@ class SourceLook:
     partition_columns: tuple[str, ...] = ()
     base: str | None = None
     """The folder below which directories name partition values (``year=2013``), if files lie in such."""
+    version: int | None = None
+    """Of a table whose files do not say what it says (column mapping, deletion vectors): read it at this version."""
 
 
 class Intervals(Protocol):

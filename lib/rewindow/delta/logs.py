@@ -24,9 +24,9 @@ from rewindow.delta.source_log import look_at_table
 from rewindow.delta.tables import (
     LANDINGS,
     QUARANTINE,
+    add_actions,
     arrow_schema,
     check_writable,
-    add_actions,
     commit_actions,
     create_table,
     log_path,

@@ -24,8 +24,8 @@ from rewindow.errors import ConfigError, DataError, SourceError
 DELTA = "delta"
 """The kind of position that tables have: id, version, the version's arrival, versions that arrive later than landed."""
 
-_READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Reader features with which the files say what the table says; deletion vectors if there are none."""
+_PLAIN = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""Reader features with which the files say what the table says; deletion vectors as long as there are none."""
 
 Dated = tuple[TableCommit, int | None]
 """A commit and its arrival (epoch ms)."""
@@ -56,9 +56,9 @@ class _TableLook:
         self._version = table.version()
         self._metadata = table.metadata()
         self._needs_commits = spec.arrived_at is None
+        self._plain = self._is_plain()
 
     def look(self) -> SourceLook:
-        self._check_readable()
         active = self._active_files()
         if self._position is None:
             commits = self._first_commits(active) if self._needs_commits else None
@@ -99,6 +99,7 @@ class _TableLook:
             overlapping=overlapping,
             schema=self._table.schema().to_json(),
             partition_columns=tuple(self._metadata.partition_columns),
+            version=None if self._plain else self._version,
         )
 
     def _first_commits(self, active: Mapping[str, Any]) -> list[Dated] | None:
@@ -164,20 +165,12 @@ class _TableLook:
             for path, values in zip(paths, cells, strict=True)
         }
 
-    def _check_readable(self) -> None:
-        protocol = self._table.protocol()
-        features = set(protocol.reader_features or ())
-        found = sorted(features - _READABLE)
-        if self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
-            found.append("columnMapping")
-        if "deletionVectors" in features and self._table.deletion_vectors().read_all().num_rows:
-            found.append("deletion vectors (REORG TABLE ... APPLY (PURGE) writes them out)")
-        if found:
-            message = (
-                f"{self._name} has features with which its files cannot be read as they are: {', '.join(dict.fromkeys(found))}. "
-                "Drop them (ALTER TABLE ... DROP FEATURE), or land from a plain copy"
-            )
-            raise SourceError(message)
+    def _is_plain(self) -> bool:
+        """Return whether the table's files can be read as they are. If not, Spark reads the table."""
+        features = set(self._table.protocol().reader_features or ())
+        if features - _PLAIN or self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
+            return False
+        return "deletionVectors" not in features or not self._table.deletion_vectors().read_all().num_rows
 
     def _check_same_table(self, position: Mapping[str, Any]) -> None:
         if position.get("kind") != DELTA or position["id"] != self._metadata.id:
@@ -212,10 +205,15 @@ class _TableLook:
     def _check_there(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
         """See that files which OPTIMIZE has replaced since are still there: VACUUM takes them after a while."""
         for piece in pieces:
-            if piece.path not in active and not is_uri(piece.path) and not Path(piece.path).exists():
+            if piece.path in active:
+                continue
+            if not self._plain or not (is_uri(piece.path) or Path(piece.path).exists()):
+                gone = (
+                    "and deleted by VACUUM" if self._plain else "(the table is read as a whole: it has column mapping)"
+                )
                 message = (
-                    f"{self._name}: {piece.path} was rewritten by OPTIMIZE and deleted by VACUUM before it was landed. "
-                    "Land more often than VACUUM's retention, or again: `rewindow land FEED --new-generation`"
+                    f"{self._name}: {piece.path} was rewritten by OPTIMIZE {gone} before it was landed. "
+                    "Land more often than that, or all again: `rewindow land FEED --new-generation`"
                 )
                 raise SourceError(message)
 

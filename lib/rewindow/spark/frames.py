@@ -104,23 +104,35 @@ class SourceFrame:
 
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of a table's files, with their partition values and the time of their commit."""
-        partition_columns = self._look.partition_columns
-        stored = T.StructType([field for field in schema.fields if field.name not in partition_columns])
+        look = self._look
+        if look.version is not None:
+            return self._read_version(look.version, pieces)
+        stored = T.StructType([field for field in schema.fields if field.name not in look.partition_columns])
         frame = self._spark.read.schema(stored).parquet(*(piece.path for piece in pieces))
-        if not partition_columns and all(piece.arrival_ms is None for piece in pieces):
+        if not look.partition_columns and all(piece.arrival_ms is None for piece in pieces):
             return frame
+        joined = frame.withColumn(_PIECE, _piece_of_row()).join(
+            self._facts(pieces, look.partition_columns), _PIECE, "left"
+        )
+        unknown = F.raise_error(F.concat(F.lit("rewindow asked for no file "), F.col(_PIECE)))
+        joined = joined.where(F.coalesce(_KNOWN, unknown))  # rather than losing rows without a word
+        typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
+        return joined.select(*typed, _PIECE_ARRIVAL)
+
+    def _read_version(self, version: int, pieces: Sequence[Piece]) -> DataFrame:
+        """Return the rows of some files of a table's version, through Spark's own reader of Delta."""
+        table = self._spark.read.format("delta").option("versionAsOf", version).load(self._spec.source.location)
+        return table.withColumn(_PIECE, _piece_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
+
+    def _facts(self, pieces: Sequence[Piece], partition_columns: Sequence[str]) -> DataFrame:
+        """Return what is known of each file beside its rows: when they arrived, its partition values."""
         fields = [T.StructField(_PIECE, T.StringType()), T.StructField(_PIECE_ARRIVAL, T.LongType())]
         fields += [T.StructField(name, T.StringType()) for name in partition_columns]
         rows = [
             (piece.path, piece.arrival_ms, *(dict(piece.values).get(name) for name in partition_columns))
             for piece in pieces
         ]
-        facts = F.broadcast(self._spark.createDataFrame(rows, T.StructType(fields)).withColumn(_KNOWN, F.lit(True)))
-        joined = frame.withColumn(_PIECE, _plain_path(F.col("_metadata.file_path"))).join(facts, _PIECE, "left")
-        unknown = F.raise_error(F.concat(F.lit("rewindow asked for no file "), F.col(_PIECE)))
-        joined = joined.where(F.coalesce(_KNOWN, unknown))  # rather than losing rows without a word
-        typed = [F.col(field.name).cast(field.dataType).alias(field.name) for field in schema.fields]
-        return joined.select(*typed, _PIECE_ARRIVAL)
+        return F.broadcast(self._spark.createDataFrame(rows, T.StructType(fields)).withColumn(_KNOWN, F.lit(True)))
 
     def _infer(self) -> T.StructType:
         source = self._spec.source
@@ -169,7 +181,7 @@ def without_arrival(look: SourceLook) -> SourceLook:
     return replace(look, fresh=bare[0], rest=bare[1])
 
 
-def _plain_path(encoded: Expression) -> Expression:
-    """Return Spark's ``file_path``, a URI, as the path that it was made from."""
-    decoded = F.url_decode(F.replace(encoded, F.lit("+"), F.lit("%2B")))
+def _piece_of_row() -> Expression:
+    """Return the path of a row's file: Spark shows it as a URI."""
+    decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")
