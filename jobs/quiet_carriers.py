@@ -36,7 +36,7 @@ def build_topology() -> Topology:
         .count(store="departures-per-carrier")
         .suppress(until_window_closes(), name="closed-carrier-hours")
         .to_stream()
-        .filter(lambda _hour, departures: departures < 3)  # noqa: PLR2004 - the rule itself
+        .filter(lambda _hour, departures: departures < 3)
         .map(to_alert)
         .to("quiet-carriers")
     )

@@ -152,7 +152,7 @@ def run_command(arguments: list[str]) -> int:
         return _fail(_usage(error), 2, as_json=as_json)
     except (KeyboardInterrupt, Abort):
         return _fail("interrupted; run again, nothing is lost", 130, as_json=as_json)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - no user shall meet a stack trace
         first = (str(error).strip().splitlines() or [""])[0]
         message = f"{type(error).__name__}: {first}. This is a fault of rewindow: run with --debug and report it"
         return _fail(message, 70, as_json=as_json, error=error if debug else None)
@@ -174,5 +174,3 @@ def _usage(error: TyperException) -> str:
 def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:
     Printer(as_json=as_json).failed(message, code, error)
     return code
-
-

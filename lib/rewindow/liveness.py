@@ -14,6 +14,7 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 from uuid import uuid4
 
 import psutil
@@ -46,14 +47,16 @@ class Heartbeat:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> Heartbeat:
+    def __enter__(self) -> Self:
         """Start beating."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.touch()
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Stop beating; the file goes."""
         self._stop.set()
         self._thread.join()

@@ -26,7 +26,9 @@ class TopologyLoader:
         module_name, _, function_name = self.reference.partition(":")
         build = getattr(self._module(module_name), function_name, None)
         if not callable(build):
-            message = f"job {self.job!r}: {module_name} has no function {function_name!r}; mend `topology:` or the module"
+            message = (
+                f"job {self.job!r}: {module_name} has no function {function_name!r}; mend `topology:` or the module"
+            )
             raise ConfigError(message)
         try:
             topology = build()
@@ -36,9 +38,7 @@ class TopologyLoader:
             message = f"job {self.job!r}: {self.reference} failed with {type(error).__name__}: {error}{where(error)}"
             raise ConfigError(message) from error
         if not isinstance(topology, Topology):
-            message = (
-                f"job {self.job!r}: {self.reference} gave a {type(topology).__name__}: return builder.build(), a Topology"
-            )
+            message = f"job {self.job!r}: {self.reference} gave a {type(topology).__name__}: return builder.build(), a Topology"
             raise ConfigError(message)
         return topology
 
@@ -48,7 +48,9 @@ class TopologyLoader:
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
-            message = f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Mend `topology:` or the import"
+            message = (
+                f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Mend `topology:` or the import"
+            )
             raise ConfigError(message) from error
         except Exception as error:
             message = f"job {self.job!r}: importing {name!r} failed with {type(error).__name__}: {error}{where(error)}"

@@ -23,7 +23,9 @@ class Printer:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self._as_json = as_json
-        self._out = Console(file=sys.stdout, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
+        self._out = Console(
+            file=sys.stdout, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160
+        )
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def landed(self, feed: str, report: Any) -> None:
@@ -37,7 +39,11 @@ class Printer:
         first, last = report.landings[0], report.landings[-1]
         numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
         line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
-        extra = [f"{count} {what}" for what, count in (("quarantined", report.quarantined), ("behind", report.behind)) if count]
+        extra = [
+            f"{count} {what}"
+            for what, count in (("quarantined", report.quarantined), ("behind", report.behind))
+            if count
+        ]
         self._out.print(line + (f" ({', '.join(extra)})" if extra else ""))
 
     def planned(self, plan: dict[str, Any]) -> None:
@@ -94,13 +100,17 @@ class Printer:
     def progress(self) -> Iterator[Callable[[str], None]]:
         """Show the step that a run is at, while it is on a terminal."""
         if self._as_json or not self._err.is_terminal:
-            yield lambda _step: None
+            yield _ignore
             return
         with self._err.status("start") as status:
-            yield lambda step: status.update(step)
+            yield status.update
 
     def _json(self, value: Any) -> None:
         sys.stdout.write(json.dumps(value, sort_keys=True) + "\n")
+
+
+def _ignore(step: str) -> None:
+    del step
 
 
 def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from rewindow.landing import LandReport, land
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
 from rewindow.loading import TopologyLoader
 from rewindow.plan.explain import describe_plan
-from rewindow.plan.landings import Feed, log_shapes
+from rewindow.plan.landings import log_shapes
 from rewindow.plan.planner import UpToDate, plan_run
 from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
@@ -103,9 +103,7 @@ class Project:
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self._is_alive)
         return describe_plan(state, bound.feed, decision, request.lineage)
 
-    def run(
-        self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None
-    ) -> RunReport | UpToDate:
+    def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
         """Make one run of a job, or find that there is nothing to do."""
         from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 

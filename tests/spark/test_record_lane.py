@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ from rewindow.core.binding import LogShapes, log_shape
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.encoding import partition_of
 from rewindow.core.schema import Column
-from rewindow.core.staging import StagedFile
 from rewindow.core.semantics import Semantics
+from rewindow.core.staging import StagedFile
 from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.errors import DataError, StorageError
 from rewindow.spark.emit import Place
@@ -86,7 +87,7 @@ class Log:
     def bounds(self, partition: int) -> list[tuple[int, int]]:
         number = len(self.rows[partition])
         cuts = [number * epoch // EPOCHS for epoch in range(EPOCHS + 1)]
-        return list(zip(cuts, cuts[1:], strict=False))
+        return list(pairwise(cuts))
 
     def watermark(self, epoch: int) -> int:
         landed = [row[1] for p in range(PARTITIONS) for row in self.rows[p][: self.bounds(p)[epoch][1]]]

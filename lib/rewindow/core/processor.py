@@ -80,7 +80,9 @@ class ProcessorContext:
         if timestamp is None:
             timestamp = before
         if timestamp < 0:
-            message = f"{self.name} forwarded a record with the timestamp {timestamp}: epoch milliseconds are never negative"
+            message = (
+                f"{self.name} forwarded a record with the timestamp {timestamp}: epoch milliseconds are never negative"
+            )
             raise DataError(message)
         if timestamp != record.timestamp:
             record = Record(record.key, record.value, timestamp, record.headers)

@@ -43,11 +43,13 @@ class Semantics:
     wall_clock: WallClock | str = WallClock.STREAM_TIME
 
     def __post_init__(self) -> None:
-        for name, kind in (("stream_time", StreamTime), ("stream_time_from", StreamTimeFrom), ("wall_clock", WallClock)):
+        for name, kind in (
+            ("stream_time", StreamTime),
+            ("stream_time_from", StreamTimeFrom),
+            ("wall_clock", WallClock),
+        ):
             given = getattr(self, name)
             if given not in list(kind):
                 words = ", ".join(kind)
                 raise ConfigError(f"semantics: {name} is one of {words}, not {given!r}")
             object.__setattr__(self, name, kind(given))
-
-

@@ -117,9 +117,9 @@ class Topology:
         """Send records to the partitions of their keys; return the name of the source below, the new parent."""
         topic = name + REPARTITION_SUFFIX
         self._check_topic_is_read_once(topic)
-        self._add(SinkNode(f"{name}-sink", parents, topic, key, value, is_internal=True))
-        self._add(SourceNode(f"{name}-source", topic=topic, is_internal=True))
-        return f"{name}-source"
+        self._add(SinkNode(f"{topic}-sink", parents, topic, key, value, is_internal=True))
+        self._add(SourceNode(f"{topic}-source", topic=topic, is_internal=True))
+        return f"{topic}-source"
 
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """Return the parts in the order in which a run takes them.
@@ -133,7 +133,8 @@ class Topology:
         used = [self._stores_of(part) for part in parts]
         _check_written_once(parts)
         return tuple(
-            SubTopology(index, tuple(part), stores) for index, (part, stores) in enumerate(zip(parts, used, strict=True))
+            SubTopology(index, tuple(part), stores)
+            for index, (part, stores) in enumerate(zip(parts, used, strict=True))
         )
 
     def describe(self) -> list[dict[str, Any]]:
@@ -182,7 +183,9 @@ class Topology:
             raise TopologyError(message)
         for parent in node.parents:
             if not isinstance(self.nodes.get(parent), SourceNode | ProcessorNode):
-                message = f"node {node.name!r} names the parent {parent!r}, which is no source or processor added before it"
+                message = (
+                    f"node {node.name!r} names the parent {parent!r}, which is no source or processor added before it"
+                )
                 raise TopologyError(message)
         self.nodes[node.name] = node
         return self
@@ -198,8 +201,8 @@ class Topology:
 
         def join(one: str, other: str) -> None:
             low, high = sorted((group_of[one], group_of[other]))
-            for name in group_of:
-                if group_of[name] == high:
+            for name, group in group_of.items():
+                if group == high:
                     group_of[name] = low
 
         users: dict[str, str] = {}
@@ -222,10 +225,10 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
     ordered: list[list[Node]] = []
     waiting = parts
     while waiting:
-        unwritten = {
-            node.topic for part in waiting for node in part if isinstance(node, SinkNode) and node.is_internal
-        }
-        ready = [part for part in waiting if not any(getattr(n, "topic", None) in unwritten for n in _internal_sources(part))]
+        unwritten = {node.topic for part in waiting for node in part if isinstance(node, SinkNode) and node.is_internal}
+        ready = [
+            part for part in waiting if not any(getattr(n, "topic", None) in unwritten for n in _internal_sources(part))
+        ]
         if not ready:
             names = ", ".join(sorted(unwritten))
             message = f"the repartitions {names} go round in a circle: a run takes sub-topologies one after the other"

@@ -56,7 +56,7 @@ def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
     except (NameError, TypeError):
         return None, None
     parts = typing.get_args(annotated) if typing.get_origin(annotated) is tuple else ()
-    return (_with_columns(parts[0]), _with_columns(parts[1])) if len(parts) == 2 else (None, None)  # noqa: PLR2004 - a key and a value
+    return (_with_columns(parts[0]), _with_columns(parts[1])) if len(parts) == 2 else (None, None)
 
 
 def _with_columns(annotated: Any) -> Any:

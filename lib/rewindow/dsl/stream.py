@@ -242,5 +242,7 @@ def _aggregator(aggregate: AggregateSpec, aggregator: Callable[[Any, Any, Any], 
         return Custom(aggregate, aggregator, value or returned_type(aggregator))
     if isinstance(aggregate, Aggregator):
         return aggregate
-    message = f"aggregate({aggregate!r}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"
+    message = (
+        f"aggregate({aggregate!r}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"
+    )
     raise TopologyError(message)

@@ -30,7 +30,9 @@ class KTable:
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KTable:
         """Keep the rows for which ``predicate(key, value)`` is true; one that fits no longer becomes a tombstone."""
-        return replace(self, node=self.graph.add("table-filter", stateless.TableFilter(predicate), self.node, name=name))
+        return replace(
+            self, node=self.graph.add("table-filter", stateless.TableFilter(predicate), self.node, name=name)
+        )
 
     def map_values(self, mapper: Callable[[Any], Any], *, value: Any = None, name: str | None = None) -> KTable:
         """Map the values; a tombstone stays one."""

@@ -10,8 +10,8 @@ from rewindow.core.binding import LogShapes, bind_sink, bind_store
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.schema import Column
-from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, StagedFile, TaskReport
 from rewindow.core.semantics import Semantics
+from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, StagedFile, TaskReport
 from rewindow.core.topology import SubTopology, Topology
 from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.errors import ConfigError
@@ -166,7 +166,9 @@ def _slice(
     return LogSlice(tuple(files(here, start, end)) if end > start else (), tuple(bounds))
 
 
-def _inside(files: Iterable[StagedFile], topic: str, partition: int, roots: Mapping[str, str]) -> tuple[InternalFile, ...]:
+def _inside(
+    files: Iterable[StagedFile], topic: str, partition: int, roots: Mapping[str, str]
+) -> tuple[InternalFile, ...]:
     target = f"internal/{topic}"
     return tuple(
         InternalFile(f"{roots[target]}/{file.path}", file.partition)

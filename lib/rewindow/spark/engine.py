@@ -20,7 +20,7 @@ from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import StageWork, TaskWork
 from rewindow.errors import RewindowError
 from rewindow.spark.emit import Place, stage_rows
-from rewindow.spark.errors import mark, mapped
+from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_task
 
 _REPORT = pa.schema([pa.field("report", pa.string())])

@@ -45,7 +45,7 @@ def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
         restored={name: _restored(task_work.stores.get(name, ()), *shapes) for name, shapes in store_shapes.items()},
         watermark_lags=topology.watermark_lags(),
     )
-    consumed = _replay(work, task_work, task, _sources(task_work, topology, part, logs), list(writers.values()))
+    consumed = _replay(work, task, _sources(task_work, topology, part, logs), list(writers.values()))
     files: list[StagedFile] = [file for writer in writers.values() for file in writer.close()]
     for name, shapes in store_shapes.items():
         changes = task.stores[name].take_changes()
@@ -64,7 +64,6 @@ def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
 
 def _replay(
     work: StageWork,
-    task_work: TaskWork,
     task: Task,
     sources: dict[str, Callable[[int, int], Iterator[Row]]],
     writers: list[OutputWriter | InternalWriter],
