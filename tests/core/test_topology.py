@@ -119,7 +119,12 @@ def test_a_watermark_is_lowered_by_what_each_path_may_hold_back() -> None:
     finals.merge(events, name="both").process(Processor, name="declares", holds_ms=7).to("merged")
     lags = builder.build().watermark_lags()
     assert (lags["hours"], lags["closed"], lags["finals"]) == (0, 0, 70)
-    assert (lags["days-source"], lags["days"], lags["closed-days"], lags["days-finals"]) == (70, 70, 70, 1070)
+    assert (lags["days-repartition-source"], lags["days"], lags["closed-days"], lags["days-finals"]) == (
+        70,
+        70,
+        70,
+        1070,
+    )
     assert (lags["both"], lags["declares"], lags["merged-sink"]) == (70, 70, 77)
 
 
