@@ -22,6 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     options = parser.parse_args(arguments)
+    if absent := [str(file) for file in options.files if not file.is_file()]:
+        parser.error(f"no such file: {', '.join(absent)}")
     verdicts = [judge(case, cut=options.mode == "cut") for file in options.files for case in read(file)]
     if options.json:
         print(json.dumps(summary(verdicts)))
@@ -36,7 +38,8 @@ def summary(verdicts: list[Verdict]) -> dict[str, object]:
     return {
         "passed": by_status[PASSED],
         "failed": by_status[FAILED],
-        "deviating": dict(sorted(Counter(v.number for v in verdicts if v.status == DEVIATING).items())),
+        # Each scenario counts once, under its first number.
+        "deviating": dict(sorted(Counter(v.number.split("+")[0] for v in verdicts if v.status == DEVIATING).items())),
         "not_played": by_status[NOT_PLAYED],
         "failed_names": [verdict.case.name for verdict in verdicts if verdict.status == FAILED],
     }

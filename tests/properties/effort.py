@@ -1,4 +1,4 @@
-"""How many examples a property tries: few in `make test`, as many as the profile says with `HYPOTHESIS_PROFILE=deep`."""
+"""How many examples a property tries: few by default, as many as the profile says if it wants a deep search."""
 
 from __future__ import annotations
 

@@ -1,0 +1,130 @@
+"""The shipped test driver: what it gives back, what it refuses, and what it does with partitions and repartitions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow.core.encoding import partition_of
+from rewindow.core.metrics import ENFORCED_PROCESSING
+from rewindow.core.partition_group import InvalidTimestamp
+from rewindow.errors import ConfigError, DataError
+from rewindow.testing import TopologyTestDriver
+
+
+def counts() -> Topology:
+    """Count by the first letter, across a repartition, and pass the records on too."""
+    builder = StreamsBuilder()
+    stream = builder.stream("in")
+    stream.group_by(lambda key, _value: key[:1], key=str).count(store="counts").to_stream().to("counts")
+    stream.to("copies")
+    return builder.build()
+
+
+def test_what_was_read_is_taken() -> None:
+    driver = TopologyTestDriver(counts())
+    driver.pipe("in", "ab", 1, 5)
+    driver.pipe("in", "ac", 1, 6)
+    assert [(record.key, record.value, record.timestamp) for record in driver.read("counts")] == [
+        ("a", 1, 5),
+        ("a", 2, 6),
+    ]
+    assert driver.read("counts") == []
+    assert [topic for topic, _ in driver.read_all()] == ["copies", "copies"]
+    assert driver.read_all() == []
+
+
+def test_a_record_crosses_its_repartition_before_the_next_one_is_taken() -> None:
+    driver = TopologyTestDriver(counts(), partitions=3)
+    driver.pipe_all(("in", key, 1, 5) for key in ("ab", "bc", "ac"))
+    assert [topic for topic, _ in driver.read_all()] == ["copies", "counts"] * 3
+    assert {key: stamped.value for key, stamped in driver.store("counts").items()} == {"a": 2, "b": 1}
+
+
+def test_each_partition_is_a_task_with_a_stream_time_of_its_own() -> None:
+    builder = StreamsBuilder()
+    windowed = builder.stream("in").group_by_key().windowed_by(TimeWindows.of("10ms", grace="0s"))
+    windowed.count(store="counts").suppress(until_window_closes()).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build(), partitions=2)
+    quiet, busy = "a", "b"
+    assert partition_of(quiet, 2) == partition_of(busy, 2) == 1
+    other = next(key for key in "cdefgh" if partition_of(key, 2) == 0)
+    driver.pipe("in", quiet, None, 1)
+    driver.pipe("in", other, None, 50)
+    assert driver.read("out") == []
+    driver.pipe("in", busy, None, 50)
+    assert [record.key.key for record in driver.read("out")] == ["a"]
+
+
+def test_what_does_not_exist_is_named() -> None:
+    driver = TopologyTestDriver(counts())
+    with pytest.raises(ConfigError, match=r"does not read 'out' \(it reads in\)"):
+        driver.pipe("out", "k", None, 1)
+    with pytest.raises(ConfigError, match=r"does not read 'counts-repartition'"):
+        driver.pipe("counts-repartition", "k", None, 1)
+    with pytest.raises(ConfigError, match=r"does not write 'in' \(it writes copies, counts\)"):
+        driver.read("in")
+    with pytest.raises(ConfigError, match=r"no store 'nothing' \(stores: counts\)"):
+        driver.store("nothing")
+
+
+def test_after_the_end_nothing_comes() -> None:
+    driver = TopologyTestDriver(counts())
+    driver.finish()
+    for action in (
+        driver.cut,
+        driver.finish,
+        lambda: driver.pipe("in", "k", None, 1),
+        lambda: driver.advance_wall_clock(1),
+    ):
+        with pytest.raises(ConfigError, match="make a new driver"):
+            action()
+
+
+def test_a_watermark_releases_what_was_waited_for_up_to_it() -> None:
+    builder = StreamsBuilder()
+    builder.stream("a").merge(builder.stream("b")).to("out")
+    driver = TopologyTestDriver(builder.build(), max_task_idle_ms=1000)
+    for timestamp in (5, 9, 3):
+        driver.pipe("a", "k", timestamp, timestamp)
+    assert driver.read("out") == []
+    driver.advance_watermark(8)
+    assert [record.value for record in driver.read("out")] == [5]
+    driver.advance_watermark(9)
+    assert [record.value for record in driver.read("out")] == [9, 3]
+    with pytest.raises(ConfigError, match="the watermark is 9 already and cannot fall to 8"):
+        driver.advance_watermark(8)
+
+
+def test_waiting_is_counted_when_it_ends_without_data() -> None:
+    builder = StreamsBuilder()
+    builder.stream("a").merge(builder.stream("b")).to("out")
+    driver = TopologyTestDriver(builder.build(), max_task_idle_ms=10)
+    driver.pipe("a", "k", 1, 1)
+    driver.advance_wall_clock(timedelta(milliseconds=10))
+    assert [row["total"] for row in driver.metrics if row["name"] == ENFORCED_PROCESSING] == [1]
+    assert driver.wall_clock_ms == 10
+
+
+@pytest.mark.parametrize(("policy", "timestamps"), [("skip", [7, 3]), ("partition_time", [7, 3, 7])])
+def test_invalid_timestamps_by_policy(policy: str, timestamps: list[int]) -> None:
+    driver = TopologyTestDriver(counts(), invalid_timestamp=InvalidTimestamp(policy))
+    for timestamp in (7, 3, -5):
+        driver.pipe("in", "k", 1, timestamp)
+    assert [record.timestamp for record in driver.read("copies")] == timestamps
+    with pytest.raises(DataError, match="never negative"):
+        TopologyTestDriver(counts()).pipe("in", "k", 1, -5)
+
+
+def test_a_cut_changes_nothing_but_the_tasks() -> None:
+    whole, cut = TopologyTestDriver(counts(), partitions=2), TopologyTestDriver(counts(), partitions=2)
+    for number in range(12):
+        for driver in (whole, cut):
+            driver.pipe("in", f"{'abc'[number % 3]}{number}", number, number)
+        cut.cut()
+    whole.cut()
+    assert whole.read_all() == cut.read_all()
+    assert whole.checkpoints() == cut.checkpoints()
+    assert whole.metrics == cut.metrics
