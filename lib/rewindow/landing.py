@@ -125,7 +125,7 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
     """Write the logs under the expected numbers and decide the landings; write again if they came out otherwise."""
     feed, request = call.feed, call.request
     policy = WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)
-    rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms)
+    rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
     for _ in range(_WRITES_MAX):
         blocks: dict[str, list[Block]] = {}
         for spec in feed.logs:
@@ -147,8 +147,8 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
 
 
 def _slot(decided: DecidedLanding) -> Slot:
-    landing = decided.landing
-    return Slot(landing.number, *landing.interval) if landing.interval else Slot(landing.number)
+    number = decided.landing.number
+    return Slot(number, *decided.interval) if decided.interval else Slot(number)
 
 
 def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
@@ -168,20 +168,20 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
             for where, landed in call.progress.ranges.items()
             if where.topic == spec.topic
         },
-        policy=TimestampPolicy(spec.invalid, call.feed.max_ahead_ms),
+        policy=TimestampPolicy(spec.invalid, None if spec.is_output else call.feed.max_ahead_ms),
         now_ms=call.request.now_ms,
     )
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
     """Return the rows that make it true: the generation, if it is new, and each landing. They follow our own PLAN."""
-    positions = {topic: look.position for topic, look in due.looks.items()}
     bodies: list[tuple[str, Mapping[str, Any]]] = []
     if call.generation.is_new:
-        rebased = positions if call.generation.kept and call.feed.every else {}
+        rebased = due.positions(None) if call.generation.kept and call.feed.every else {}
         bodies.append((GENERATION, generation_body(call.feed, call.generation, due.columns, rebased)))
     for index, landing in enumerate(decided):
-        bodies.append((LANDING, landing.as_json(call.attempt.id, {} if index else positions)))
+        positions = due.positions(landing.interval) if due.epochs or not index else {}
+        bodies.append((LANDING, landing.as_json(call.attempt.id, positions)))
     now_ms, first = call.request.now_ms, call.progress.seq + 2
     return [LedgerRow(seq, kind, body, now_ms) for seq, (kind, body) in enumerate(bodies, start=first)]
 

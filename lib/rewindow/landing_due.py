@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from rewindow.core.land import LogColumns, LogSpec, ReadWindow, Slot, SourceLook
-from rewindow.landing_intervals import Grid, due_intervals
+from rewindow.core.land import JOB, Intervals, LogColumns, LogSpec, ReadWindow, Slot, SourceLook
+from rewindow.landing_intervals import Epochs, Grid, due_intervals
 from rewindow.landing_seams import Call
 from rewindow.landing_spec import TABLE_FORMATS
 
@@ -26,6 +28,14 @@ class Due:
     window: ReadWindow
     intervals: tuple[Interval | None, ...]
     slots: tuple[Slot, ...]
+    epochs: Mapping[int, int] | None = None
+    """Of a feed of another job's outputs: its new epochs and their watermarks. Then the intervals are epochs."""
+
+    def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
+        """Return where the sources are landed through, after the landing of an interval."""
+        if self.epochs is None or interval is None:
+            return {topic: look.position for topic, look in self.looks.items()}
+        return {topic: _position(look, interval[0]) for topic, look in self.looks.items()}
 
 
 def find_due(call: Call) -> Due | None:
@@ -34,6 +44,8 @@ def find_due(call: Call) -> Due | None:
     Raises `SourceError` (66) if a source is not what was landed, `ConfigError` (78) if it cannot be landed so.
     """
     feed, progress = call.feed, call.progress
+    if all(spec.is_output for spec in feed.logs):
+        return _find_due_epochs(call)
     grid = Grid(*feed.every, zone=feed.zone) if feed.every else None
     window = ReadWindow()
     if grid is not None:
@@ -46,19 +58,50 @@ def find_due(call: Call) -> Due | None:
     if not has_rows and not feed.interval_end and not _declares_more(call):
         return None
     columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in feed.logs}
-    first = progress.number + 1
     if grid is None:
-        return Due(looks, columns, window, (None,), (Slot(first),))
-
-    def arrivals() -> set[int | None]:
-        found = (
-            call.engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, grid) for spec in feed.logs
-        )
-        return set().union(*found)
-
+        return Due(looks, columns, window, (None,), (Slot(progress.number + 1),))
+    arrivals = partial(_arrivals, call, columns, looks, window, grid)
     intervals, expected = due_intervals(grid, window, arrivals, all_of_them=feed.interval_end)
-    slots = tuple(Slot(number, *interval) for number, interval in enumerate(expected, start=first))
-    return Due(looks, columns, window, tuple(intervals), slots) if intervals else None
+    return Due(looks, columns, window, tuple(intervals), _slots(call, expected)) if intervals else None
+
+
+def _find_due_epochs(call: Call) -> Due | None:
+    """Return the epochs that the producer has and the feed has not."""
+    specs = call.feed.logs
+    looks = {spec.topic: _look(call, spec, ReadWindow()) for spec in specs}
+    epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
+    if not epochs:
+        return None
+    window = ReadWindow(min(epochs), max(epochs) + 1)
+    columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in specs}
+    looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
+    arrivals = partial(_arrivals, call, columns, looks, window, Epochs())
+    intervals, expected = due_intervals(Epochs(), window, arrivals, all_of_them=False)
+    return Due(looks, columns, window, tuple(intervals), _slots(call, expected), epochs)
+
+
+def _arrivals(
+    call: Call,
+    columns: Mapping[str, LogColumns],
+    looks: Mapping[str, SourceLook],
+    window: ReadWindow,
+    intervals: Intervals,
+) -> set[int | None]:
+    engine = call.engine
+    found = (
+        engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals) for spec in call.feed.logs
+    )
+    return set().union(*found)
+
+
+def _slots(call: Call, expected: Sequence[Interval]) -> tuple[Slot, ...]:
+    first = call.progress.number + 1
+    return tuple(Slot(number, *interval) for number, interval in enumerate(expected, start=first))
+
+
+def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
+    run = next(produced.run for produced in look.epochs if produced.number == epoch)
+    return {"kind": JOB, "epoch": epoch, "run": run}
 
 
 def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:

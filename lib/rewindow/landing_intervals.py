@@ -98,8 +98,25 @@ def _to_ms(moment: pendulum.DateTime) -> int:
     return int(moment.timestamp()) * 1000
 
 
+@dataclass(frozen=True)
+class Epochs:
+    """Another job's epochs as intervals: ``[n, n + 1)``."""
+
+    def start_of(self, time_ms: int) -> int:
+        """Return the epoch itself."""
+        return time_ms
+
+    def after(self, start_ms: int) -> int:
+        """Return the next epoch."""
+        return start_ms + 1
+
+    def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
+        """Yield the epochs from the first up to, and without, the last."""
+        yield from range(first_ms, until_ms)
+
+
 def due_intervals(
-    grid: Grid, window: ReadWindow, arrivals: Callable[[], set[int | None]], *, all_of_them: bool
+    grid: Grid | Epochs, window: ReadWindow, arrivals: Callable[[], set[int | None]], *, all_of_them: bool
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the intervals that a call goes through, and those that are expected to become landings.
 
@@ -125,11 +142,11 @@ def due_intervals(
     return intervals, [interval for interval in intervals if interval[0] in busy]
 
 
-def _limited(grid: Grid, first_ms: int, until_ms: int) -> list[int]:
+def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
     starts = list(islice(grid.starts(first_ms, until_ms), INTERVALS_MAX + 1))
     if len(starts) > INTERVALS_MAX:
         message = (
-            f"more than {INTERVALS_MAX} intervals of {grid.count}{grid.unit} lie between the first arrival and --until: "
+            f"more than {INTERVALS_MAX} intervals ({grid}) lie between the first arrival and --until: "
             "look for a wrong `arrived_at`, choose a longer `every:`, or go on in steps with --until"
         )
         raise LimitError(message)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rewindow.config import FeedConfig, LogConfig, SourceConfig
-from rewindow.core.land import ARRIVAL, FeedSpec, LogSpec, SourceSpec
+from rewindow.core.land import ARRIVAL, JOB, FeedSpec, LogSpec, SourceSpec
 from rewindow.errors import ConfigError
 
-JOB, DELTA = "job", "delta"
+DELTA = "delta"
 TABLE_FORMATS = (DELTA, JOB)
 """Sources that the tables look at; all others are files, which the engine looks at."""
 
@@ -17,6 +17,7 @@ def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedS
     Raises `ConfigError` (78) for a log of files whose rows no interval can be told of.
     """
     every = config.landing.every
+    _check_outputs(config)
     for topic, log in config.logs.items():
         is_files = log.source.format not in (None, DELTA)
         if every and is_files and log.arrived_at is None:
@@ -44,6 +45,21 @@ def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedS
     )
 
 
+def _check_outputs(config: FeedConfig) -> None:
+    jobs = {log.source.job for log in config.logs.values()}
+    if jobs == {None}:
+        return
+    if len(jobs) > 1:
+        message = f"feed {config.feed}: the logs of one feed are outputs of one job, or none of them is: make two feeds"
+        raise ConfigError(message)
+    if config.landing.every or any(log.arrived_at or log.order for log in config.logs.values()):
+        message = (
+            f"feed {config.feed}: a job's outputs are landed epoch by epoch, in the order in which they were sent: "
+            "leave out `every`, `arrived_at` and `order`"
+        )
+        raise ConfigError(message)
+
+
 def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, warehouse: str) -> LogSpec:
     return LogSpec(
         topic=topic,
@@ -53,8 +69,8 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         value=None if log.value is None else _listed(log.value),
         scalar_value=isinstance(log.value, str),
         timestamp=log.timestamp,
-        arrived_at=log.arrived_at,
-        order=log.order,
+        arrived_at=log.arrived_at if log.source.job is None else "_epoch",
+        order=log.order if log.source.job is None else ("_partition", "_offset"),
         renames={old: new for new, old in log.columns.items()},
         invalid=log.invalid_timestamp,
         zone=config.zone,

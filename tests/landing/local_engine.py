@@ -58,6 +58,8 @@ class LocalEngine:
         schema = _renamed(pq.read_schema((*look.fresh, *look.rest)[0].path).empty_table(), spec).schema
         taken = {*spec.key, spec.timestamp, spec.arrived_at}
         values = spec.value if spec.value is not None else [name for name in schema.names if name not in taken]
+        if spec.is_output:
+            values = [name for name in values if not name.startswith("_")]
         key, value = (
             tuple(Column(name, TYPES[schema.field(name).type]) for name in names) for names in (spec.key, values)
         )
@@ -69,7 +71,9 @@ class LocalEngine:
 
     def write(self, write, look, window):
         due = self._due(write.spec, write.columns, look, window, write.partitions)
-        names = [PARTITION, ARRIVED, *write.spec.order, *(c.name for c in write.columns.all), TIMESTAMP]
+        landed = {column.name for column in write.columns.all}
+        declared = [name if name in landed else f"_order_{name}" for name in write.spec.order]
+        names = [PARTITION, ARRIVED, *declared, *(c.name for c in write.columns.all), TIMESTAMP]
         order = [(name, "ascending", "at_start") for name in dict.fromkeys(names)]
         return list(write_log(write, due.sort_by(order).to_batches(7)))
 
@@ -104,6 +108,7 @@ class LocalEngine:
         cells = {PARTITION: pa.array(placed, pa.int32()), ARRIVED: arrived, TIMESTAMP: stamps}
         faults = pc.if_else(arrived.is_null(), "it has no arrived_at", None) if spec.arrived_at else None
         cells[FAULT] = faults if faults is not None else pa.nulls(table.num_rows, pa.string())
+        cells |= {f"_order_{name}": table[name] for name in spec.order if name not in (c.name for c in columns.all)}
         return pa.table({**cells, **{c.name: table[c.name].cast(arrow_type(c.type)) for c in columns.all}})
 
 

@@ -335,3 +335,23 @@ def test_tables_whose_files_say_something_else_are_read_by_spark(spark, engine_a
     report = land(feed, tables, engine_at(tmp_path), now_ms=3 * HOUR)
     assert (report.rows, report.behind) == (2, 1)
     assert {row["m"] for row in log_rows(tables) if row["day"] == "c"} == {11, 12}
+
+
+def test_spark_lands_another_jobs_output_as_python_does(engine_at, tmp_path):
+    from tests.delta import scene
+
+    log = {"source": {"job": scene.JOB, "output": "totals"}, "key": "user", "timestamp": "_timestamp"}
+    feed = FeedConfig.model_validate({"feed": "totals", "partitions": 3, "logs": {"events": log}})
+    found = []
+    for name in ("spark", "plain"):
+        warehouse = str(tmp_path / name)
+        scene.land(warehouse, 3)
+        scene.replay(warehouse, name)
+        tables = DeltaFeedTables(warehouse)
+        if name == "spark":
+            land(feed, tables, engine_at(tmp_path), now_ms=T0)
+        else:
+            land_locally(feed, tables, tmp_path, T0)
+        found.append((landings(tables, "totals"), log_rows(tables, "events", "totals")))
+    assert found[0] == found[1]
+    assert found[0][1]

@@ -15,6 +15,9 @@ from rewindow.core.staging import StagedFile
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
 """What a record without a valid timestamp gets: an error, the quarantine, its partition's time."""
 
+JOB = "job"
+"""The format of a source that is another job's output: what arrives is epochs."""
+
 ARRIVAL = "arrival"
 """The word for "the timestamp is the arrival"."""
 
@@ -58,6 +61,11 @@ class LogSpec:
     zone: str = "UTC"
 
     @property
+    def is_output(self) -> bool:
+        """Whether the source is another job's output, whose rows' arrival is their epoch."""
+        return self.source.format == JOB
+
+    @property
     def extractor(self) -> str | None:
         """``module:function``, if the timestamp is made by one."""
         return self.timestamp if ":" in self.timestamp else None
@@ -89,6 +97,15 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class ProducedEpoch:
+    """An epoch that another job committed: its watermark (epoch ms) and the run that made it."""
+
+    number: int
+    watermark_ms: int
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceLook:
     """A source as it was looked at. ``fresh`` pieces hold rows never landed; ``rest`` those looked at before.
 
@@ -104,6 +121,8 @@ class SourceLook:
     partition_columns: tuple[str, ...] = ()
     base: str | None = None
     """The folder below which directories name partition values (``year=2013``), if files lie in such."""
+    epochs: tuple[ProducedEpoch, ...] = ()
+    """Of a job's output: the epochs that are not landed."""
     version: int | None = None
     """Of a table whose files do not say what it says (column mapping, deletion vectors): read it at this version."""
 

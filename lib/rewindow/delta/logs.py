@@ -19,6 +19,7 @@ from rewindow.core.land import LogSpec, ReadWindow, SourceLook
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 from rewindow.delta.files import Folder
+from rewindow.delta.job_source import look_at_output
 from rewindow.delta.ledger import Ledger
 from rewindow.delta.source_log import look_at_table
 from rewindow.delta.tables import (
@@ -109,7 +110,9 @@ class DeltaFeedTables:
                 yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=1)), "quarantine")
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
-        """Return a table as a source (see `look_at_table`)."""
+        """Return a table or a job's output as a source (see `look_at_table`, `look_at_output`)."""
+        if spec.is_output:
+            return look_at_output(self.warehouse, spec, position)
         return look_at_table(spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:

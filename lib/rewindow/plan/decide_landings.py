@@ -15,9 +15,10 @@ from rewindow.plan.watermarks import Delivery, FirstAbove, HeldFile, WatermarkPo
 
 @dataclass(frozen=True, slots=True)
 class DecidedLanding:
-    """A landing, the blocks by topic that it is made of, and its landing time."""
+    """A landing, the interval (or epoch) and the blocks by topic that it is made of, and its landing time."""
 
     landing: Landing
+    interval: tuple[int, int] | None
     blocks: Mapping[str, tuple[Block, ...]]
     landed_ms: int
 
@@ -42,12 +43,17 @@ class DecidedLanding:
 
 @dataclass(frozen=True, slots=True)
 class LandingRules:
-    """How landings get their watermarks. ``declared_ms`` (``--watermark``) is that of the last one of the call."""
+    """How landings get their watermarks.
+
+    ``declared_ms`` (``--watermark``) is that of the last one of the call. ``by_epoch``: the intervals are epochs of
+    another job, and these are their watermarks.
+    """
 
     generation: int
     policy: WatermarkPolicy
     now_ms: int
     declared_ms: int | None = None
+    by_epoch: Mapping[int, int] | None = None
 
 
 class Numbering:
@@ -85,7 +91,10 @@ class Numbering:
     def _landing(
         self, interval: tuple[int, int] | None, made_of: Mapping[str, Sequence[Block]], *, is_last: bool
     ) -> DecidedLanding | None:
+        epoch_ms = self._rules.by_epoch[interval[0]] if self._rules.by_epoch and interval else None
         landed_ms = interval[1] if interval else self._rules.now_ms
+        if epoch_ms is not None:
+            landed_ms = epoch_ms
         deliveries = dict(self._deliveries)
         for topic, block in _each(made_of):
             if block.end > block.start:
@@ -95,7 +104,7 @@ class Numbering:
             deliveries,
             landed_ms=landed_ms,
             interval_end_ms=interval[1] if interval else None,
-            declared_ms=self._rules.declared_ms if is_last else None,
+            declared_ms=self._rules.declared_ms if is_last and self._rules.declared_ms is not None else epoch_ms,
             before_ms=self._watermark,
         )
         if not made_of and watermark.time_ms <= self._watermark:
@@ -109,8 +118,9 @@ class Numbering:
             "behind": sum(block.behind for _, block in _each(made_of)),
             "enforced": watermark.enforced,
         }
-        landing = Landing(self._number, self._rules.generation, self._watermark, self._ranges, interval, counts)
-        return DecidedLanding(landing, {topic: tuple(blocks) for topic, blocks in made_of.items()}, landed_ms)
+        arrived = interval if epoch_ms is None else None
+        landing = Landing(self._number, self._rules.generation, self._watermark, self._ranges, arrived, counts)
+        return DecidedLanding(landing, interval, {topic: tuple(blocks) for topic, blocks in made_of.items()}, landed_ms)
 
     def _next_ranges(self, made_of: Mapping[str, Sequence[Block]]) -> dict[TopicPartition, LandedRange]:
         taken = {

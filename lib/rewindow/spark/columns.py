@@ -63,6 +63,8 @@ def log_columns(spec: LogSpec, found: Mapping[str, SourceColumn], source_schema:
                 raise _unknown(spec, name, list(found), role)
     taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"]}
     values = spec.value if spec.value is not None else [name for name in found if name not in taken]
+    if spec.value is None and spec.is_output:
+        values = [name for name in values if not name.startswith("_")]
     seen: set[str] = set()
     for name in (*spec.key, *values):
         _check_name(spec, name, seen)

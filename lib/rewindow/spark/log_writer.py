@@ -61,7 +61,8 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
                         places[done.partition] = (done.end, done.max_timestamp)
                         yield done
                     block = _OpenBlock(write, slot, partition, places.get(partition, (0, UNKNOWN)), extractor)
-                block.add(rows.slice(at, count), behind)
+                part = rows.slice(at, count)
+                block.add(_without_arrival(part) if write.spec.is_output else part, behind)
                 at += count
         if block is not None:
             yield block.close()
@@ -107,6 +108,12 @@ def _stretches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Reco
         for start, end in pairwise(cuts):
             if end > start:
                 yield int(partitions[start]), batch.slice(start, end - start)
+
+
+def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of another job's output without their epochs, which stood for their arrival."""
+    at = rows.schema.get_field_index(ARRIVED)
+    return rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.int64()))
 
 
 def _next_slot(write: LogWrite, slot_starts: list[int], rows: pa.RecordBatch) -> tuple[Slot, int, int]:

@@ -1,0 +1,104 @@
+"""Another job's output as a source: its epochs are what arrives, one landing each, with the watermark of the epoch.
+
+Only the published lineage counts. A producer that was rewound or promoted beyond what is landed is another source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rewindow.core.land import LogSpec, Piece, ProducedEpoch, SourceLook
+from rewindow.core.record import UNKNOWN
+from rewindow.delta.commits import full_path
+from rewindow.delta.ledger import Ledger
+from rewindow.delta.publish import OUTPUT
+from rewindow.delta.tables import LANDINGS, check_writable, open_table, table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import SourceError
+from rewindow.plan.fold import CommittedRun
+from rewindow.plan.landings import GENERATION, LANDING
+from rewindow.plan.spec import MAIN
+
+JOB = "job"
+"""The kind of position that such sources have: the last epoch that is landed, and the run that made it."""
+
+
+def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | None) -> SourceLook:
+    """Return a job's output as it is now, against the position that is landed (None: nothing is).
+
+    What is committed is published first. Raises `SourceError` (66) if the job never ran, has no such output, or was
+    taken back behind what is landed.
+    """
+    job, _, output = spec.source.name.partition(":")
+    tables = DeltaTables(warehouse)
+    state = tables.state(job)
+    for _step in tables.publish(job, state):
+        pass
+    runs = state.lineage(MAIN).runs
+    if not runs:
+        message = f"the job {job} has not run in {warehouse}: `rewindow run {job}` first"
+        raise SourceError(message)
+    target = runs[-1].spec.binding.tables.get(OUTPUT + output)
+    if target is None:
+        names = ", ".join(name.removeprefix(OUTPUT) for name in runs[-1].spec.binding.tables if name.startswith(OUTPUT))
+        message = f"the job {job} has no output {output!r}: it has {names}"
+        raise SourceError(message)
+    epochs = _epochs(tables, runs)
+    landed = 0
+    if position is not None:
+        landed = position["epoch"]
+        _check_same_run(job, position, epochs)
+    path = table_path(warehouse, target.path)
+    fresh, schema = _files(path)
+    return SourceLook({}, fresh, schema=schema, epochs=tuple(epoch for epoch in epochs if epoch.number > landed))
+
+
+def _epochs(tables: DeltaTables, runs: Sequence[CommittedRun]) -> list[ProducedEpoch]:
+    watermarks: dict[tuple[str, int], dict[int, int]] = {}
+    epochs: list[ProducedEpoch] = []
+    for run in runs:
+        spec = run.spec
+        feed = (spec.feed, spec.generation)
+        if feed not in watermarks:
+            watermarks[feed] = _watermarks(tables, *feed)
+        epochs += [ProducedEpoch(number, watermarks[feed][number], spec.run) for number in spec.epochs]
+        if spec.final:
+            last = epochs[-1].watermark_ms if epochs else UNKNOWN
+            epochs.append(ProducedEpoch(spec.last_epoch + 1, last, spec.run))
+    return epochs
+
+
+def _watermarks(tables: DeltaTables, feed: str, generation: int) -> dict[int, int]:
+    """Return the watermark of each landing of a feed, as one of its generations has them."""
+    found: dict[int, int] = {}
+    for row in Ledger(table_path(tables.warehouse, LANDINGS), feed).read():
+        if row.kind == GENERATION:
+            if row.body["generation"] > generation:
+                break
+            found = {number: mark for number, mark in found.items() if number <= row.body["kept"]}
+        elif row.kind == LANDING:
+            found[row.body["landing"]] = row.body["watermark"]
+    return found
+
+
+def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[ProducedEpoch]) -> None:
+    made_by = {epoch.number: epoch.run for epoch in epochs}
+    if made_by.get(position["epoch"]) != position["run"]:
+        message = (
+            f"epoch {position['epoch']} of the job {job}, which was landed, is no longer that of run {position['run']}: "
+            "it was rewound or promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
+        )
+        raise SourceError(message)
+
+
+def _files(path: str) -> tuple[tuple[Piece, ...], str]:
+    table = open_table(path)
+    if table is None:
+        message = f"the table {path} is gone: `republish` makes it again"
+        raise SourceError(message)
+    check_writable(path, table)
+    paths = pa.table(table.get_add_actions(flatten=True))["path"].to_pylist()
+    return tuple(Piece(full_path(path, name)) for name in sorted(paths)), table.schema().to_json()
