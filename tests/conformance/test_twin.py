@@ -1,0 +1,158 @@
+"""The engine against the naive twin on random scenarios: what the recorded ones may have missed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindow.testing import naive
+from tests.conformance import drive, verdict
+from tests.properties.effort import examples
+
+IDS = st.sampled_from(["p", "q"])
+SMALL = st.integers(0, 9)
+PREDICATES = st.one_of(
+    st.builds(lambda n: {"gt": n}, SMALL),
+    st.builds(lambda m: {"mod": [m, 0]}, st.integers(2, 3)),
+    st.builds(lambda n: {"not": {"lt": n}}, SMALL),
+    st.just({"is_null": False}),
+)
+
+
+@st.composite
+def actions(draw: st.DrawFn, *, on_records: bool, depth: int = 0) -> list[dict[str, Any]]:
+    """Draw what a script does. Only records schedule: a punctuation that always does would never end."""
+    made = []
+    for _ in range(draw(st.integers(1, 3))):
+        words = [
+            "forward",
+            "forward_times",
+            "store_count",
+            "forward_count",
+            "forward_store_all",
+            "store_delete",
+            "cancel",
+        ]
+        word = draw(st.sampled_from([*words, *(["schedule", "if"] if on_records and depth == 0 else [])]))
+        action: dict[str, Any] = {"do": word}
+        if word.startswith("forward"):
+            action |= draw(
+                st.sampled_from([{}, {}, {"ts_add": 7}, {"ts_set": 3}, {"key": "K"}, {"to": "m"}, {"ts_add": -5}])
+            )
+            action |= {"clear": True} if word == "forward_store_all" else {}
+        elif word == "schedule":
+            action |= draw(schedules())
+        elif word == "cancel":
+            action["id"] = draw(IDS)
+        elif word == "if":
+            then, otherwise = (draw(actions(on_records=True, depth=1)) for _ in range(2))
+            action |= {"pred": draw(PREDICATES), "then": then, "else": otherwise}
+        made.append(action)
+    return made
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a schedule."""
+    type_ = draw(st.sampled_from(["STREAM_TIME", "WALL_CLOCK_TIME"]))
+    made = {"do": "schedule", "id": draw(IDS), "type": type_, "interval": draw(st.integers(1, 20))}
+    return made | draw(st.one_of(st.just({}), st.builds(lambda start: {"start": start}, st.integers(0, 40))))
+
+
+@st.composite
+def scripts(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Draw a processor and the two maps below it."""
+    on_punctuate = {id_: draw(actions(on_records=False)) for id_ in ("p", "q") if draw(st.booleans())}
+    script = {
+        "name": "script",
+        "op": "processor",
+        "in": "both",
+        "store": "counts",
+        "on_init": draw(st.lists(schedules(), max_size=3)),
+        "on_record": draw(actions(on_records=True)),
+        "on_punctuate": on_punctuate,
+    }
+    maps = [{"name": name, "op": "map_values", "in": "script", "fn": {"append": f"-{name}"}} for name in ("m", "n")]
+    return [script, *maps]
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Draw an aggregate, perhaps by window, perhaps of another key, perhaps with final results only."""
+    nodes: list[dict[str, Any]] = [{"name": "m", "op": "filter", "in": "both", "pred": draw(PREDICATES)}]
+    by = draw(st.sampled_from([None, {"key_prefix": 1}, {"value_mod": 2}]))
+    grouped = {"op": "group_by", "by": by} if by else {"op": "group_by_key"}
+    nodes.append({"name": "g", "in": "m", **grouped})
+    fn = draw(st.sampled_from(["count", "sum", "min", "max", "first", "last", "concat"]))
+    if not draw(st.booleans()):
+        return [*nodes, {"name": "n", "op": "aggregate", "in": "g", "fn": fn}]
+    size = draw(st.integers(1, 15))
+    window = {
+        "name": "w",
+        "op": "window",
+        "in": "g",
+        "type": "tumbling",
+        "size": size,
+        "grace": draw(st.integers(0, 9)),
+    }
+    if draw(st.booleans()):
+        window |= {"type": "hopping", "advance": draw(st.integers(1, size))}
+    nodes += [window, {"name": "n", "op": "aggregate", "in": "w", "fn": fn}]
+    if draw(st.booleans()):
+        nodes.append({"name": "f", "op": "filter", "in": "n", "pred": {"not": {"eq": "1"}}})
+    if draw(st.booleans()):
+        nodes.append({"name": "s", "op": "suppress", "in": nodes[-1]["name"], "until": "window_closes", "buffer": {}})
+    return nodes
+
+
+def steps(*, nulls: bool) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Return steps; null keys and values where the operators say what they do with them."""
+    key = st.sampled_from(["A", "AA", "B", *([None] if nulls else [])])
+    value = st.one_of(st.none(), SMALL) if nulls else SMALL
+    topic, timestamp = st.sampled_from(["x", "y"]), st.integers(0, 60)
+    record = st.fixed_dictionaries({"topic": topic, "key": key, "value": value, "ts": timestamp})
+    return st.lists(
+        st.one_of(
+            st.builds(lambda r: {"pipe": r["topic"], "key": r["key"], "value": r["value"], "ts": r["ts"]}, record),
+            st.builds(lambda many: {"batch": many}, st.lists(record, min_size=1, max_size=4)),
+            st.builds(lambda ms: {"advance_wall_clock": ms}, st.integers(0, 30)),
+        ),
+        max_size=8,
+    )
+
+
+SCRIPTED = st.tuples(scripts(), steps(nulls=False))
+WINDOWED = st.tuples(windows(), steps(nulls=True))
+
+
+def scenario(nodes: list[dict[str, Any]], taken: list[dict[str, Any]], wall_clock: int, idle: int) -> dict[str, Any]:
+    last = nodes[-1]["name"]
+    return {
+        "name": "random",
+        "config": {"wall_clock": wall_clock, "max_task_idle_ms": idle},
+        "sources": [{"name": name, "kind": "stream", "value": "long"} for name in ("x", "y")],
+        "nodes": [{"name": "both", "op": "merge", "in": ["x", "y"]}, *nodes],
+        "sinks": [{"name": "out-m", "in": "m"}, {"name": "out", "in": last}],
+        "steps": taken,
+    }
+
+
+@given(
+    st.one_of(SCRIPTED, WINDOWED), st.integers(0, 50), st.sampled_from([0, -1, 10]), st.sampled_from(["whole", "cut"])
+)
+@examples(200)
+def test_the_engine_gives_what_the_definition_gives(
+    played_on: tuple[list[dict[str, Any]], list[dict[str, Any]]], wall_clock: int, idle: int, mode: str
+) -> None:
+    made = scenario(*played_on, wall_clock, idle)
+    played = drive.play(made, cut=mode == "cut")
+    twin = naive.play(made, naive.Rules())
+    if twin.error_step is None or twin.error_step < 0:
+        assert played.error == (None if twin.error_step is None else ("build", None)), played.message
+    else:
+        assert played.error == ("step", twin.error_step), played.message
+    assert played.steps == twin.steps
+    for name, rows in twin.stores.items() if played.error is None else ():
+        assert verdict._unordered(played.stores[name]) == verdict._unordered(rows), name
