@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -155,14 +156,24 @@ def test_merging_loses_to_whoever_merged_before(path, monkeypatch):
     ledger = Ledger(path, "job")
     for number in range(1, 6):
         ledger.append([row(number)])
-    one, two = Ledger(path, "job")._look(), Ledger(path, "job")._look()
+    one = Ledger(path, "job")._look()
+    ledger.append([row(6)])
+    two = Ledger(path, "job")._look()
     assert one is not None
     assert two is not None
     ledger._merge(one, one.paths)
     ledger._merge(two, two.paths)
-    assert len(Ledger(path, "job").read()) == 5
-    assert read_rows(path).num_rows == 5
-    assert len(DeltaTable(path).file_uris()) == 1
+    assert len(Ledger(path, "job").read()) == 6
+    assert read_rows(path).num_rows == 6
+    assert len(DeltaTable(path).file_uris()) == 2
+
+
+def test_a_ledger_that_was_made_anew_is_read_anew(path):
+    ledger = Ledger(path, "job")
+    ledger.append([row(1, which="old")])
+    shutil.rmtree(path)
+    Ledger(path, "job").append([row(1, which="new")])
+    assert ledger.read() == [row(1, which="new")]
 
 
 def test_a_row_that_was_lost_stops_everything(path):

@@ -78,6 +78,7 @@ def test_a_dead_attempts_plan_is_done_again_as_it_was():
     again = planned(rows, "b", a_feed(9))
     assert (epochs(again), again.clock_to_ms, again.takes_over) == ([1, 2], 2 * HOUR, 1)
     assert (again.run, again.attempt.id) == (2, "b")
+    assert planned(rows, "b", a_feed(9, generation=2, kept=2)).generation == 1
     thereafter = planned(run_rows(rows, "b", a_feed(9)), "c", a_feed(9))
     assert (epochs(thereafter), thereafter.takes_over) == ([3, 4, 5, 6, 7, 8, 9], None)
 
