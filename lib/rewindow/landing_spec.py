@@ -82,7 +82,9 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
         return SourceSpec(DELTA, f"{warehouse}/{source.table.replace('.', '/')}", source.table, {})
     if source.job is not None:
         return SourceSpec(JOB, warehouse, f"{source.job}:{source.output}", {})
-    assert source.path is not None and source.format is not None
+    if source.path is None or source.format is None:  # what the configuration's own check rules out
+        message = "a source is a table, a path with a format, or a job with an output"
+        raise ConfigError(message)
     location = source.path if "://" in source.path or source.path.startswith("/") else f"{project_root}/{source.path}"
     return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl)
 

@@ -70,12 +70,12 @@ def naive(times, invalid, limit, partition_time, faults):
                 continue
             if partition_time < 0:
                 return row
-            time = partition_time
+            landed.append((row, partition_time))
         elif time > limit:
             refused.append(row)
-            continue
-        landed.append((row, time))
-        partition_time = max(partition_time, time)
+        else:
+            landed.append((row, time))
+            partition_time = max(partition_time, time)
     return landed, refused, partition_time
 
 

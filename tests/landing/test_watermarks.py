@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +74,7 @@ def held_files(draw):
     """Draw a partition's timestamps, cut into files, some of them released before."""
     times = draw(st.lists(st.integers(0, 20), min_size=1, max_size=30))
     cuts = sorted({0, len(times), *draw(st.lists(st.integers(0, len(times)), max_size=4))})
-    files = [HeldFile("a", str(i), s, e, max(times[s:e])) for i, (s, e) in enumerate(zip(cuts, cuts[1:], strict=False))]
+    files = [HeldFile("a", str(i), s, e, max(times[s:e])) for i, (s, e) in enumerate(pairwise(cuts))]
     return times, files
 
 

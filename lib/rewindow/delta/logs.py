@@ -102,7 +102,11 @@ class DeltaFeedTables:
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
                 table = create_log(path, LogSchema.from_json(schema))
                 yield from _publish(path, table, f"rewindow.log/{feed}/g{number}", kept, landed, topic)
-            refused = [sum(body["quarantine"].values(), []) for body in bodies if body["quarantine"]]
+            refused: list[Sequence[Mapping[str, Any]]] = [
+                [file for files in body["quarantine"].values() for file in files]
+                for body in bodies
+                if body["quarantine"]
+            ]
             if refused:
                 path = table_path(self.warehouse, QUARANTINE)
                 table = create_table(path, arrow_schema(QUARANTINE_COLUMNS))

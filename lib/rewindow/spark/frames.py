@@ -140,7 +140,8 @@ class SourceFrame:
             return T.StructType.fromJson(json.loads(self._look.schema))
         if source.schema is not None:
             try:
-                return T.StructType.fromDDL(source.schema)
+                schema = T.DataType.fromDDL(source.schema)
+                return schema if isinstance(schema, T.StructType) else T.StructType([T.StructField("value", schema)])
             except Exception as error:
                 message = f"log {self._spec.topic}: `schema: {source.schema}` is no list of columns: write `a STRING, b BIGINT`"
                 raise ConfigError(message) from error

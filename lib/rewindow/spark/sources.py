@@ -64,7 +64,7 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, str]]:
     location = spec.location
     if has_magic(location):
         base = _folder_of_pattern(location)
-        found = [path for match in glob(location, recursive=True) for path in _below(match)]
+        found = [path for match in glob(location, recursive=True) for path in _below(match)]  # noqa: PTH207 - absolute
     else:
         base = location if Path(location).is_dir() else str(Path(location).parent)
         found = list(_below(location))

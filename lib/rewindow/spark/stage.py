@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import pyarrow as pa
@@ -89,10 +89,9 @@ class FileWriter:
         if self._rows == 0:
             return None
         try:
-            self._flush()
-            assert self._parquet is not None and self._file is not None
-            self._parquet.close()
-            self._file.close()
+            file, parquet = self._flush()
+            parquet.close()
+            file.close()
         except OSError as error:
             raise self._failure(error) from error
         return StagedFile(
@@ -100,11 +99,11 @@ class FileWriter:
             partition=self._partition,
             path=self._path,
             rows=self._rows,
-            bytes=self._file.size,
+            bytes=file.size,
             partition_values=self._partition_values,
             stats=_delta_stats(self._rows, self._stats),
             rows_digest=self._digest.hexdigest(),
-            file_digest=self._file.hexdigest(),
+            file_digest=file.hexdigest(),
         )
 
     def abort(self) -> None:
@@ -115,7 +114,7 @@ class FileWriter:
             self._place.unlink(missing_ok=True)
         self._rows = 0
 
-    def __enter__(self) -> FileWriter:
+    def __enter__(self) -> Self:
         """Use the writer as a context: an exception gives the file up."""
         return self
 
@@ -126,25 +125,25 @@ class FileWriter:
         if kind is not None:
             self.abort()
 
-    def _flush(self) -> None:
+    def _flush(self) -> tuple[_DigestedFile, pq.ParquetWriter]:
         try:
-            if self._parquet is None:
-                self._open()
-            assert self._parquet is not None
+            if self._file is None or self._parquet is None:
+                self._file, self._parquet = self._open()
             if self._waiting:
                 self._parquet.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=ROW_GROUP)
         except OSError as error:
             raise self._failure(error) from error
         self._waiting.clear()
         self._waiting_rows = 0
+        return self._file, self._parquet
 
-    def _open(self) -> None:
+    def _open(self) -> tuple[_DigestedFile, pq.ParquetWriter]:
         self._place.parent.mkdir(parents=True, exist_ok=True)
-        self._file = _DigestedFile(self._place)
+        file = _DigestedFile(self._place)
         longs = [field.name for field in self._schema if pa.types.is_integer(field.type)]
         texts = [field.name for field in self._schema if pa.types.is_string(field.type)]
-        self._parquet = pq.ParquetWriter(
-            self._file,
+        parquet = pq.ParquetWriter(
+            file,
             self._schema,
             compression="zstd",
             use_dictionary=texts or False,
@@ -152,6 +151,7 @@ class FileWriter:
             write_page_checksum=True,
             store_schema=False,
         )
+        return file, parquet
 
     def _failure(self, error: OSError) -> StorageError:
         message = f"cannot write {self._place}: {error.strerror or error}. Free space or mend access, then run the command again"
@@ -207,7 +207,7 @@ class _DigestedFile:
 def digest_of_file(place: str) -> str:
     """Return the digest that `StagedFile.file_digest` has, of a file's bytes."""
     digest = blake2b(digest_size=DIGEST_BYTES)
-    with open(place, "rb") as file:
+    with Path(place).open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
