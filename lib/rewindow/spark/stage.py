@@ -170,6 +170,8 @@ class _DigestedFile:
         self.closed = False
 
     def write(self, data: Any) -> int:
+        if self.closed:  # given up: the Parquet writer still writes its footer when it is collected
+            return len(data)
         self._digest.update(data)
         written = self._file.write(data)
         self.size += written
