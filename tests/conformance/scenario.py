@@ -39,11 +39,15 @@ def read(path: Path) -> list[Case]:
 
 
 def vector_files() -> list[Path]:
-    """Return all files there are: those given by VECTORS, or beside the repository, else those that it carries."""
-    for folder in (
-        Path(os.environ["VECTORS"]) if "VECTORS" in os.environ else None,
-        ROOT.parent / "shared" / "vectors",
-    ):
-        if folder is not None and (files := sorted(folder.glob("*.jsonl"))):
-            return files
-    return sorted(CARRIED.glob("*.jsonl"))
+    """Return all files there are: those in VECTORS, or beside the repository, else those that it carries.
+
+    Raises `FileNotFoundError` if VECTORS names a folder without any: nothing to play is no pass.
+    """
+    if "VECTORS" in os.environ:
+        files = sorted(Path(os.environ["VECTORS"]).glob("*.jsonl"))
+        if not files:
+            message = f"no *.jsonl in VECTORS={os.environ['VECTORS']}: unset it, or name the folder of the scenarios"
+            raise FileNotFoundError(message)
+        return files
+    beside = sorted((ROOT.parent / "shared" / "vectors").glob("*.jsonl"))
+    return beside or sorted(CARRIED.glob("*.jsonl"))
