@@ -49,7 +49,7 @@ test: setup ## all tests: first those without Spark (under a minute), then those
 	@$(MAKE) test-fast test-spark
 
 test-fast: env ## the tests that need no Spark
-	$(PY) -m pytest -q -m "not spark"
+	$(PY) -m pytest -q -m "not spark" -n 2 --dist loadfile
 
 test-spark: setup ## the tests that need Spark
 	$(PY) -m pytest -q -m spark
