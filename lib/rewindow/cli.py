@@ -12,6 +12,7 @@ from typer.exceptions import Abort, TyperException
 from rewindow.errors import RewindowError, UsageError
 from rewindow.printing import Printer
 from rewindow.project import Project
+from rewindow.runner import RunReport
 from rewindow.times import parse_through, parse_time
 
 app = typer.Typer(
@@ -92,8 +93,11 @@ def run(
             printer.landed(feed, report)
     request = parse_through(through, lineage=lineage, final=final, replan=replan, take_over=takeover)
     with printer.progress() as on_step:
-        result = opened.run(job, request, on_step)
-    printer.ran(result)
+        results = [opened.run(job, request, on_step)]
+        if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:
+            # That was the plan of an attempt that died; there may be more to do than it had planned.
+            results.append(opened.run(job, request, on_step))
+    printer.ran(results)
 
 
 @app.command()

@@ -54,15 +54,18 @@ class Printer:
         for line in explain(plan):
             self._out.print(line, markup=False)
 
-    def ran(self, result: RunReport | UpToDate) -> None:
-        """Say what a run did."""
+    def ran(self, results: Sequence[RunReport | UpToDate]) -> None:
+        """Say what runs did; JSON is the last one's, with ``taken_over`` where it was not the only one."""
         if self._as_json:
-            self._json(describe_result(result))
-        elif isinstance(result, UpToDate):
-            self._out.print(f"Nothing to run: {result.reason}.", markup=False)
-        else:
-            for line in _result_lines(result):
-                self._out.print(line, markup=False)
+            before = [describe_result(result) for result in results[:-1]]
+            self._json(describe_result(results[-1]) | ({"taken_over": before} if before else {}))
+            return
+        for result in results:
+            if isinstance(result, UpToDate):
+                self._out.print(f"Nothing to run: {result.reason}.", markup=False)
+            else:
+                for line in _result_lines(result):
+                    self._out.print(line, markup=False)
 
     def shown(self, shown: Mapping[str, Any]) -> None:
         """Show runs, tables and metrics."""
@@ -145,7 +148,8 @@ def _result_lines(result: RunReport) -> Iterator[str]:
     spec, commit = result.spec, result.commit
     taken = ", ".join(f"{count} of {topic}" for topic, count in commit.consumed.items()) or "no records"
     epochs = f"epochs {spec.first_epoch} to {spec.last_epoch}" if spec.epochs else "no epochs"
-    yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}."
+    again = " It was planned by an attempt that died." if spec.takes_over is not None else ""
+    yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}.{again}"
     for target, total in commit.targets.items():
         kind, _, topic = target.partition("/")
         if kind == "output":

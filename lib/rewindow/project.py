@@ -71,7 +71,7 @@ class Project:
         return land(
             config,
             self.feed_tables,
-            SparkLandingEngine(self.spark, project_root=str(self.root)),
+            SparkLandingEngine(lambda: self.spark, project_root=str(self.root)),
             now_ms=round(time.time() * 1000),
             until_ms=until_ms,
             watermark_ms=watermark_ms,
@@ -104,7 +104,10 @@ class Project:
         return describe_plan(state, bound.feed, decision, request.lineage)
 
     def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
-        """Make one run of a job, or find that there is nothing to do."""
+        """Make one run of a job, or find that there is nothing to do.
+
+        The plan of an attempt that died is done again as it was: what is asked beyond it needs another call.
+        """
         from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
         self.feed_tables.publish(self.job_config(job).feed)

@@ -81,7 +81,8 @@ def _batches(topic: str, files: Sequence[LogFile], columns: Sequence[str]) -> It
         try:
             with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
                 for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns)):
-                    yield batch.select(list(columns))
+                    # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
+                    yield _between(batch.select(list(columns)), file.first, file.last + 1)
         except (OSError, pa.ArrowInvalid) as error:
             message = f"log {topic!r}: cannot read {file.path}: {error}. Restore the file, or land a new generation"
             raise StorageError(message) from error

@@ -51,12 +51,6 @@ class RowsDigest:
         return "".join(f"{total & _MASK:016x}" for total in self._sums)
 
 
-def add_digests(digests: Sequence[str]) -> str:
-    """Return the digest of the rows of several digests together."""
-    lanes = [sum(int(digest[at : at + 16], 16) for digest in digests) for at in (0, 16)]
-    return "".join(f"{total & _MASK:016x}" for total in lanes)
-
-
 def _row_words(block: pa.RecordBatch, leave_out: frozenset[str]) -> Words:
     rows = np.zeros(block.num_rows, dtype=np.uint64)
     for name, column in zip(block.schema.names, block.columns, strict=True):
