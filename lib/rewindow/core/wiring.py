@@ -67,7 +67,7 @@ def check_suppliers(part: SubTopology) -> None:
 
 
 def _make(node: ProcessorNode) -> Processor:
-    processor = node.supplier()
+    processor: object = node.supplier()  # what it gives is up to the user
     if not isinstance(processor, Processor):
         message = f"node {node.name!r}: its supplier gave a {type(processor).__name__}, not a Processor"
         raise ConfigError(message)
