@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow import StoreBuilder, Window, Windowed, key_value_store, window_store
+from rewindow import Stamped, StoreBuilder, Window, Windowed, key_value_store, window_store
 from rewindow.core.buffer import Buffered, TimeOrderedBuffer
 from rewindow.core.checkpoint import new_store
+from rewindow.core.record import row_class
 from rewindow.core.stores import BUFFER, KeyValueStore, WindowStore
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, DataError
 
 KEYS = st.sampled_from(["a", "aa", "b", "B", "é"])
 VALUES = st.one_of(st.none(), st.integers(0, 5), st.lists(st.integers(0, 3), max_size=2))
@@ -177,6 +179,31 @@ def test_windows_that_expire_while_they_are_read_stay_expired() -> None:
     store.put("a", "too late", 10)
     assert [windowed.window.start_ms for windowed, _ in store.fetch_all(0, 100)] == [100]
     assert store.fetch("a", 10) is None
+
+
+class Total(NamedTuple):
+    """A class of the user's own."""
+
+    amount: int
+
+
+@pytest.mark.parametrize("value", [Total(1), [Total(1)], {"a": (Total(1), 2)}, object(), {1}])
+def test_what_a_restart_would_change_is_refused_when_it_is_put(value: Any) -> None:
+    with pytest.raises(DataError, match="would come back from a checkpoint as plain data: declare"):
+        key_values().put("a", value)
+    with pytest.raises(DataError, match="store 's'"):
+        buffer().put("a", value, 1, 1)
+    with pytest.raises(DataError, match="store 's'"):
+        windows().put("a", Stamped(value, 3), 0)
+
+
+def test_a_declared_class_is_kept() -> None:
+    store = new_store(key_value_store("s", value=Total))
+    assert isinstance(store, KeyValueStore)
+    store.put("a", Total(1))
+    assert isinstance(store.get("a"), Total)
+    for plain in (Decimal(1), {"a": [1, (2, None)]}, Windowed("a", Window(0, 1)), row_class(("amount",))(1)):
+        key_values().put("a", plain)
 
 
 def test_ranges() -> None:

@@ -36,6 +36,7 @@ class TimeOrderedBuffer(Store):
 
     def put(self, key: Any, value: Any, timestamp: int, buffer_time: int) -> None:
         """Hold an update back. ``buffer_time`` counts only if the key is not buffered yet."""
+        self._check_comes_back(value)
         entry = self._entries.get(key)
         if entry is None:
             heapq.heappush(self._heap, (buffer_time, encode_key(key), key))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from rewindow.core.record import Change, Window, Windowed, row_class
@@ -25,6 +26,20 @@ def dump_value(value: Any) -> str:
 def load_value(text: str) -> Any:
     """Return the value of a text that `dump_value` made."""
     return from_plain(json.loads(text))
+
+
+def lost_class(value: Any) -> type[Any] | None:
+    """Return a class in a value that its text would not give back (a NamedTuple of the user's, an enum, an object)."""
+    kind: type[Any] = value.__class__
+    if kind in _ATOMS:
+        return None
+    if kind not in _KEPT and kind is not row_class(getattr(kind, "_fields", ())):
+        return kind
+    items: Iterable[Any] = chain(value, value.values()) if kind is dict else () if kind is Decimal else value
+    for item in items:
+        if item.__class__ not in _ATOMS and (lost := lost_class(item)) is not None:
+            return lost
+    return None
 
 
 def to_plain(value: Any) -> Any:
@@ -60,6 +75,10 @@ def from_plain(plain: Any) -> Any:
         if tag in _TAGS:
             return _TAGS[tag](plain[tag])
     return row_class(tuple(plain))(*(from_plain(item) for item in plain.values()))
+
+
+_ATOMS = frozenset((str, int, float, bool, bytes, type(None)))
+_KEPT = frozenset((tuple, list, dict, Decimal, Window, Windowed, Change))
 
 
 def _tuple_to_plain(value: tuple[Any, ...]) -> Any:

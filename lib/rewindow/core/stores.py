@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rewindow.core.encoding import by_bytes, encode_key
+from rewindow.core.json_codec import lost_class
 from rewindow.core.record import UNKNOWN, Window, Windowed
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, DataError
 
 KEY_VALUE, WINDOW, BUFFER = "key-value", "window", "buffer"
 _ATOMS = frozenset((str, int, float, bool, bytes, type(None)))
@@ -77,6 +78,16 @@ class Store(ABC):
             del self._changed[key]
         else:
             self._changed[key] = False
+
+    def _check_comes_back(self, value: Any) -> None:
+        """Refuse, where no type was declared, a value that a restart would change. Raises `DataError`."""
+        lost = lost_class(value) if self.builder.value is None else None
+        if lost is not None:
+            message = (
+                f"store {self.name!r}: a {lost.__name__} would come back from a checkpoint as plain data: declare a "
+                f"NamedTuple with value={lost.__name__}, or keep plain data"
+            )
+            raise DataError(message)
 
     @property
     def name(self) -> str:
@@ -174,7 +185,8 @@ class KeyValueStore(Store):
         return self.all()
 
     def _own(self, value: Any) -> Any:
-        """Return the value itself if nothing can change it in place, else a copy."""
+        """Return the value itself if nothing can change it in place, else a copy. Refuse what a restart would change."""
+        self._check_comes_back(value.value if value.__class__ is Stamped else value)
         if _is_frozen(value):
             return value
         self._all_frozen = False
