@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from rewindow.core.binding import bind_sink
 from rewindow.core.duration import to_ms
 from rewindow.core.encoding import partition_of
-from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.metrics import add_up
 from rewindow.core.ordering import Event
 from rewindow.core.partition_group import InvalidTimestamp, PartitionGroup, Picked
@@ -77,6 +75,7 @@ class TopologyTestDriver:
                     wall_clock_ms=wall_clock_ms if is_run_clock else UNKNOWN,
                 )
                 self._take_seat(_Seat(task, max_task_idle_ms, invalid_timestamp))
+        self._downstream_first = sorted(self._seats, key=lambda seat: (-seat.local.part.index, seat.local.partition))
         for seat in self._seats:
             seat.local.task.replay(())
         self._work_off()
@@ -226,17 +225,13 @@ class TopologyTestDriver:
         if not sink.is_internal:
             self._sent.append((sink.topic, record))
             return
-        key, value = (
-            shape.from_cells(load_value(dump_value(shape.to_cells(item))))
-            for shape, item in zip(bind_sink(sink, self._blueprint.logs), (record.key, record.value), strict=True)
-        )
+        key, value = self._blueprint.crossed(sink, record)
         to = TopicPartition(sink.topic, self._partition_of(key))
         self._reader[to].enqueue(sink.topic, key, value, timestamp)
 
     def _work_off(self) -> None:
         """Process whatever is ready, downstream first: a record crosses all repartitions before the next is taken."""
-        downstream_first = sorted(self._seats, key=lambda seat: (-seat.local.part.index, seat.local.partition))
-        while any(self._step(seat) for seat in downstream_first):
+        while any(self._step(seat) for seat in self._downstream_first):
             pass
 
     def _step(self, seat: _Seat) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.core.binding import LogShapes, bind_store
+from rewindow.core.binding import LogShapes, bind_sink, bind_store
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.record import UNKNOWN, Record
-from rewindow.core.schema import scalar_shape
+from rewindow.core.schema import Shape, scalar_shape
 from rewindow.core.semantics import Semantics
 from rewindow.core.task import Task, Write
 from rewindow.core.topology import SinkNode, SubTopology, Topology
@@ -28,6 +28,8 @@ class Blueprint:
     parts: tuple[SubTopology, ...]
     watermark_lags: Mapping[str, int]
     logs: LogShapes
+    crossings: LogShapes
+    """The shapes of what each repartition carries."""
     semantics: Semantics
 
     @classmethod
@@ -36,7 +38,13 @@ class Blueprint:
         parts = topology.sub_topologies()
         topics = [source.topic for part in parts for source in part.sources if not source.is_internal]
         logs = {topic: (scalar_shape("key", "json"), scalar_shape("value", "json")) for topic in topics}
-        return cls(topology, parts, topology.watermark_lags(), logs, semantics)
+        crossings = {sink.topic: bind_sink(sink, logs) for part in parts for sink in part.sinks if sink.is_internal}
+        return cls(topology, parts, topology.watermark_lags(), logs, crossings, semantics)
+
+    def crossed(self, sink: SinkNode, record: Record) -> tuple[Any, Any]:
+        """Return the key and value of a record as they come out of a repartition's log."""
+        key, value = self.crossings[sink.topic]
+        return _through_text(key, record.key), _through_text(value, record.value)
 
 
 class LocalTask:
@@ -105,3 +113,7 @@ class LocalTask:
                 for key, value in store.contents()
             }
         return live
+
+
+def _through_text(shape: Shape, value: Any) -> Any:
+    return shape.from_cells(load_value(dump_value(shape.to_cells(value))))

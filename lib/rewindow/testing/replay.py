@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rewindow.core.binding import bind_sink
 from rewindow.core.encoding import partition_of
-from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.metrics import Measure, add_up
 from rewindow.core.ordering import Emission, Event, events, internal_log, merge
 from rewindow.core.record import UNKNOWN, Record
@@ -53,12 +51,6 @@ class LocalReplay:
             (part.index, partition): LocalTask(self._blueprint, part, partition, deliver=self._deliver)
             for part in self._blueprint.parts
             for partition in range(partitions)
-        }
-        self._sinks = {
-            sink.topic: bind_sink(sink, self._blueprint.logs)
-            for part in self._blueprint.parts
-            for sink in part.sinks
-            if sink.is_internal
         }
         self._epochs_taken = 0
         self._epoch = 0
@@ -158,10 +150,7 @@ class LocalReplay:
         if not sink.is_internal:
             self._sent.append(Sent(sink.topic, partition, number, self._epoch, record))
             return
-        key, value = (
-            shape.from_cells(load_value(dump_value(shape.to_cells(item))))
-            for shape, item in zip(self._sinks[sink.topic], (record.key, record.value), strict=True)
-        )
+        key, value = self._blueprint.crossed(sink, record)
         emission = Emission(order_ms, partition, number, record.timestamp or 0, key, value)
         self._internal.setdefault((sink.topic, self._partition_of(key), self._epoch), []).append(emission)
 
