@@ -18,7 +18,8 @@ from rewindow.landing_seams import LandRequest
 from rewindow.landing_spec import feed_spec
 from rewindow.plan.landings import LANDING
 from rewindow.plan.spec import Attempt
-from rewindow.spark.log_writer import ARRIVED, FAULT, PARTITION, TIMESTAMP, write_log
+from rewindow.spark.blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
+from rewindow.spark.log_writer import write_log
 from rewindow.spark.rows import arrow_type
 from rewindow.spark.sources import look_at_files, unchanged
 

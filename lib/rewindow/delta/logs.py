@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +54,7 @@ QUARANTINE_COLUMNS = (
 
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
+TIMESTAMPS_AT_HAND = 16_000_000
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}\.parquet")
 
@@ -66,6 +66,7 @@ class DeltaFeedTables:
         """Bind to a folder or URI. Nothing is read or made."""
         self.warehouse = warehouse.rstrip("/")
         self._ledgers: dict[str, Ledger] = {}
+        self._timestamps = _Timestamps()
 
     def rows(self, feed: str) -> list[LedgerRow]:
         """Return the feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
@@ -125,7 +126,7 @@ class DeltaFeedTables:
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
         """Return the first offset of a landed file, from ``offset`` on, with a timestamp above a time."""
-        times = _timestamps(table_path(self.warehouse, log_path(feed, file.topic)), file.path)
+        times = self._timestamps.of(table_path(self.warehouse, log_path(feed, file.topic)), file.path)
         above = np.flatnonzero(times[offset - file.start :] > time_ms)
         return offset + int(above[0]) if len(above) else None
 
@@ -222,7 +223,20 @@ def create_log(path: str, schema: LogSchema) -> DeltaTable:
     return table
 
 
-@lru_cache(maxsize=64)
-def _timestamps(root: str, path: str) -> npt.NDArray[np.int64]:
-    """Return the timestamps of a landed file in offset order. A landed file never changes."""
-    return np.asarray(Folder(root).read_table(path, ["timestamp"])["timestamp"])
+class _Timestamps:
+    """The timestamps of landed files, which never change: as many files at hand as fit into `TIMESTAMPS_AT_HAND`."""
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
+        self._rows = 0
+
+    def of(self, root: str, path: str) -> npt.NDArray[np.int64]:
+        """Return a file's timestamps in offset order."""
+        if (root, path) not in self._files:
+            times = np.asarray(Folder(root).read_table(path, ["timestamp"])["timestamp"])
+            if self._rows + len(times) > TIMESTAMPS_AT_HAND:
+                self._files.clear()
+                self._rows = 0
+            self._files[root, path] = times
+            self._rows += len(times)
+        return self._files[root, path]

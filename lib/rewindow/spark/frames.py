@@ -14,9 +14,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.core.land import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.errors import ConfigError
+from rewindow.spark.blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.spark.columns import SourceColumn, landed, log_columns, source_columns, time_ms
 from rewindow.spark.hashing import partition_column
-from rewindow.spark.log_writer import ARRIVED, FAULT, PARTITION, TIMESTAMP
 
 TEXT_FORMATS = ("csv", "json")
 _CORRUPT = "_corrupt_record"

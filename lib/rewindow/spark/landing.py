@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.core.land import Block, Intervals, LogColumns, LogSpec, LogWrite, ReadWindow, SourceLook, SourceSpec
 from rewindow.errors import RewindowError
+from rewindow.spark.blocks import ARRIVED, PARTITION
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.frames import SourceFrame, sort_columns
-from rewindow.spark.log_writer import ARRIVED, PARTITION, write_log
+from rewindow.spark.log_writer import write_log
 from rewindow.spark.sources import look_at_files, unchanged
 
 _BLOCK = pa.schema([pa.field("block", pa.string())])
@@ -27,10 +28,14 @@ _STARTS = pa.schema([pa.field("start", pa.int64())])
 class SparkLandingEngine:
     """Lands sources on a Spark session: one job a log. Workers import extractors from ``project_root``."""
 
-    def __init__(self, spark: SparkSession, *, project_root: str) -> None:
-        """Bind to a session."""
-        self._spark = spark
+    def __init__(self, spark: SparkSession | Callable[[], SparkSession], *, project_root: str) -> None:
+        """Bind to a session, or to a function that gives one: asked for the first time that rows are to be read."""
+        self._given = spark
         self.project_root = project_root
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._given() if callable(self._given) else self._given
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
         """Return a file source as it is now (see `look_at_files`)."""
