@@ -15,10 +15,10 @@ from functools import partial
 from typing import Any
 
 from rewindow.config import FeedConfig
-from rewindow.core.land import Block, FeedSpec, LogSpec, LogWrite, Slot, TimestampPolicy
+from rewindow.core.land import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
 from rewindow.errors import InvariantError, NotNowError
-from rewindow.landing_due import Due, find_due
-from rewindow.landing_seams import Call, LandingEngine, LandingTables, LandReport, LandRequest
+from rewindow.landing_due import Due, find_due, look_at_sources
+from rewindow.landing_seams import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
 from rewindow.landing_spec import TABLE_FORMATS, feed_spec
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
 from rewindow.plan.decide_landings import DecidedLanding, LandingRules, Numbering
@@ -29,7 +29,17 @@ from rewindow.plan.progress import Progress, fold_progress
 from rewindow.plan.spec import Attempt
 from rewindow.plan.watermarks import WatermarkPolicy
 
-__all__ = ["LandReport", "LandRequest", "LandingEngine", "LandingTables", "drive", "land", "steps"]
+__all__ = [
+    "LandPlan",
+    "LandReport",
+    "LandRequest",
+    "LandingEngine",
+    "LandingTables",
+    "drive",
+    "land",
+    "plan_land",
+    "steps",
+]
 
 _WRITES_MAX = 3
 """A guess of the landings' numbers is right at once or after one more look; more means that the rows change."""
@@ -61,6 +71,41 @@ def land(
         return drive(steps(feed, tables, engine, request, attempt, partial(is_alive, tables.warehouse)), on_step)
 
 
+def plan_land(
+    config: FeedConfig,
+    tables: LandingTables,
+    engine: LandingEngine,
+    *,
+    now_ms: int,
+    until_ms: int | None = None,
+    new_generation: bool = False,
+    keep: int | None = None,
+) -> LandPlan:
+    """Return what `land` would do. Changes nothing, reads no row and starts no Spark. Raises what `land` would raise."""
+    feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
+    request = LandRequest(now_ms, until_ms, None, new_generation, keep or 0)
+    call = _call(feed, tables, engine, request, this_attempt())
+    looked = look_at_sources(call)
+    intervals, window, fresh = 0, ReadWindow(), dict.fromkeys(config.logs, 0)
+    if looked is not None:
+        window = looked.window
+        fresh = {topic: len(look.fresh) for topic, look in looked.looks.items()}
+        intervals = 1
+        if looked.grid is not None and window.until_ms is not None:
+            starts = looked.grid.starts(window.through_ms or 0, window.until_ms)
+            intervals = -1 if window.through_ms is None else sum(1 for _ in starts)
+    return LandPlan(
+        feed.feed,
+        call.generation.number,
+        call.generation.is_new,
+        call.progress.number,
+        call.progress.through_ms,
+        window.until_ms,
+        intervals,
+        fresh,
+    )
+
+
 def drive(machine: Steps, on_step: Callable[[str], None] | None = None) -> LandReport:
     """Drive a machine to its end."""
     while True:
@@ -83,13 +128,9 @@ def steps(
     """Land what is new, step by step. Raises a `RewindowError`: then nothing was landed."""
     yield "recover"
     yield from tables.publish_steps(feed.feed)
-    rows = tables.rows(feed.feed)
-    progress = fold_progress(rows)
+    call = _call(feed, tables, engine, request, attempt)
+    progress, generation = call.progress, call.generation
     _refuse_if_alive(feed, progress, attempt, alive)
-    generation = next_generation(feed, progress, new_generation=request.new_generation, keep=request.keep)
-    if generation.is_new:
-        progress = fold_progress(rows, keep=generation.kept)
-    call = Call(feed, request, progress, generation, attempt, tables, engine)
     yield "look"
     due = find_due(call)
     if due is None:
@@ -109,6 +150,15 @@ def steps(
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     return _report(call, decided)
+
+
+def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
+    rows = tables.rows(feed.feed)
+    progress = fold_progress(rows)
+    generation = next_generation(feed, progress, new_generation=request.new_generation, keep=request.keep)
+    if generation.is_new:
+        progress = replace(fold_progress(rows, keep=generation.kept), unfinished=progress.unfinished)
+    return Call(feed, request, progress, generation, attempt, tables, engine)
 
 
 def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive: Callable[[Attempt], bool]) -> None:

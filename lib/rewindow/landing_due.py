@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,46 +38,61 @@ class Due:
         return {topic: _position(look, interval[0]) for topic, look in self.looks.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The sources as they are: what is fresh and what may still be due, and the window of arrival it is taken from."""
+
+    looks: Mapping[str, SourceLook]
+    window: ReadWindow
+    grid: Grid | Epochs | None = None
+    epochs: Mapping[int, int] | None = None
+
+
 def find_due(call: Call) -> Due | None:
     """Return what is due, or None if there is surely nothing.
 
     Raises `SourceError` (66) if a source is not what was landed, `ConfigError` (78) if it cannot be landed so.
     """
-    feed, progress = call.feed, call.progress
+    looked = look_at_sources(call)
+    if looked is None:
+        return None
+    looks, window = looked.looks, looked.window
+    columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in call.feed.logs}
+    if looked.grid is None:
+        return Due(looks, columns, window, (None,), (Slot(call.progress.number + 1),))
+    arrivals = partial(_arrivals, call, columns, looks, window, looked.grid)
+    intervals, expected = due_intervals(looked.grid, window, arrivals, all_of_them=call.feed.interval_end)
+    slots = tuple(Slot(number, *slot) for number, slot in enumerate(expected, start=call.progress.number + 1))
+    return Due(looks, columns, window, tuple(intervals), slots, looked.epochs) if intervals else None
+
+
+def look_at_sources(call: Call) -> Looked | None:
+    """Look at all sources of a feed; None if surely nothing is due. No row is read. Raises as `find_due` does."""
+    feed, through = call.feed, call.progress.through_ms
     if all(spec.is_output for spec in feed.logs):
-        return _find_due_epochs(call)
+        return _look_at_epochs(call)
     grid = Grid(*feed.every, zone=feed.zone) if feed.every else None
     window = ReadWindow()
     if grid is not None:
-        asked = call.request.now_ms if call.request.until_ms is None else call.request.until_ms
-        window = ReadWindow(progress.through_ms, grid.start_of(asked))
-        if progress.through_ms is not None and progress.through_ms >= grid.start_of(asked):
+        until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
+        window = ReadWindow(through, until)
+        if through is not None and through >= until:
             return None
     looks = {spec.topic: _look(call, spec, window) for spec in feed.logs}
     has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
     if not has_rows and not feed.interval_end and not _declares_more(call):
         return None
-    columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in feed.logs}
-    if grid is None:
-        return Due(looks, columns, window, (None,), (Slot(progress.number + 1),))
-    arrivals = partial(_arrivals, call, columns, looks, window, grid)
-    intervals, expected = due_intervals(grid, window, arrivals, all_of_them=feed.interval_end)
-    return Due(looks, columns, window, tuple(intervals), _slots(call, expected)) if intervals else None
+    return Looked(looks, window, grid)
 
 
-def _find_due_epochs(call: Call) -> Due | None:
-    """Return the epochs that the producer has and the feed has not."""
-    specs = call.feed.logs
-    looks = {spec.topic: _look(call, spec, ReadWindow()) for spec in specs}
+def _look_at_epochs(call: Call) -> Looked | None:
+    """Look for epochs that the producer has and the feed has not."""
+    looks = {spec.topic: _look(call, spec, ReadWindow()) for spec in call.feed.logs}
     epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
     if not epochs:
         return None
-    window = ReadWindow(min(epochs), max(epochs) + 1)
-    columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in specs}
     looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
-    arrivals = partial(_arrivals, call, columns, looks, window, Epochs())
-    intervals, expected = due_intervals(Epochs(), window, arrivals, all_of_them=False)
-    return Due(looks, columns, window, tuple(intervals), _slots(call, expected), epochs)
+    return Looked(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
 
 
 def _arrivals(
@@ -92,11 +107,6 @@ def _arrivals(
         engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals) for spec in call.feed.logs
     )
     return set().union(*found)
-
-
-def _slots(call: Call, expected: Sequence[Interval]) -> tuple[Slot, ...]:
-    first = call.progress.number + 1
-    return tuple(Slot(number, *interval) for number, interval in enumerate(expected, start=first))
 
 
 def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:

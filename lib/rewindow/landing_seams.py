@@ -125,6 +125,28 @@ class LandReport:
 
 
 @dataclass(frozen=True, slots=True)
+class LandPlan:
+    """What `land` would do: which complete intervals it would go through, and how many pieces of each source are new.
+
+    Pieces are files, of tables the files of new versions. ``intervals``: how many there are at most, -1 if only the rows
+    can tell (a first landing); without ``every`` 1 or 0.
+    """
+
+    feed: str
+    generation: int
+    is_new_generation: bool
+    landed: int
+    through_ms: int | None
+    until_ms: int | None
+    intervals: int
+    fresh: Mapping[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One call of `land`: what is asked, where the feed stands, and under which generation it goes on."""
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindow.delta.logs import DeltaFeedTables
+from rewindow.landing import plan_land
 from rewindow.plan.landings import LANDING, fold_feed
-from tests.landing.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
+from tests.landing.local_engine import HOUR, T0, LocalEngine, feed_config, land_locally, landings, log_rows, write_rows
 
 HOURS = 5
 
@@ -169,3 +170,15 @@ def test_a_declared_watermark_holds_for_the_last_landing_and_makes_one_of_nothin
     report = land_locally(feed, tables, tmp_path, T0 + 3 * HOUR, watermark_ms=T0 + 3 * HOUR)
     assert (len(report.landings), report.rows, report.watermark_ms) == (1, 0, T0 + 3 * HOUR)
     assert landings(tables)[-1]["ranges"][-1][-1] == 2
+
+
+def test_a_plan_says_what_is_new_and_changes_nothing(tmp_path):
+    tables, feed, engine = DeltaFeedTables(f"{tmp_path}/w"), feed_config(), LocalEngine(tmp_path)
+    write_rows(tmp_path, "a", [{"user": "ann", "t": T0, "got": T0, "x": 1}])
+    plan = plan_land(feed, tables, engine, now_ms=T0 + HOUR)
+    assert (plan.generation, plan.is_new_generation, plan.intervals, plan.fresh) == (1, True, -1, {"events": 1})
+    assert tables.rows("activity") == []
+    land_locally(feed, tables, tmp_path, T0 + HOUR)
+    assert plan_land(feed, tables, engine, now_ms=T0 + HOUR).intervals == 0
+    plan = plan_land(feed, tables, engine, now_ms=T0 + 3 * HOUR + 1)
+    assert (plan.intervals, plan.until_ms, plan.fresh, plan.landed) == (2, T0 + 3 * HOUR, {"events": 0}, 1)
