@@ -3,8 +3,9 @@
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.punctuation import Cancellable, PunctuationType
 from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
-from rewindow.core.stores import KeyValueStore, Stamped, StoreBuilder, WindowStore, key_value_store, window_store
+from rewindow.core.stores import KeyValueStore, Stamped, StoreBuilder, key_value_store, window_store
 from rewindow.core.topology import Topology
+from rewindow.core.window_store import WindowStore
 from rewindow.core.windows import TimeWindows
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.stream import KGroupedStream, KStream, TimeWindowedKStream

@@ -24,7 +24,9 @@ DOCUMENTED = [
     (1, "0000000000000001"),
     (-2, "fffffffffffffffe"),
     (1.5, "3ff8000000000000"),
-    (Decimal("12.50"), "31322e3530"),
+    (-0.0, "0000000000000000"),
+    (Decimal("12.50"), "31322e35"),
+    (Decimal("-0.00"), "30"),
     (Decimal("1E+3"), "31303030"),
     (("a", None, 1), "0000000161ffffffff000000080000000000000001"),
     (row_class(("user", "city"))("ann", "X"), "00000003616e6e0000000158"),
@@ -62,7 +64,16 @@ def test_different_tuples_have_different_bytes(one: Any, other: Any) -> None:
     assert (encode_key(one) == encode_key(other)) is (one == other)
 
 
-@pytest.mark.parametrize("key", [None, [1], {"a": 1}, object(), 2**63, ("a", [1])])
+@given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(0, 5))
+def test_equal_decimals_have_equal_bytes(key: Decimal, zeros: int) -> None:
+    sign, digits, exponent = key.as_tuple()
+    assert isinstance(exponent, int)
+    longer = Decimal((sign, (*digits, *([0] * zeros)), exponent - zeros))
+    assert longer == key
+    assert encode_key(longer) == encode_key(key)
+
+
+@pytest.mark.parametrize("key", ["\ud800", Decimal("NaN"), None, [1], {"a": 1}, object(), 2**63, ("a", [1])])
 def test_what_has_no_bytes_is_refused(key: Any) -> None:
     with pytest.raises(DataError):
         encode_key(key)

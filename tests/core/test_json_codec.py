@@ -64,7 +64,7 @@ def test_types_come_back_too(value: Any) -> None:
 def shape(value: Any) -> Any:
     """Return what `==` does not tell apart: 1 and True and 1.0, a list and a tuple's kind."""
     if isinstance(value, dict):
-        return {"dict": [(shape(key), shape(item)) for key, item in value.items()]}
+        return {"dict": {dump_value(key): (shape(key), shape(item)) for key, item in value.items()}}
     if isinstance(value, list):
         return [shape(item) for item in value]
     if isinstance(value, tuple):
@@ -97,6 +97,14 @@ def test_the_text_is_as_documented(value: Any, text: str) -> None:
 
 def test_not_a_number_is_kept() -> None:
     assert math.isnan(load_value(dump_value(math.nan)))
+
+
+@given(st.dictionaries(KEYS, ATOMS, max_size=5), st.randoms())
+def test_the_order_in_which_a_dictionary_was_filled_is_no_data(value: dict[Any, Any], chance: Any) -> None:
+    items = list(value.items())
+    chance.shuffle(items)
+    assert dump_value(dict(items)) == dump_value(value)
+    assert list(load_value(dump_value(dict(items)))) == list(load_value(dump_value(value)))
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, len, [object()]])

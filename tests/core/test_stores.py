@@ -13,7 +13,8 @@ from rewindow import Stamped, StoreBuilder, Window, Windowed, key_value_store, w
 from rewindow.core.buffer import Buffered, TimeOrderedBuffer
 from rewindow.core.checkpoint import new_store
 from rewindow.core.record import row_class
-from rewindow.core.stores import BUFFER, KeyValueStore, WindowStore
+from rewindow.core.stores import BUFFER, KeyValueStore
+from rewindow.core.window_store import WindowStore
 from rewindow.errors import ConfigError, DataError
 
 KEYS = st.sampled_from(["a", "aa", "b", "B", "é"])

@@ -46,7 +46,7 @@ def one_log(every=None, landing=None, **log):
 KEYS = {
     "string": ["a", "", "ü💥", "x" * 100, "0", None],
     "long": [0, 1, -1, 2**63 - 1, -(2**63), 12345678901, None],
-    "double": [0.0, 1.5, -1.5, float("nan"), float("inf"), 1e-300, 123456.789, None],
+    "double": [0.0, -0.0, 1.5, -1.5, float("nan"), float("inf"), 1e-300, 123456.789, None],
     "boolean": [True, False, None],
     "binary": [b"", b"\x00\xff", b"abc", None],
     "decimal(38,18)": [
@@ -58,7 +58,7 @@ KEYS = {
     ],
     "decimal(10,0)": [Decimal(0), Decimal(-5), Decimal(100), Decimal(9999999999)],
     "decimal(7,7)": [Decimal("0.0000001"), Decimal("-0.5")],
-    "decimal(10,2)": [Decimal("0.01"), Decimal("-0.01"), Decimal("12345678.90")],
+    "decimal(10,2)": [Decimal("0.01"), Decimal("-0.01"), Decimal("12345678.90"), Decimal("100.00"), Decimal("0.00")],
 }
 
 

@@ -238,7 +238,7 @@ def test_a_failing_function_is_named_with_its_record(tmp_path: Path) -> None:
 
 def test_a_value_of_another_type_names_table_and_column(tmp_path: Path) -> None:
     log = write_files(random_log(7), tmp_path / "log")
-    with pytest.raises(DataError, match=r"output/finals: the value '\S+' does not fit column 'value' of type double"):
+    with pytest.raises(DataError, match=r"output/finals: '\S+' \(str\) does not fit the type double of column 'value'"):
         replay(log, tmp_path / "run", [(0, EPOCHS)], Semantics(), misfitting_topology)
 
 

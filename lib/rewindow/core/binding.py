@@ -7,13 +7,16 @@ makes on its way from a topic to a sink. Binding is a pure function of the topol
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rewindow.core.buffer import Buffered
+from rewindow.core.cells import fit_long
+from rewindow.core.plain import as_row, row_keeper
 from rewindow.core.record import row_class
 from rewindow.core.schema import Column, Shape, renamed, row_shape, scalar_shape, shape_of, windowed_shape
-from rewindow.core.stores import BUFFER, WINDOW, Stamped, StoreBuilder
-from rewindow.core.topology import SinkNode
+from rewindow.core.stores import BUFFER, WINDOW, Keeping, Stamped, StoreBuilder, stamped_keep
+from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.errors import ConfigError
 
 
@@ -94,6 +97,19 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
     return _with_distinct_names(key, value), value
 
 
+def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
+    """Return a sub-topology whose stores know what becomes of keys and values when they are put."""
+    return replace(part, stores=tuple(_bound_store(store, logs) for store in part.stores))
+
+
+def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
+    key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
+    stamped = _stamped_shape(value) if store.is_stamped else value
+    return replace(
+        store, keeping=Keeping(key.keep, stamped.keep, not key.has_json and not key.has_doubles, not value.has_json)
+    )
+
+
 def nullable_shape(shape: Shape, marker: str) -> Shape:
     """Return the shape with a boolean column that tells a null value from a row of nulls."""
     nulls = (None,) * len(shape.columns)
@@ -101,6 +117,7 @@ def nullable_shape(shape: Shape, marker: str) -> Shape:
         (*shape.columns, Column(marker, "boolean")),
         lambda value: (*nulls, True) if value is None else (*shape.to_cells(value), False),
         lambda cells: None if cells[-1] else shape.from_cells(cells[:-1]),
+        lambda value: None if value is None else shape.keep(value),
     )
 
 
@@ -119,12 +136,19 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
     def to_cells(value: Any) -> tuple[Any, ...]:
         if value is None:
             return nulls
-        return tuple(cell for shape, item in zip(shapes, value, strict=True) for cell in shape.to_cells(item))
+        items = as_row(value, row)
+        return tuple(cell for shape, item in zip(shapes, items, strict=True) for cell in shape.to_cells(item))
 
     def from_cells(cells: tuple[Any, ...]) -> Any:
         return row(*(shape.from_cells(cells[bound]) for shape, bound in zip(shapes, bounds, strict=True)))
 
-    return Shape(tuple(columns), to_cells, from_cells)
+    return Shape(
+        tuple(columns),
+        to_cells,
+        from_cells,
+        row_keeper(row, [shape.keep for shape in shapes]),
+        row_type=row,
+    )
 
 
 def _stamped_shape(shape: Shape) -> Shape:
@@ -132,6 +156,7 @@ def _stamped_shape(shape: Shape) -> Shape:
         (*shape.columns, Column("_timestamp", "long")),
         lambda stamped: (*shape.to_cells(stamped.value), stamped.timestamp),
         lambda cells: Stamped(shape.from_cells(cells[:-1]), cells[-1]),
+        stamped_keep(shape.keep),
     )
 
 
@@ -141,12 +166,13 @@ def _buffered_shape(value: Shape) -> Shape:
         (*inner.columns, Column("_timestamp", "long"), Column("_buffer_time", "long")),
         lambda entry: (*inner.to_cells(entry.value), entry.timestamp, entry.buffer_time),
         lambda cells: Buffered(inner.from_cells(cells[:-2]), cells[-2], cells[-1]),
+        lambda entry: Buffered(inner.keep(entry.value), fit_long(entry.timestamp), fit_long(entry.buffer_time)),
     )
 
 
 def _with_distinct_names(key: Shape, value: Shape) -> Shape:
     """Return the key's shape with ``key_`` before a name that the value uses too."""
-    return Shape(renamed(key.columns, value.names), key.to_cells, key.from_cells, key.is_bare)
+    return replace(key, columns=renamed(key.columns, value.names))
 
 
 def _field_type(declared: FieldType, name: str, logs: LogShapes) -> str:

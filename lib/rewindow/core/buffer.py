@@ -14,8 +14,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from rewindow.core.encoding import by_bytes, encode_key
+from rewindow.core.keys import KeyForm
 from rewindow.core.record import UNKNOWN
-from rewindow.core.stores import Store, StoreBuilder
+from rewindow.core.stores import Store, StoreBuilder, refused
+from rewindow.errors import DataError
 
 
 class Buffered(NamedTuple):
@@ -32,13 +34,22 @@ class TimeOrderedBuffer(Store):
     def __init__(self, builder: StoreBuilder) -> None:
         super().__init__(builder)
         self._entries: dict[Any, Buffered] = {}
+        self._keys, self._keep = KeyForm(builder, lambda: self._entries), builder.kept.value
         self._heap: list[tuple[int, bytes, Any]] = []
 
     def put(self, key: Any, value: Any, timestamp: int, buffer_time: int) -> None:
-        """Hold an update back. ``buffer_time`` counts only if the key is not buffered yet."""
-        self._check_comes_back(value)
+        """Hold an update back. ``buffer_time`` counts only if the key is not buffered yet.
+
+        Raises `DataError` as `KeyValueStore.put` does.
+        """
         entry = self._entries.get(key)
+        if value is not None:
+            try:
+                value = self._keep(value)
+            except DataError as error:
+                raise refused(self.name, key, error) from error
         if entry is None:
+            key = self._keys.take(key)
             heapq.heappush(self._heap, (buffer_time, encode_key(key), key))
         else:
             buffer_time = entry.buffer_time
@@ -64,7 +75,7 @@ class TimeOrderedBuffer(Store):
             if entry is None:
                 self._entries.pop(key, None)
             else:
-                self._entries[key] = entry
+                self._entries[self._keys.take(key)] = entry
         self._heap = [(entry.buffer_time, encode_key(key), key) for key, entry in self._entries.items()]
         heapq.heapify(self._heap)
 

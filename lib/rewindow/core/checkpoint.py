@@ -9,7 +9,8 @@ from typing import Any
 from rewindow.core.buffer import TimeOrderedBuffer
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
-from rewindow.core.stores import BUFFER, KEY_VALUE, WINDOW, KeyValueStore, Store, StoreBuilder, WindowStore
+from rewindow.core.stores import BUFFER, KEY_VALUE, WINDOW, KeyValueStore, Store, StoreBuilder
+from rewindow.core.window_store import WindowStore
 
 STORE_KINDS: Mapping[str, type[Store]] = {KEY_VALUE: KeyValueStore, WINDOW: WindowStore, BUFFER: TimeOrderedBuffer}
 

@@ -7,8 +7,8 @@ type               bytes
 ``bytes``          as they are
 ``bool``           one byte, 0 or 1
 ``int``            8 bytes, big-endian, two's complement (Kafka's LongSerializer)
-``float``          8 bytes, IEEE 754, big-endian (Kafka's DoubleSerializer)
-``Decimal``        its plain text in UTF-8
+``float``          8 bytes, IEEE 754, big-endian (Kafka's DoubleSerializer); -0.0 as 0.0
+``Decimal``        its plain text in UTF-8 without an exponent or trailing zeros: ``12.5``, ``1000``, ``0``
 tuple, row         for each item 4 bytes of length (-1 for null) and its bytes
 ``Windowed``       the key's bytes, then the start (8 bytes); a session: the end, then the start
 =================  ====================================================================================
@@ -38,10 +38,11 @@ _LENGTH = struct.Struct(">i")
 def encode_key(key: Any) -> bytes:
     """Return the canonical bytes of a key.
 
-    Raises `DataError` for a type that has none (a dictionary, a list, an object) and for an integer past 64 bits.
+    Equal keys of one type have equal bytes. Raises `DataError` for a type that has none (a dictionary, a list, an
+    object), an integer past 64 bits, a text that UTF-8 cannot write and a Decimal that is no number.
     """
     if isinstance(key, str):
-        return key.encode()
+        return key.encode() if key.isascii() else _encode_text(key)
     if isinstance(key, bool):
         return b"\x01" if key else b"\x00"
     if isinstance(key, int):
@@ -53,9 +54,9 @@ def encode_key(key: Any) -> bytes:
     if isinstance(key, bytes):
         return key
     if isinstance(key, float):
-        return _DOUBLE.pack(key)
+        return _DOUBLE.pack(key or 0.0)
     if isinstance(key, Decimal):
-        return format(key, "f").encode()
+        return _encode_decimal(key)
     message = f"a key of type {type(key).__name__} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple"
     raise DataError(message)
 
@@ -70,6 +71,22 @@ def by_bytes(keys: Iterable[Key]) -> list[Key]:
 def partition_of(key: Any, partitions: int) -> int:
     """Return the partition (0 <= p < partitions) in which a key lies."""
     return crc32(encode_key(key)) % partitions
+
+
+def _encode_text(key: str) -> bytes:
+    try:
+        return key.encode()
+    except UnicodeEncodeError as error:
+        message = f"the key {key!r} has a surrogate, which UTF-8 cannot write"
+        raise DataError(message) from error
+
+
+def _encode_decimal(key: Decimal) -> bytes:
+    if not key.is_finite():
+        message = f"a key that is {key} has no bytes: use a number"
+        raise DataError(message)
+    text = format(key, "f") if key else "0"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).encode()
 
 
 def _encode_long(key: int) -> bytes:

@@ -1,20 +1,20 @@
 """Canonical JSON for plain Python data: the same value gives the same text, and the text gives the value back.
 
 Numbers, text, booleans and null are JSON's own, a named tuple is an object, a list an array. What JSON lacks is an
-object with one ``$`` key: ``$tuple``, ``$dict`` (pairs, so keys need not be text), ``$bytes`` (hex), ``$decimal``,
-``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``, ``$change``. Anything else is refused: nothing is pickled.
+object with one ``$`` key: ``$tuple``, ``$dict`` (pairs, so keys need not be text, in the order of the keys' texts),
+``$bytes`` (hex), ``$decimal``, ``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``, ``$window``, ``$change``,
+``$record``. Anything else is refused: nothing is pickled.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from decimal import Decimal
-from itertools import chain
 from typing import Any
 
-from rewindow.core.record import Change, Window, Windowed, row_class
+from rewindow.core.record import Change, Record, Window, Windowed, row_class
 from rewindow.errors import DataError
 
 
@@ -28,18 +28,9 @@ def load_value(text: str) -> Any:
     return from_plain(json.loads(text))
 
 
-def lost_class(value: Any) -> type[Any] | None:
-    """Return a class in a value that its text would not give back (a NamedTuple of the user's, an enum, an object)."""
-    kind: type[Any] = value.__class__
-    if kind in _ATOMS:
-        return None
-    if kind not in _KEPT and kind is not row_class(getattr(kind, "_fields", ())):
-        return kind
-    items: Iterable[Any] = chain(value, value.values()) if kind is dict else () if kind is Decimal else value
-    for item in items:
-        if item.__class__ not in _ATOMS and (lost := lost_class(item)) is not None:
-            return lost
-    return None
+def by_text(value: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a dictionary in the order of its keys' canonical texts: the order in which it was filled is no data."""
+    return value if len(value) < 2 else {key: value[key] for key in sorted(value, key=dump_value)}
 
 
 def to_plain(value: Any) -> Any:
@@ -55,7 +46,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, list):
         return [to_plain(item) for item in value]
     if isinstance(value, dict):
-        return {"$dict": [[to_plain(key), to_plain(item)] for key, item in value.items()]}
+        return {"$dict": [[to_plain(key), to_plain(item)] for key, item in by_text(value).items()]}
     if isinstance(value, bytes):
         return {"$bytes": value.hex()}
     if isinstance(value, Decimal):
@@ -77,19 +68,19 @@ def from_plain(plain: Any) -> Any:
     return row_class(tuple(plain))(*(from_plain(item) for item in plain.values()))
 
 
-_ATOMS = frozenset((str, int, float, bool, bytes, type(None)))
-_KEPT = frozenset((tuple, list, dict, Decimal, Window, Windowed, Change))
-
-
 def _tuple_to_plain(value: tuple[Any, ...]) -> Any:
     if isinstance(value, Windowed):
         return {"$windowed": [to_plain(value.key), *value.window]}
-    if isinstance(value, Change):
-        return {"$change": [to_plain(value.new), to_plain(value.old)]}
     items = [to_plain(item) for item in value]
+    if value.__class__ in _TUPLES:
+        return {_TUPLES[value.__class__]: items}
     fields = getattr(value, "_fields", None)
     return {"$tuple": items} if fields is None else dict(zip(fields, items, strict=True))
 
+
+_TUPLES: dict[type[Any], str] = {Change: "$change", Window: "$window", Record: "$record"}
+TAGGED = frozenset((Windowed, *_TUPLES))
+"""rewindow's own tuples that come back as they were."""
 
 _TAGS: dict[str, Callable[[Any], Any]] = {
     "$tuple": lambda items: tuple(from_plain(item) for item in items),
@@ -98,5 +89,7 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "$decimal": Decimal,
     "$float": float,
     "$windowed": lambda parts: Windowed(from_plain(parts[0]), Window(*parts[1:])),
-    "$change": lambda parts: Change(from_plain(parts[0]), from_plain(parts[1])),
+    "$change": lambda items: Change(*map(from_plain, items)),
+    "$window": lambda items: Window(*items),
+    "$record": lambda items: Record(*map(from_plain, items)),
 }

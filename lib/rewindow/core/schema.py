@@ -12,12 +12,13 @@ import typing
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from types import UnionType
 from typing import Any
 
+from rewindow.core.cells import Keep, fit_long, fitter
 from rewindow.core.json_codec import dump_value, load_value
+from rewindow.core.plain import Kind, as_row, hints_of, is_row_type, keep_plain, kind_of, row_keeper, without_none
 from rewindow.core.record import Window, Windowed, row_class
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, DataError
 
 SCALARS: dict[Any, str] = {
     str: "string",
@@ -38,54 +39,115 @@ class Column(typing.NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Named columns and the two functions between a Python value and their cells."""
+    """Named columns and the functions between a Python value and their cells.
+
+    ``to_cells`` raises `DataError` for a value of another form; whether each cell fits its column is `checked_cells`.
+    """
 
     columns: tuple[Column, ...]
     to_cells: Callable[[Any], tuple[Any, ...]]
     from_cells: Callable[[tuple[Any, ...]], Any]
+    keep: Keep
+    """What a store does to a value when it is put, so that it sees now what a restart gives back."""
     is_bare: bool = False
     """The one cell is the value."""
+    row_type: type[Any] | None = None
+    """The class of the values, if they are rows."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns' names, in order."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def has_json(self) -> bool:
+        """Whether a value may have parts that can be changed in place."""
+        return any(column.type == "json" for column in self.columns)
 
-def scalar_shape(name: str, column_type: str) -> Shape:
-    """Return the shape of a bare value in one column."""
+    @property
+    def has_doubles(self) -> bool:
+        """Whether a value may contain what is no number."""
+        return any(column.type == "double" for column in self.columns)
+
+    def checked_cells(self, value: Any) -> tuple[Any, ...]:
+        """Return the cells of a value as their columns give them back. Raises `DataError` naming the column that refuses."""
+        return tuple(fit_cell(cell, column) for cell, column in zip(self.to_cells(value), self.columns, strict=True))
+
+
+def fit_cell(cell: Any, column: Column) -> Any:
+    """Return a cell as its column gives it back. Raises `DataError` if it does not fit, naming the column and the fix."""
+    try:
+        return fitter(column.type)(cell)
+    except DataError as error:
+        message = (
+            f"{error} of column {column.name!r}: declare the type that the code gives (key= / value= in the "
+            "topology), or convert the value"
+        )
+        raise DataError(message) from error
+
+
+def scalar_shape(name: str, column_type: str, kind: Kind | None = None) -> Shape:
+    """Return the shape of a bare value in one column. ``kind``: what is known of a ``json`` value."""
     if column_type == "json":
+        dump, load = _json_codec(kind)
         return Shape(
             (Column(name, "json"),),
-            lambda value: (None if value is None else dump_value(value),),
-            lambda cells: None if cells[0] is None else load_value(cells[0]),
+            lambda value: (dump(value),),
+            lambda cells: load(cells[0]),
+            keep_plain if kind is None else kind.keep,
         )
-    return Shape((Column(name, column_type),), lambda value: (value,), lambda cells: cells[0], is_bare=True)
+    return Shape(
+        (Column(name, column_type),), lambda value: (value,), lambda cells: cells[0], fitter(column_type), is_bare=True
+    )
 
 
 def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> Shape:
     """Return the shape of a named tuple, one column a field. A null value is a null in every column."""
-    make = (row_type or row_class(tuple(column.name for column in columns)))._make
+    made = row_type or row_class(tuple(column.name for column in columns))
+    hints = hints_of(row_type) if row_type else {}
+    kinds = [kind_of(hints.get(c.name)) if c.type == "json" else Kind(fitter(c.type)) for c in columns]
     nulls = (None,) * len(columns)
-    json_at = [index for index, column in enumerate(columns) if column.type == "json"]
+    codecs = [(index, *_json_codec(kinds[index])) for index, column in enumerate(columns) if column.type == "json"]
 
     def to_cells(value: Any) -> tuple[Any, ...]:
         if value is None:
             return nulls
-        if not json_at:
-            return tuple(value)
-        cells = list(value)
-        for index in json_at:
-            cells[index] = None if cells[index] is None else dump_value(cells[index])
+        row: tuple[Any, ...] = as_row(value, made)
+        if not codecs:
+            return row
+        cells = list(row)
+        for index, dump, _ in codecs:
+            cells[index] = dump(cells[index])
         return tuple(cells)
 
     def from_cells(cells: tuple[Any, ...]) -> Any:
         values = list(cells)
-        for index in json_at:
-            values[index] = None if values[index] is None else load_value(values[index])
+        for index, _, load in codecs:
+            values[index] = load(values[index])
         return make(values)
 
-    return Shape(tuple(columns), to_cells, from_cells if json_at else make)
+    make = made._make
+    return Shape(
+        tuple(columns),
+        to_cells,
+        from_cells if codecs else make,
+        row_keeper(made, [kind.keep for kind in kinds]),
+        row_type=made,
+    )
+
+
+def _json_codec(kind: Kind | None) -> tuple[Callable[[Any], str | None], Callable[[str | None], Any]]:
+    """Return the functions between a value and its canonical text. What has no declared type is dumped as it is."""
+    if kind is None or kind.rebuild is None:
+        return (
+            lambda value: None if value is None else dump_value(value),
+            lambda text: None if text is None else load_value(text),
+        )
+    keep, rebuild = kind.keep, kind.rebuild
+    return (
+        lambda value: None if value is None else dump_value(keep(value)),
+        lambda text: None if text is None else rebuild(load_value(text)),
+    )
 
 
 def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
@@ -98,19 +160,33 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
     def from_cells(cells: tuple[Any, ...]) -> Windowed:
         return Windowed(key.from_cells(cells[:width]), Window(cells[width], cells[width + 1], session))
 
+    def to_cells(windowed: Any) -> tuple[Any, ...]:
+        if windowed.__class__ is not Windowed:
+            message = f"{windowed!r} ({type(windowed).__name__}) was given where a windowed key is declared"
+            raise DataError(message)
+        return (*key.to_cells(windowed.key), windowed.window.start_ms, windowed.window.end_ms)
+
+    def keep(windowed: Any) -> Any:
+        if windowed.__class__ is Windowed and windowed.window.__class__ is Window:
+            own, (start_ms, end_ms, is_session) = key.keep(windowed.key), windowed.window
+            if own is windowed.key and start_ms.__class__ is end_ms.__class__ is int and is_session is session:
+                return windowed
+        *_, start_ms, end_ms = to_cells(windowed)
+        kept = Windowed(key.keep(windowed.key), Window(fit_long(start_ms), fit_long(end_ms), session))
+        if kept.window != windowed.window:
+            message = f"{windowed.window!r} was given where {kept.window!r} would come back"
+            raise DataError(message)
+        return kept
+
     bounds = (Column("window_start", "long"), Column("window_end", "long"))
-    return Shape(
-        (*renamed(key.columns, [bound.name for bound in bounds]), *bounds),
-        lambda windowed: (*key.to_cells(windowed.key), windowed.window.start_ms, windowed.window.end_ms),
-        from_cells,
-    )
+    names = [bound.name for bound in bounds]
+    return Shape((*renamed(key.columns, names), *bounds), to_cells, from_cells, keep)
 
 
 def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, ...]:
     """Return a key's columns with ``key_`` before each name that is taken."""
-    return tuple(
-        Column(f"key_{column.name}" if column.name in taken else column.name, column.type) for column in columns
-    )
+    folded = {name.casefold() for name in taken}
+    return tuple(Column(f"key_{c.name}" if c.name.casefold() in folded else c.name, c.type) for c in columns)
 
 
 def shape_of(declared: Any, name: str) -> Shape:
@@ -118,28 +194,19 @@ def shape_of(declared: Any, name: str) -> Shape:
 
     Raises `ConfigError` for a type that has no columns.
     """
-    declared = _without_none(declared)
+    declared = without_none(declared)
     if declared is None or declared is Any:
         return scalar_shape(name, "json")
     if declared in SCALARS:
         return scalar_shape(name, SCALARS[declared])
-    if isinstance(declared, type) and issubclass(declared, tuple) and hasattr(declared, "_fields"):
-        hints = typing.get_type_hints(declared)
-        fields = getattr(declared, "_fields")  # noqa: B009 - a NamedTuple's own
-        return row_shape([Column(field, _column_type(hints.get(field))) for field in fields], declared)
+    if is_row_type(declared):
+        hints = hints_of(declared)
+        return row_shape([Column(field, _column_type(hints.get(field))) for field in declared._fields], declared)
     if typing.get_origin(declared) in (dict, list, tuple) or declared in (dict, list, tuple):
-        return scalar_shape(name, "json")
+        return scalar_shape(name, "json", kind_of(declared))
     message = f"no columns for the type {declared!r} of {name}: use str, int, float, bool, bytes, Decimal or a NamedTuple of them"
     raise ConfigError(message)
 
 
 def _column_type(hint: Any) -> str:
-    return SCALARS.get(_without_none(hint), "json")
-
-
-def _without_none(hint: Any) -> Any:
-    """Return ``T`` for ``T | None``: every column is nullable."""
-    if typing.get_origin(hint) in (typing.Union, UnionType):
-        others = [argument for argument in typing.get_args(hint) if argument is not type(None)]
-        return others[0] if len(others) == 1 else None
-    return hint
+    return SCALARS.get(without_none(hint), "json")

@@ -4,25 +4,27 @@ A store is named by the user and owned by one sub-topology; each task has its ow
 order of the keys' bytes (`core.encoding`), never in the order of a hash. What changed since the last snapshot is
 tracked, so a run writes only that: one row a key, the value or a tombstone.
 
-Values are plain data. One that can be changed in place (a list, a dict) is copied on its way in and out, so a run that
-is cut in two sees what one run sees.
+Values are plain data, or of the declared type. What would not come back from a checkpoint equal and of the same class
+is refused when it is put, and what can be changed in place (a list, a dict) is copied on its way in and out: so a run
+that is cut in two sees what one run sees.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rewindow.core.cells import Keep, fit_long
 from rewindow.core.encoding import by_bytes, encode_key
-from rewindow.core.json_codec import lost_class
-from rewindow.core.record import UNKNOWN, Window, Windowed
+from rewindow.core.keys import KeyForm
+from rewindow.core.metrics import Measure
+from rewindow.core.plain import copied, is_frozen, kind_of
+from rewindow.core.record import UNKNOWN
 from rewindow.errors import ConfigError, DataError
 
 KEY_VALUE, WINDOW, BUFFER = "key-value", "window", "buffer"
-_ATOMS = frozenset((str, int, float, bool, bytes, type(None)))
 
 
 class Stamped(NamedTuple):
@@ -30,6 +32,32 @@ class Stamped(NamedTuple):
 
     value: Any
     timestamp: int
+
+
+def stamped_keep(keep: Keep) -> Keep:
+    """Return what keeps a `Stamped` value."""
+
+    def kept(stamped: Any) -> Any:
+        if stamped.__class__ is not Stamped:
+            message = f"{stamped!r} ({type(stamped).__name__}) is no Stamped(value, timestamp)"
+            raise DataError(message)
+        value, timestamp = stamped
+        own, at = keep(value), fit_long(timestamp)
+        return stamped if own is value and at is timestamp else Stamped(own, at)
+
+    return kept
+
+
+class Keeping(NamedTuple):
+    """What becomes of keys and values when they are put.
+
+    ``has_one_form``: all keys that pass are of the same classes. ``is_frozen``: no value can be changed in place.
+    """
+
+    key: Keep
+    value: Keep
+    has_one_form: bool = False
+    is_frozen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +70,18 @@ class StoreBuilder:
     value: Any = None
     is_stamped: bool = False
     """Values are `Stamped`: the changelog has a ``_timestamp`` column."""
-    is_nullable: bool = False
-    """Values may be null while the key is kept: the changelog has an ``_is_null`` column."""
     window_size_ms: int = 0
     retention_ms: int = 0
+    keeping: Keeping | None = field(default=None, compare=False, repr=False)
+    """Given when types are bound (`core.binding.bound`); without it keys and values are plain data."""
+
+    @property
+    def kept(self) -> Keeping:
+        """What becomes of keys and values when they are put."""
+        if self.keeping is not None:
+            return self.keeping
+        keep = kind_of(self.value).keep
+        return Keeping(kind_of(self.key).keep, stamped_keep(keep) if self.is_stamped else keep)
 
 
 def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBuilder:
@@ -69,6 +105,8 @@ class Store(ABC):
 
     def __init__(self, builder: StoreBuilder) -> None:
         self.builder = builder
+        self.expired = Measure()
+        """Counts what was put into windows that had expired, and is lost."""
         self._changed: dict[Any, bool] = {}
         """What was written since `take_changes`; True where the checkpoint has never seen the key."""
 
@@ -78,16 +116,6 @@ class Store(ABC):
             del self._changed[key]
         else:
             self._changed[key] = False
-
-    def _check_comes_back(self, value: Any) -> None:
-        """Refuse, where no type was declared, a value that a restart would change. Raises `DataError`."""
-        lost = lost_class(value) if self.builder.value is None else None
-        if lost is not None:
-            message = (
-                f"store {self.name!r}: a {lost.__name__} would come back from a checkpoint as plain data: declare a "
-                f"NamedTuple with value={lost.__name__}, or keep plain data"
-            )
-            raise DataError(message)
 
     @property
     def name(self) -> str:
@@ -115,25 +143,43 @@ class Store(ABC):
 class KeyValueStore(Store):
     """Keys and values, in memory."""
 
-    def __init__(self, builder: StoreBuilder) -> None:
+    def __init__(self, builder: StoreBuilder, keys: KeyForm | None = None) -> None:
         super().__init__(builder)
         self._values: dict[Any, Any] = {}
+        self._keys = keys or KeyForm(builder, lambda: self._values)
+        self._keep = builder.kept.value
         self._all_frozen = True
         """No value was ever put that can be changed in place: what is read needs no copy."""
+        self._watches = not builder.kept.is_frozen
 
     def get(self, key: Any) -> Any:
         """Return the value, or None."""
         value = self._values.get(key)
-        return value if self._all_frozen else deepcopy(value)
+        return value if self._all_frozen else copied(value)
 
     def put(self, key: Any, value: Any) -> None:
-        """Set the value; None deletes the key."""
+        """Set the value; None deletes the key.
+
+        Raises `DataError` for a value that a restart would give back as another one, and for a key without bytes or
+        of another form than the store's keys.
+        """
         if value is None:
             self.delete(key)
             return
+        if key.__class__ is not self._keys.cls:
+            key = self._keys.take(key)
+        try:
+            value = self._keep(value)
+        except DataError as error:
+            raise refused(self.name, key, error) from error
         if key not in self._changed:
-            self._changed[key] = key not in self._values
-        self._values[key] = value if value.__class__ in _ATOMS else self._own(value)
+            is_new = key not in self._values
+            if is_new and not (key.__class__ is str and key.isascii()):
+                encode_key(key)  # a key without bytes is refused here and not at the checkpoint
+            self._changed[key] = is_new
+        self._values[key] = value
+        if self._watches:
+            self._watch(value)
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Set the value unless the key has one; return the one it had, or None."""
@@ -146,14 +192,15 @@ class KeyValueStore(Store):
         """Delete the key; return the value it had, or None."""
         if key not in self._values:
             return None
+        if key.__class__ is not self._keys.cls:
+            key = self._keys.take(key)
         self._note_removal(key)
         return self._values.pop(key)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over ``(key, value)`` by key bytes. Writing meanwhile is safe and not seen."""
-        values = self._values.copy()
-        for key in by_bytes(values):
-            yield key, values[key] if self._all_frozen else deepcopy(values[key])
+        values, is_shared = self._values.copy(), self._all_frozen
+        return ((key, values[key] if is_shared else copied(values[key])) for key in by_bytes(values))
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
         """Iterate as `all` over the keys whose bytes lie between those of ``first`` and ``last``, both included."""
@@ -161,6 +208,10 @@ class KeyValueStore(Store):
         for key, value in self.all():
             if low <= encode_key(key) <= high:
                 yield key, value
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the keys, in no particular order."""
+        return iter(self._values)
 
     def __len__(self) -> int:
         """The number of keys."""
@@ -172,8 +223,11 @@ class KeyValueStore(Store):
         for key, value in rows:
             if value is None:
                 self._values.pop(key, None)
-            else:
-                self._values[key] = self._own(value)
+                continue
+            own = key if key.__class__ is self._keys.cls else self._keys.take(key)
+            if self._watches:
+                self._watch(value)
+            self._values[own] = value if self._all_frozen else copied(value)
 
     def take_changes(self) -> list[tuple[Any, Any]]:
         """See `Store`."""
@@ -184,97 +238,14 @@ class KeyValueStore(Store):
         """See `Store`."""
         return self.all()
 
-    def _own(self, value: Any) -> Any:
-        """Return the value itself if nothing can change it in place, else a copy. Refuse what a restart would change."""
-        self._check_comes_back(value.value if value.__class__ is Stamped else value)
-        if _is_frozen(value):
-            return value
-        self._all_frozen = False
-        return deepcopy(value)
+    def _watch(self, value: Any) -> None:
+        if not is_frozen(value):
+            self._all_frozen = self._watches = False
 
 
-class WindowStore(Store):
-    """A key-value store for each window start. Its clock is the newest start put; expired windows are gone at once."""
-
-    def __init__(self, builder: StoreBuilder) -> None:
-        super().__init__(builder)
-        self._windows: dict[int, KeyValueStore] = {}
-        self._newest_start_ms = UNKNOWN
-
-    @property
-    def clock_ms(self) -> int:
-        """The newest window start put so far."""
-        return self._newest_start_ms
-
-    def put(self, key: Any, value: Any, start_ms: int) -> None:
-        """Set the value of a key's window; None deletes it. A window that has expired is not written."""
-        if start_ms > self._newest_start_ms:
-            self._newest_start_ms = start_ms
-            self._forget_expired()
-        if start_ms in self._windows:
-            self._windows[start_ms].put(key, value)
-        elif not self._is_expired(start_ms):
-            self._window(start_ms).put(key, value)
-
-    def fetch(self, key: Any, start_ms: int) -> Any:
-        """Return the value of a key's window, or None."""
-        window = self._windows.get(start_ms)
-        return None if window is None else window.get(key)
-
-    def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
-        """Iterate over ``(start, value)`` of a key's windows that start in ``[from, to]``, ascending."""
-        for start_ms in sorted(start for start in self._windows if from_ms <= start <= to_ms):
-            if (value := self.fetch(key, start_ms)) is not None:
-                yield start_ms, value
-
-    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """Iterate over all windows that start in ``[from, to]``, by start, then key bytes."""
-        inside = sorted(start for start in self._windows if from_ms <= start <= to_ms)
-        for start_ms, window in [(start, self._windows[start]) for start in inside]:
-            for key, value in window.all():
-                yield self._windowed(start_ms, key), value
-
-    def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
-        """See `Store`. Rows of windows that have expired at ``clock_ms`` are not taken in."""
-        self._newest_start_ms = clock_ms
-        for windowed, value in rows:
-            start_ms = windowed.window.start_ms
-            if not self._is_expired(start_ms):
-                self._window(start_ms).restore([(windowed.key, value)])
-
-    def take_changes(self) -> list[tuple[Any, Any]]:
-        """See `Store`. What has expired needs no tombstone: the clock tells."""
-        return [
-            (self._windowed(start_ms, key), value)
-            for start_ms, window in sorted(self._windows.items())
-            for key, value in window.take_changes()
-        ]
-
-    def contents(self) -> Iterator[tuple[Any, Any]]:
-        """See `Store`."""
-        return self.fetch_all(0, self._newest_start_ms)
-
-    def _window(self, start_ms: int) -> KeyValueStore:
-        if start_ms not in self._windows:
-            self._windows[start_ms] = KeyValueStore(self.builder)
-        return self._windows[start_ms]
-
-    def _windowed(self, start_ms: int, key: Any) -> Windowed:
-        return Windowed(key, Window(start_ms, start_ms + self.builder.window_size_ms))
-
-    def _is_expired(self, start_ms: int) -> bool:
-        return start_ms <= self._newest_start_ms - self.builder.retention_ms
-
-    def _forget_expired(self) -> None:
-        for start_ms in [start for start in self._windows if self._is_expired(start)]:
-            del self._windows[start_ms]
-
-
-def _is_frozen(value: Any) -> bool:
-    """Return whether nothing can change a value in place."""
-    if isinstance(value, tuple):
-        for item in value:  # noqa: SIM110 - a generator would cost more than all the rest
-            if item.__class__ not in _ATOMS and not _is_frozen(item):
-                return False
-        return True
-    return not isinstance(value, list | dict | bytearray | set)
+def refused(store: str, key: Any, error: DataError) -> DataError:
+    """Return the error of a value that cannot be put, naming store, key and fix."""
+    return DataError(
+        f"store {store!r}, key {key!r}: {error}. The store's value=... declares the type: declare what the code puts, "
+        "or convert it"
+    )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from rewindow.core.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record, Windowed
-from rewindow.core.stores import KeyValueStore, Stamped, WindowStore
+from rewindow.core.stores import KeyValueStore, Stamped
+from rewindow.core.window_store import WindowStore
 from rewindow.core.windows import TimeWindows
 from rewindow.operators.aggregates import Aggregator
 

@@ -12,10 +12,11 @@ from rewindow.core.encoding import partition_of
 from rewindow.core.record import Record
 from rewindow.core.schema import Column, Shape
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, StagedFile
-from rewindow.spark.rows import arrow_schema, encode, encode_values
+from rewindow.spark.rows import arrow_schema, encode, encode_column, encode_values
 from rewindow.spark.stage import FileWriter
 
 BUFFER_ROWS = 65_536
+_TIMESTAMP = pa.field("_timestamp", pa.int64())
 
 
 class RowBuffer:
@@ -83,8 +84,10 @@ class RecordBuffer:
             return
         arrays = encode_values(self._key, [record.key for record in records], self._target)
         arrays += encode_values(self._value, [record.value for record in records], self._target)
+        # The only one of these that user code gives.
+        timestamps = encode_column(_TIMESTAMP, [record.timestamp for record in records], self._target)
         meta = {
-            "_timestamp": [record.timestamp for record in records],
+            "_timestamp": timestamps,
             "_epoch": self._epochs,
             "_order": self._orders,
             "_number": self._numbers,
@@ -92,10 +95,14 @@ class RecordBuffer:
         }
         for name in self._file.schema.names[len(arrays) :]:
             constant = self._constants.get(name)
-            arrays.append(pa.array(meta[name], pa.int64()) if constant is None else pa.repeat(constant, len(records)))
+            arrays.append(_longs(meta[name]) if constant is None else pa.repeat(constant, len(records)))
         self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
         for filled in (records, self._epochs, self._orders, self._numbers):
             filled.clear()
+
+
+def _longs(numbers: Sequence[int] | pa.Array) -> pa.Array:
+    return numbers if isinstance(numbers, pa.Array) else pa.array(numbers, pa.int64())
 
 
 class Place:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.core.binding import bind_sink, bind_store
+from rewindow.core.binding import bind_sink, bind_store, bound
 from rewindow.core.ordering import Event, events, merge
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Shape
@@ -37,7 +37,7 @@ def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
     writers = {sink.topic: _writer(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
     store_shapes = {builder.name: bind_store(builder, logs) for builder in part.stores}
     task = Task(
-        part,
+        bound(part, logs),
         task_work.partition,
         writers=lambda sink: writers[sink.topic].take,
         semantics=work.semantics,

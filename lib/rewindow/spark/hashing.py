@@ -37,12 +37,14 @@ def key_bytes(column: Column, column_type: str) -> Column:
         return _big_endian(column, 16)
     if column_type == "double":
         # No SQL function gives the bits of a double.
-        bits = F.reflect(F.lit("java.lang.Double"), F.lit("doubleToLongBits"), column).cast("long")
+        one_zero = F.when(column == 0, F.lit(0.0)).otherwise(column)
+        bits = F.reflect(F.lit("java.lang.Double"), F.lit("doubleToLongBits"), one_zero).cast("long")
         return F.when(column.isNotNull(), _big_endian(bits, 16))
     if column_type.startswith("decimal("):
         # Spark's cast to text writes small numbers with an exponent.
         scale = int(column_type[:-1].split(",")[1])
-        return F.encode(F.replace(F.format_number(column, scale), F.lit(",")), "UTF-8")
+        text = F.replace(F.format_number(column, scale), F.lit(","))
+        return F.encode(F.regexp_replace(text, r"\.?0+$", "") if scale else text, "UTF-8")
     message = f"a column of type {column_type} cannot be a key: use text, numbers, booleans or bytes"
     raise ConfigError(message)
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rewindow.core.schema import Column, Shape
+from rewindow.core.cells import class_of
+from rewindow.core.schema import Column, Shape, fit_cell
 from rewindow.errors import DataError
 
 _ARROW = {
@@ -18,6 +20,7 @@ _ARROW = {
     "boolean": pa.bool_(),
     "binary": pa.binary(),
 }
+_COLUMN_TYPES = {arrow: name for name, arrow in _ARROW.items() if name != "json"}
 
 
 def arrow_type(column_type: str) -> pa.DataType:
@@ -42,31 +45,44 @@ def decode(shape: Shape, columns: Sequence[pa.Array]) -> Iterable[Any]:
 def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.Array]:
     """Return the columns of values: what `decode` undoes. Raises `DataError` as `encode` does."""
     schema = arrow_schema(shape.columns)
-    if not shape.is_bare:
-        return list(encode([shape.to_cells(value) for value in values], schema, target).columns)
+    if shape.is_bare:
+        return [encode_column(schema.field(0), values, target)]
     try:
-        return [pa.array(values, schema.field(0).type)]
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as error:
-        raise _misfit([(value,) for value in values], schema, target) or error from error
+        rows = [shape.to_cells(value) for value in values]
+    except DataError as error:
+        raise _at(target, error) from error
+    return list(encode(rows, schema, target).columns)
 
 
 def encode(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, target: str) -> pa.RecordBatch:
-    """Return rows of cells as a batch. Raises `DataError` naming target and column if a value does not fit its type."""
+    """Return rows of cells as a batch.
+
+    Raises `DataError` naming target, column and value for a cell that does not fit its column exactly (`core.cells`).
+    """
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [encode_column(field, cells, target) for field, cells in zip(schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def encode_column(field: pa.Field, cells: Sequence[Any], target: str) -> pa.Array:
+    """Return cells as a column. Raises `DataError` as `encode` does."""
+    column = Column(field.name, _column_type(field.type))
+    if set(map(type, cells)) <= {class_of(column.type), type(None)}:
+        try:
+            array = pa.array(cells, field.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
+            pass  # one of them does not fit: the way below finds it
+        else:
+            return pc.add(array, 0.0) if column.type == "double" else array  # there is one zero
     try:
-        return pa.RecordBatch.from_struct_array(pa.array(rows, pa.struct(list(schema))))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as error:
-        raise _misfit(rows, schema, target) or error from error
+        return pa.array([fit_cell(cell, column) for cell in cells], field.type)
+    except DataError as error:
+        raise _at(target, error) from error
 
 
-def _misfit(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, target: str) -> DataError | None:
-    for row in rows:
-        for field, cell in zip(schema, row, strict=False):
-            try:
-                pa.array([cell], field.type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-                message = (
-                    f"{target}: the value {cell!r} does not fit column {field.name!r} of type {field.type}. "
-                    "Declare the type that the code gives (key= / value= in the topology), or convert the value"
-                )
-                return DataError(message)
-    return None
+def _column_type(arrow: pa.DataType) -> str:
+    return f"decimal({arrow.precision},{arrow.scale})" if pa.types.is_decimal(arrow) else _COLUMN_TYPES[arrow]
+
+
+def _at(target: str, error: DataError) -> DataError:
+    return DataError(f"{target}: {error}")

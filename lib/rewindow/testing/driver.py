@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
@@ -60,7 +61,8 @@ class TopologyTestDriver:
         self._watermark_ms = UNKNOWN
         self._is_finished = False
         self._sent: list[tuple[str, Record]] = []
-        self._outputs = {s.topic for part in self._blueprint.parts for s in part.sinks if not s.is_internal}
+        sinks = [sink for part in self._blueprint.parts for sink in part.sinks]
+        self._outputs = {sink.topic for sink in sinks if not sink.is_internal}
         self._seats: list[_Seat] = []
         self._reader: dict[TopicPartition, _Seat] = {}
         self._past_metrics: list[dict[str, Any]] = []
@@ -222,10 +224,10 @@ class TopologyTestDriver:
     def _deliver(self, sink: SinkNode, partition: int, record: Record, order_ms: int, number: int) -> None:
         del partition, order_ms, number
         timestamp = record.timestamp or 0
-        if not sink.is_internal:
-            self._sent.append((sink.topic, record))
-            return
         key, value = self._blueprint.crossed(sink, record)
+        if not sink.is_internal:
+            self._sent.append((sink.topic, deepcopy(record)))  # whoever sent it may go on changing it
+            return
         to = TopicPartition(sink.topic, self._partition_of(key))
         self._reader[to].enqueue(sink.topic, key, value, timestamp)
 

@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.core.binding import LogShapes, bind_sink, bind_store
+from rewindow.core.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.record import UNKNOWN, Record
-from rewindow.core.schema import Shape, scalar_shape
+from rewindow.core.schema import fit_cell, scalar_shape
 from rewindow.core.semantics import Semantics
+from rewindow.core.staging import OUTPUT_META
 from rewindow.core.task import Task, Write
 from rewindow.core.topology import SinkNode, SubTopology, Topology
+from rewindow.errors import DataError
 
 Deliver = Callable[[SinkNode, int, Record, int, int], None]
 """Takes a sink, the task's partition, the emission, its place in the epoch's order and its number in the topic."""
@@ -28,8 +30,8 @@ class Blueprint:
     parts: tuple[SubTopology, ...]
     watermark_lags: Mapping[str, int]
     logs: LogShapes
-    crossings: LogShapes
-    """The shapes of what each repartition carries."""
+    sinks: LogShapes
+    """The shapes of what each topic takes."""
     semantics: Semantics
 
     @classmethod
@@ -38,13 +40,23 @@ class Blueprint:
         parts = topology.sub_topologies()
         topics = [source.topic for part in parts for source in part.sources if not source.is_internal]
         logs = {topic: (scalar_shape("key", "json"), scalar_shape("value", "json")) for topic in topics}
-        crossings = {sink.topic: bind_sink(sink, logs) for part in parts for sink in part.sinks if sink.is_internal}
-        return cls(topology, parts, topology.watermark_lags(), logs, crossings, semantics)
+        sinks = {sink.topic: bind_sink(sink, logs) for part in parts for sink in part.sinks}
+        return cls(topology, parts, topology.watermark_lags(), logs, sinks, semantics)
 
     def crossed(self, sink: SinkNode, record: Record) -> tuple[Any, Any]:
-        """Return the key and value of a record as they come out of a repartition's log."""
-        key, value = self.crossings[sink.topic]
-        return _through_text(key, record.key), _through_text(value, record.value)
+        """Return the key and value of a record as the topic's table gives them back.
+
+        Raises `DataError` naming the topic for what does not fit its columns, as a real run does.
+        """
+        shapes = self.sinks[sink.topic]
+        try:
+            fit_cell(record.timestamp, OUTPUT_META[0])
+            rows = [shape.checked_cells(item) for shape, item in zip(shapes, (record.key, record.value), strict=True)]
+        except DataError as error:
+            message = f"topic {sink.topic}: {error}"
+            raise DataError(message) from error
+        key, value = (shape.from_cells(load_value(dump_value(row))) for shape, row in zip(shapes, rows, strict=True))
+        return key, value
 
 
 class LocalTask:
@@ -58,6 +70,7 @@ class LocalTask:
         self.partition = partition
         self._blueprint = blueprint
         self._deliver = deliver
+        self._bound = bound(part, blueprint.logs)
         self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
         self._state = json.dumps(TaskState(wall_clock_ms=wall_clock_ms).as_json())
@@ -69,11 +82,11 @@ class LocalTask:
             key_shape, value_shape = self._shapes[name]
             rows = self._changelogs[name]
             for key, value in store.take_changes():
-                text = dump_value(key_shape.to_cells(key))
+                text = dump_value(key_shape.checked_cells(key))
                 if value is None:
                     rows.pop(text, None)
                 else:
-                    rows[text] = dump_value(value_shape.to_cells(value))
+                    rows[text] = dump_value(value_shape.checked_cells(value))
         self._state = json.dumps(self.task.state().as_json(), sort_keys=True)
         return json.dumps({"state": json.loads(self._state), "stores": self._live_rows()}, sort_keys=True)
 
@@ -83,7 +96,7 @@ class LocalTask:
 
     def _restored(self) -> Task:
         return Task(
-            self.part,
+            self._bound,
             self.partition,
             writers=self._writer,
             semantics=self._blueprint.semantics,
@@ -109,11 +122,7 @@ class LocalTask:
         for name, store in self.task.stores.items():
             key_shape, value_shape = self._shapes[name]
             live[name] = {
-                dump_value(key_shape.to_cells(key)): dump_value(value_shape.to_cells(value))
+                dump_value(key_shape.checked_cells(key)): dump_value(value_shape.checked_cells(value))
                 for key, value in store.contents()
             }
         return live
-
-
-def _through_text(shape: Shape, value: Any) -> Any:
-    return shape.from_cells(load_value(dump_value(shape.to_cells(value))))

@@ -7,6 +7,7 @@ run before the next one starts, and what it sends through a repartition becomes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -147,10 +148,11 @@ class LocalReplay:
         return rows
 
     def _deliver(self, sink: SinkNode, partition: int, record: Record, order_ms: int, number: int) -> None:
-        if not sink.is_internal:
-            self._sent.append(Sent(sink.topic, partition, number, self._epoch, record))
-            return
         key, value = self._blueprint.crossed(sink, record)
+        if not sink.is_internal:
+            # Whoever sent it may go on changing it.
+            self._sent.append(Sent(sink.topic, partition, number, self._epoch, deepcopy(record)))
+            return
         emission = Emission(order_ms, partition, number, record.timestamp or 0, key, value)
         self._internal.setdefault((sink.topic, self._partition_of(key), self._epoch), []).append(emission)
 
