@@ -190,6 +190,7 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
         if {slot for slot in due.slots if slot.number in written} <= set(slots):
             return due, decided
         due = replace(due, slots=slots)
+        call.tables.sweep(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
     message = (
         f"feed {feed.feed}: its landings do not settle, so a source gives other rows each time it is read: mend it"
     )

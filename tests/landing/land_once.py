@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from rewindow.delta.logs import DeltaFeedTables
-from rewindow.liveness import this_attempt
+from rewindow.errors import NotNowError
+from rewindow.liveness import is_alive, this_attempt
 from tests.landing.local_engine import land_locally
 from tests.landing.test_protocol import FEED
 
 if __name__ == "__main__":
     root, warehouse, now_ms = sys.argv[1:]
-    land_locally(
-        FEED,
-        DeltaFeedTables(warehouse),
-        Path(root),
-        int(now_ms),
-        attempt=this_attempt(),
-        on_step=lambda step: print(step, flush=True),
-    )
+    try:
+        land_locally(
+            FEED,
+            DeltaFeedTables(warehouse),
+            Path(root),
+            int(now_ms),
+            attempt=this_attempt(),
+            alive=partial(is_alive, warehouse),
+            on_step=lambda step: print(step, flush=True),
+        )
+    except NotNowError as error:
+        sys.exit(error.exit_code)

@@ -144,6 +144,8 @@ def test_numbers_that_were_guessed_wrong_are_written_again(tmp_path):
         feed, tables, tmp_path, T0 + 6 * HOUR, on_step=lambda step: writes.append(step) if "write" in step else None
     )
     assert len(writes) == 2
+    staged = [path for path in (tmp_path / "w" / "logs").glob("**/*.parquet") if "_delta_log" not in path.parts]
+    assert len(staged) == 3, "the files under the wrong numbers are left"
     assert [row.body["landing"] for row in tables.rows("activity") if row.kind == LANDING] == [1, 2, 3, 4]
     assert sorted((row["user"], row["landing"]) for row in log_rows(tables)) == [("ann", 1), ("bob", 2), ("cid", 4)]
 

@@ -213,3 +213,18 @@ def test_sigkill_at_random_moments_then_again(tmp_path):
     assert landings(tables) == landings(expected)
     assert files_of(tables) == named_files(tables)
     assert not list(Path(tables.warehouse).glob("rewindow/heartbeats/*"))
+
+
+def test_two_processes_at_once_land_once(tmp_path):
+    source(tmp_path, more=1)
+    expected = DeltaFeedTables(f"{tmp_path}/clean")
+    land_locally(FEED, expected, tmp_path, NOW)
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    command = [sys.executable, "-m", "tests.landing.land_once", str(tmp_path), tables.warehouse, str(NOW)]
+    root = Path(__file__).parents[2]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=root) for _ in range(3)]
+    codes = [process.wait() for process in processes]
+    assert set(codes) <= {0, 75}, codes
+    land_locally(FEED, tables, tmp_path, NOW)
+    assert log_rows(tables) == log_rows(expected)
+    assert landings(tables) == landings(expected)
