@@ -20,15 +20,16 @@ from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.tables import METRICS, changelog_path, output_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import ConfigError
-from rewindow.landing import LandReport, land
+from rewindow.landing.command import LandReport, land
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
 from rewindow.loading import TopologyLoader
+from rewindow.machine import drive
 from rewindow.plan.explain import describe_plan
 from rewindow.plan.landings import log_shapes
 from rewindow.plan.planner import UpToDate, plan_run
 from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Job, RunReport, run, steps
+from rewindow.runner import Job, RunReport, steps
 from rewindow.showing import describe_job, describe_topology
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Project:
         attempt = this_attempt()
         engine = SparkEngine(self.spark, slots=self._slots, import_paths=[str(self.root)])
         with Heartbeat(self.warehouse, attempt):
-            return run(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
+            return drive(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
 
     def show(self, job: str, *, lineage: str | None = None, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as plain data."""

@@ -8,7 +8,7 @@ any two. Killed anywhere, the next call finishes what was decided, or does again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -95,17 +95,6 @@ class Job:
     code: JobCode
     binding: JobBinding
     feed: Feed
-
-
-def run(machine: Steps, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
-    """Drive a machine to its end."""
-    while True:
-        try:
-            step = next(machine)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        if on_step is not None:
-            on_step(step)
 
 
 def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, tables: Tables, alive: Alive) -> Steps:

@@ -47,19 +47,7 @@ MODULES = {
     "__main__": "cli",
     "errors": "errors",
     **dict.fromkeys(("config", "config_file", "config_words"), "config"),
-    **dict.fromkeys(
-        (
-            "landing",
-            "landing_due",
-            "landing_intervals",
-            "landing_seams",
-            "landing_spec",
-            "runner",
-            "liveness",
-            "loading",
-        ),
-        "flow",
-    ),
+    **dict.fromkeys(("landing", "runner", "liveness", "loading", "machine"), "flow"),
     **dict.fromkeys(("cli", "printing", "project", "showing", "times"), "cli"),
 }
 """The layer of each module that lies beside the layers' folders."""
@@ -84,7 +72,7 @@ CONNECT_UNSAFE = _words("_jvm _jsc _jsparkSession _sc rdd sparkContext _jdf")
 def layer_of(path: str) -> str | None:
     """Return the layer of a file, given its path below lib/rewindow, or None if it has none yet."""
     first, *rest = path.removesuffix(".py").split("/")
-    return first if rest and first in LAYERS else MODULES.get(first) if not rest else None
+    return first if rest and first in LAYERS else MODULES.get(first)
 
 
 def wrong_imports(path: str, source: str) -> list[str]:

@@ -27,12 +27,13 @@ from rewindow.delta.tables import (
     table_path,
 )
 from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.machine import drive
 from rewindow.plan.fold import LedgerRow
 from rewindow.plan.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
 from rewindow.plan.planner import UpToDate
 from rewindow.plan.spec import Attempt, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Job, run, steps
+from rewindow.runner import Job, steps
 from rewindow.spark.engine import LocalEngine
 from rewindow.spark.stage import FileWriter
 from tests.plan.ledgers import HOUR, TOPIC, a_feed
@@ -128,7 +129,7 @@ def machine(warehouse: str, attempt: str, lineage: str = "main", **request: obje
 
 def replay(warehouse: str, attempt: str, lineage: str = "main", **request: object):
     """Make one run, whole."""
-    return run(machine(warehouse, attempt, lineage, **request))
+    return drive(machine(warehouse, attempt, lineage, **request))
 
 
 def finish(warehouse: str) -> None:

@@ -13,9 +13,10 @@ from rewindow.core.encoding import partition_of
 from rewindow.core.land import LogColumns
 from rewindow.core.schema import Column
 from rewindow.delta.tables import open_table, table_path
-from rewindow.landing import drive, steps
-from rewindow.landing_seams import LandRequest
-from rewindow.landing_spec import feed_spec
+from rewindow.landing.command import steps
+from rewindow.landing.seams import LandRequest
+from rewindow.landing.spec import feed_spec
+from rewindow.machine import drive
 from rewindow.plan.landings import LANDING
 from rewindow.plan.spec import Attempt
 from rewindow.spark.blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP

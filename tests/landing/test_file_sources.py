@@ -9,7 +9,7 @@ import pytest
 
 from rewindow.core.land import SourceSpec
 from rewindow.errors import ConfigError, SourceError
-from rewindow.landing_spec import feed_spec
+from rewindow.landing.spec import feed_spec
 from rewindow.spark.sources import look_at_files
 from tests.landing.local_engine import feed_config
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindow.delta.logs import DeltaFeedTables
-from rewindow.landing import plan_land
+from rewindow.landing.command import plan_land
 from rewindow.plan.landings import LANDING, fold_feed
 from tests.landing.local_engine import HOUR, T0, LocalEngine, feed_config, land_locally, landings, log_rows, write_rows
 
@@ -45,7 +45,7 @@ feeds = st.builds(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 4)
 @given(growing_sources(), feeds, st.sets(st.integers(1, HOURS - 1)))
 def test_any_calls_write_the_same_landings(hours, feed, calls):
     with tempfile.TemporaryDirectory() as folder:

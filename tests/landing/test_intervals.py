@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rewindow.core.land import ReadWindow
 from rewindow.errors import ConfigError, LimitError
-from rewindow.landing_intervals import Grid, due_intervals
+from rewindow.landing.intervals import Grid, due_intervals
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Apia"]
 grids = st.builds(Grid, st.integers(1, 5), st.sampled_from(["m", "h", "d", "w", "mo", "y"]), st.sampled_from(ZONES))

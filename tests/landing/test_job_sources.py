@@ -8,7 +8,7 @@ from rewindow.config import FeedConfig
 from rewindow.delta.contents import read_rows
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.errors import ConfigError, SourceError
-from rewindow.landing_spec import feed_spec
+from rewindow.landing.spec import feed_spec
 from tests.delta import scene
 from tests.landing.local_engine import T0, land_locally, landings, log_rows
 

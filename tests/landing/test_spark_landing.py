@@ -17,7 +17,7 @@ from rewindow.core.encoding import partition_of
 from rewindow.core.json_codec import load_value
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.errors import ConfigError, DataError, SourceError, StorageError
-from rewindow.landing import land
+from rewindow.landing.command import land
 from tests.landing.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
 
 pytestmark = pytest.mark.spark
@@ -208,12 +208,26 @@ def test_times_in_text_are_in_the_feeds_zone_unless_they_say_another(engine_at, 
     )
     feed = FeedConfig.model_validate(
         {
-            "feed": "activity", "partitions": 1, "zone": "America/New_York",
-            "logs": {"events": {"source": {"path": "raw", "format": "csv", "schema": "user STRING, t STRING", "options": {"sep": ";"}},
-                                "key": "user", "value": ["user2"], "columns": {"user2": "user"}, "timestamp": "t",
-                                "invalid_timestamp": "skip"}},
+            "feed": "activity",
+            "partitions": 1,
+            "zone": "America/New_York",
+            "logs": {
+                "events": {
+                    "source": {
+                        "path": "raw",
+                        "format": "csv",
+                        "schema": "user STRING, t STRING",
+                        "options": {"sep": ";"},
+                    },
+                    "key": "user",
+                    "value": ["user2"],
+                    "columns": {"user2": "user"},
+                    "timestamp": "t",
+                    "invalid_timestamp": "skip",
+                }
+            },
         }
-    )  # fmt: skip
+    )
     with pytest.raises(ConfigError, match="no column 'user'"):
         land(feed, DeltaFeedTables(f"{tmp_path}/w"), engine_at(tmp_path), now_ms=2 * T0)
     log = feed.logs["events"].model_copy(update={"columns": {}, "value": None})

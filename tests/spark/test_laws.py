@@ -35,6 +35,7 @@ from rewindow.delta.tables import (
     table_path,
 )
 from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.machine import drive
 from rewindow.plan.fold import LedgerRow
 from rewindow.plan.landings import (
     GENERATION,
@@ -48,7 +49,7 @@ from rewindow.plan.landings import (
 )
 from rewindow.plan.spec import Attempt, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Job, RunReport, run, steps
+from rewindow.runner import Job, RunReport, steps
 from rewindow.spark.engine import SparkEngine
 from rewindow.spark.stage import FileWriter
 from rewindow.testing import Epoch, LocalReplay
@@ -125,7 +126,7 @@ def replayed(tables: DeltaTables, engine: SparkEngine, steps_of: Any, semantics:
     for through in [*sorted({cut for cut in cuts if 0 < cut < len(feed.landings)}), len(feed.landings)]:
         request = RunRequest(lineage=lineage, through_landing=through)
         attempt = Attempt(f"a{next(NUMBER)}", "here", 1, 1)
-        made = run(steps(job, request, attempt, engine, tables, lambda _attempt: False))
+        made = drive(steps(job, request, attempt, engine, tables, lambda _attempt: False))
         assert isinstance(made, RunReport)
     return lineage
 

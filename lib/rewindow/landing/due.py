@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from rewindow.core.land import JOB, Intervals, LogColumns, LogSpec, ReadWindow, Slot, SourceLook
-from rewindow.landing_intervals import Epochs, Grid, due_intervals
-from rewindow.landing_seams import Call
-from rewindow.landing_spec import TABLE_FORMATS
+from rewindow.landing.intervals import Epochs, Grid, due_intervals
+from rewindow.landing.seams import Call
+from rewindow.landing.spec import TABLE_FORMATS
 
 Interval = tuple[int, int]
 

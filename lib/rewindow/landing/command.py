@@ -17,10 +17,11 @@ from typing import Any
 from rewindow.config import FeedConfig
 from rewindow.core.land import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
 from rewindow.errors import InvariantError, NotNowError
-from rewindow.landing_due import Due, find_due, look_at_sources
-from rewindow.landing_seams import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
-from rewindow.landing_spec import TABLE_FORMATS, feed_spec
+from rewindow.landing.due import Due, find_due, look_at_sources
+from rewindow.landing.seams import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
+from rewindow.landing.spec import TABLE_FORMATS, feed_spec
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
+from rewindow.machine import drive
 from rewindow.plan.decide_landings import DecidedLanding, LandingRules, Numbering
 from rewindow.plan.fold import NOTE, LedgerRow
 from rewindow.plan.generations import generation_body, log_schemas, next_generation
@@ -104,17 +105,6 @@ def plan_land(
         intervals,
         fresh,
     )
-
-
-def drive(machine: Steps, on_step: Callable[[str], None] | None = None) -> LandReport:
-    """Drive a machine to its end."""
-    while True:
-        try:
-            step = next(machine)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        if on_step is not None:
-            on_step(step)
 
 
 def steps(

@@ -1,0 +1,1 @@
+"""`land FEED`: what is new in the feed's sources becomes landings. Begin with `command`."""
