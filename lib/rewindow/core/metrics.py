@@ -33,7 +33,12 @@ class Measure:
 
     def record(self, value: int = 1) -> None:
         """Take one sample."""
-        self.record_many(1, value, value, value)
+        self.count += 1
+        self.total += value
+        if self.minimum is None or value < self.minimum:
+            self.minimum = value
+        if self.maximum is None or value > self.maximum:
+            self.maximum = value
 
     def record_many(self, count: int, total: int, minimum: int, maximum: int) -> None:
         """Take the summary of several samples at once."""

@@ -68,15 +68,19 @@ class ProcessorContext:
         The timestamp is that of ``to``, else the record's own, else that of the record or punctuation being handled.
         Raises `DataError` for an unknown child or a negative timestamp.
         """
+        moment = self._moment
+        before = moment.timestamp
         timestamp = record.timestamp
         children = self._children
+        if to is None and timestamp == before and before >= 0:  # most are
+            for child in children:
+                child(record)
+            return
         if to is not None:
             if to.child_name is not None:
                 children = (self._child(to.child_name),)
             if to.timestamp is not None:
                 timestamp = to.timestamp
-        moment = self._moment
-        before = moment.timestamp
         if timestamp is None:
             timestamp = before
         if timestamp < 0:

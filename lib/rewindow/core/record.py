@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeVar
 
 from rewindow.errors import DataError
+
+Made = TypeVar("Made")
 
 UNKNOWN = -1
 """A time that is not known yet. Timestamps are never negative."""
@@ -109,3 +112,14 @@ class To:
             message = f"To.with_timestamp({timestamp}): a timestamp is epoch milliseconds and never negative"
             raise DataError(message)
         return To(self.child_name, timestamp)
+
+
+def maker(named_tuple: type[Made]) -> Callable[[tuple[Any, ...]], Made]:
+    """Return what makes a named tuple of all its parts in a third of the time that calling it takes.
+
+    For the few places that run for each record; nothing checks the number of parts.
+    """
+    return partial(tuple.__new__, named_tuple)  # type: ignore[type-var]  # it is a tuple: no type variable can say so
+
+
+make_record, make_window, make_windowed, make_change = maker(Record), maker(Window), maker(Windowed), maker(Change)

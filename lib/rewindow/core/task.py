@@ -21,7 +21,7 @@ from rewindow.core.failure import explained
 from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
 from rewindow.core.ordering import Event
 from rewindow.core.punctuation import PunctuationType, Schedule
-from rewindow.core.record import MAX_MS, UNKNOWN, Record
+from rewindow.core.record import MAX_MS, UNKNOWN, Record, make_record
 from rewindow.core.scope import Moment, TaskScope
 from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
 from rewindow.core.stores import Store
@@ -130,8 +130,7 @@ class Task:
         follows = self._semantics.wall_clock is WallClock.STREAM_TIME
         smallest = self._semantics.stream_time is StreamTime.MIN
         stream_queue = scope.schedules.queues[PunctuationType.STREAM_TIME]
-        lateness = scope.metrics.measure("task", "", RECORD_LATENESS)
-        last_order_ms, taken, in_time = UNKNOWN, 0, 0
+        last_order_ms, taken, late, late_ms, latest_ms, least_ms = UNKNOWN, 0, 0, 0, 0, MAX_MS
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
                 message = f"{topics[rank]} offset {offset} comes too late in the order of its epoch"
@@ -146,13 +145,18 @@ class Task:
             if reached > before:
                 self._move_stream_time(reached)
             elif timestamp < before:
-                lateness.record(before - timestamp)
-                in_time -= 1
+                late_by_ms = before - timestamp
+                late += 1
+                late_ms += late_by_ms
+                if late_by_ms > latest_ms:
+                    latest_ms = late_by_ms
+                if late_by_ms < least_ms:
+                    least_ms = late_by_ms
             offsets[rank] = offset + 1
             moment.topic, moment.offset = topics[rank], offset
             moment.timestamp, moment.order_ms = timestamp, order_ms
             taken += 1
-            record = Record(key, value, timestamp)
+            record = make_record((key, value, timestamp, ()))
             for child in entries[rank]:
                 child(record)
             due_ms = stream_queue.next_due_ms
@@ -160,9 +164,8 @@ class Task:
                 stream_queue.fire(scope.stream_time_ms, self._punctuate)
         if taken:
             scope.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
-        in_time += taken
-        if in_time:
-            lateness.record_many(in_time, 0, 0, 0)
+            least_ms = least_ms if late == taken else 0
+            scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
 
     def _end_epoch(self, watermark_ms: int, *, is_final: bool) -> None:
         wiring = self._open()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from rewindow.core.duration import to_ms
-from rewindow.core.record import Window
+from rewindow.core.record import Window, make_window
 from rewindow.errors import ConfigError
 
 
@@ -60,4 +60,4 @@ class TimeWindows:
 
     def window(self, start_ms: int) -> Window:
         """Return the window that starts then."""
-        return Window(start_ms, start_ms + self.size_ms)
+        return make_window((start_ms, start_ms + self.size_ms, False))
