@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from rewindow.core.binding import FieldType, RowType
-from rewindow.core.record import row_class
+from rewindow.core.record import maker, row_class
 from rewindow.errors import ConfigError
 
 
@@ -159,24 +160,38 @@ class Mean:
 _MEAN = row_class(("total", "number"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Several:
-    """Several aggregates at once; the result is a row with their names."""
+    """Several aggregates at once; state and result are rows with their names."""
 
     parts: tuple[tuple[str, Any], ...]
 
+    @cached_property
+    def _aggregators(self) -> tuple[Any, ...]:
+        return tuple(part for _, part in self.parts)
+
+    @cached_property
+    def _row(self) -> Callable[[tuple[Any, ...]], Any]:
+        return maker(row_class(tuple(name for name, _ in self.parts)))
+
+    @cached_property
+    def _shows_state(self) -> bool:
+        return all(part.__class__ in (Count, Sum, Min, Max) for part in self._aggregators)
+
     def start(self) -> Any:
         """See `Aggregator`."""
-        return tuple(part.start() for _, part in self.parts)
+        return self._row(tuple([part.start() for part in self._aggregators]))
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
-        return tuple(part.add(key, value, one) for (_, part), one in zip(self.parts, state, strict=True))
+        parts = zip(self._aggregators, state)  # noqa: B905 - to check the length of both would cost a third of it all
+        return self._row(tuple([part.add(key, value, one) for part, one in parts]))
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
-        row = row_class(tuple(name for name, _ in self.parts))
-        return row(*(part.result(one) for (_, part), one in zip(self.parts, state, strict=True)))
+        if self._shows_state:
+            return state
+        return self._row(tuple([part.result(one) for part, one in zip(self._aggregators, state, strict=True)]))
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""
@@ -256,5 +271,3 @@ def several(parts: Mapping[str, Aggregator]) -> Several:
         message = "aggregate({}) has nothing to compute: give at least one named aggregate"
         raise ConfigError(message)
     return Several(tuple(parts.items()))
-
-
