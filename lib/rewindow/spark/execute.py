@@ -5,7 +5,9 @@ open -> for each epoch: merge the topics, replay, end the epoch -> stage outputs
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -25,9 +27,28 @@ from rewindow.spark.emit import InternalWriter, OutputWriter, Place, stage_chang
 from rewindow.spark.internal import InternalReader
 from rewindow.spark.rows import decode
 
+YOUNG_OBJECTS = 200_000
+"""How many objects may be new before Python looks for cycles among them; its own default is 700."""
+
 
 def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
     """Replay one task's epochs and stage what comes of it. Nothing is visible until the run is committed."""
+    with _rare_collections():
+        return _run_task(work, task_work)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for cyclic garbage rarely: a task makes small tuples by the million, and next to none of them is in a cycle."""
+    before = gc.get_threshold()
+    gc.set_threshold(YOUNG_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
     topology, logs = work.load_topology(), work.load_logs()
     if topology.fingerprint() != work.fingerprint:
         raise InvariantError(
