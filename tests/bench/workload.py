@@ -245,6 +245,7 @@ def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS)
         tasks=tuple(tasks),
         roots={target: str(root / target) for target in targets},
         load_topology=topology,
+        fingerprint=topology().fingerprint(),
         load_logs=partial(logs),
         semantics=Semantics(),
     )
