@@ -47,8 +47,8 @@ def test_what_was_sent_to_an_internal_log_must_arrive(tmp_path):
     spec = planned([], "a")
     two = replace(spec, binding=replace(spec.binding, topology=[{}, {}]))
     sent = [
-        replace(staged(str(tmp_path), "x", 3, 0), target="internal/by-user"),
-        replace(staged(str(tmp_path), "y", 4, 1), target="internal/by-user"),
+        replace(staged(str(tmp_path), "x", 3, 0), target="internal/by-user", partition_values={"_partition": "0"}),
+        replace(staged(str(tmp_path), "y", 4, 1), target="internal/by-user", partition_values={"_partition": "1"}),
     ]
     first = reports(spec, a_feed())
     first[0] = replace(first[0], files=tuple(sent))

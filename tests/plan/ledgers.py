@@ -46,8 +46,8 @@ BINDING = JobBinding(
         "output/totals": TableSpec("alerts/totals", (Column("user", "string"), Column("value", "long"), *OUTPUT_META)),
         "changelog/sums": TableSpec(
             "state/counts/sums",
-            (Column("partition", "long"), Column("user", "string"), Column("value", "long"), *CHANGELOG_META),
-            ("partition",),
+            (Column("_partition", "long"), Column("user", "string"), Column("value", "long"), *CHANGELOG_META),
+            ("_partition",),
         ),
         "metrics": TableSpec("rewindow/metrics", METRICS),
     },

@@ -179,7 +179,7 @@ def replay(
                     path = f"{roots[file.target]}/{file.path}"
                     kind, _, name = file.target.partition("/")
                     if kind == "internal":
-                        into = internal.setdefault(int(file.partition_values["partition"]), [])
+                        into = internal.setdefault(int(file.partition_values["_partition"]), [])
                         into.append(InternalFile(path, task_work.partition))
                     elif kind == "changelog":
                         stores.setdefault(at, {}).setdefault(name, []).append(path)

@@ -17,6 +17,9 @@ OUTPUT_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_
 INTERNAL_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_order", "_number"))
 """What every row of an internal log carries; see `core.ordering.Emission`."""
 
+PARTITION = "_partition"
+"""The partition column of changelogs and internal logs. A row's own fields cannot be called so."""
+
 CHANGELOG_META = (Column("_run", "long"), Column("_tombstone", "boolean"))
 """What every row of a changelog carries: one row a key and run."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from rewindow.core.record import TopicPartition
-from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.core.staging import PARTITION, StagedFile, TaskReport
 from rewindow.delta.files import Folder
 from rewindow.errors import InvariantError, StorageError
 from rewindow.plan.landings import Feed
@@ -109,7 +109,7 @@ def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
     for report in reports:
         for file in report.files:
             if file.target.startswith(INTERNAL):
-                place = TopicPartition(file.target.removeprefix(INTERNAL), int(file.partition_values["partition"]))
+                place = TopicPartition(file.target.removeprefix(INTERNAL), int(file.partition_values[PARTITION]))
                 sent[place] = sent.get(place, 0) + file.rows
     return sent
 

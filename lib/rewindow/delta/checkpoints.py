@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.core.staging import PARTITION, StagedFile, TaskReport
 from rewindow.delta.contents import TableFile, table_files
 from rewindow.delta.files import Folder
 from rewindow.delta.publish import Reports
@@ -45,8 +45,8 @@ def find_checkpoint(warehouse: str, chain: Sequence[CommittedRun], reports: Repo
         target = f"{CHANGELOG}{store}"
         path = table_path(warehouse, binding.tables[target].path)
         files = changelog_files(path, target, chain, reports)
-        for partition in sorted({int(file.partition["partition"]) for file in files}):
-            own = [file.path for file in files if int(file.partition["partition"]) == partition]
+        for partition in sorted({int(file.partition[PARTITION]) for file in files}):
+            own = [file.path for file in files if int(file.partition[PARTITION]) == partition]
             stores[store, partition] = tuple(f"{path}/{name}" for name in own)
         read += files
     return Checkpoint(states, stores, sum(file.rows for file in read), sum(file.bytes for file in read))

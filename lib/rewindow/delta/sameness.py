@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.core.record import UNKNOWN
+from rewindow.core.staging import PARTITION
 from rewindow.delta.checkpoints import CHANGELOG, changelog_files
 from rewindow.delta.contents import content_hash, hash_rows, read_file, read_rows
 from rewindow.delta.files import Folder
@@ -51,7 +52,7 @@ def store_rows(warehouse: str, chain: Sequence[CommittedRun], store: str, report
     path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
     files = changelog_files(path, target, chain, reports)
     rows = pa.concat_tables([schema.empty_table(), *(read_file(Folder(path), file, schema) for file in files)])
-    keys = ["partition", *binding.keys[store]]
+    keys = [PARTITION, *binding.keys[store]]
     numbered = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
     last = numbered.group_by(keys, use_threads=False).aggregate([("_row", "max")])["_row_max"]
     current = rows.take(last).filter(pc.invert(pc.field("_tombstone"))).drop_columns(["_run", "_tombstone"])
@@ -83,5 +84,5 @@ def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[i
     """Leave out windows that the store's clock has passed: they have no tombstones, the clock is what says so."""
     if not store["retention_ms"] or _WINDOW_START not in rows.column_names:
         return rows
-    oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows["partition"].to_pylist()]
+    oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows[PARTITION].to_pylist()]
     return rows.filter(pc.greater(rows[_WINDOW_START], pa.array(oldest, pa.int64())))

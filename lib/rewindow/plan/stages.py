@@ -11,7 +11,7 @@ from rewindow.core.checkpoint import TaskState
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
-from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, StagedFile, TaskReport
+from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, PARTITION, StagedFile, TaskReport
 from rewindow.core.topology import SubTopology, Topology
 from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.errors import ConfigError
@@ -58,9 +58,9 @@ def bind_job(
     shapes = {store.name: bind_store(store, logs) for part in parts for store in part.stores}
     keys = {name: key.names for name, (key, _) in shapes.items()}
     stores = {name: (*key.columns, *value.columns) for name, (key, value) in shapes.items()}
-    partition = Column("partition", "long")
+    partition = Column(PARTITION, "long")
     tables = {
-        f"changelog/{name}": TableSpec(paths.changelog(name), (partition, *columns, *CHANGELOG_META), ("partition",))
+        f"changelog/{name}": TableSpec(paths.changelog(name), (partition, *columns, *CHANGELOG_META), (PARTITION,))
         for name, columns in stores.items()
     }
     for part in parts:
@@ -173,5 +173,5 @@ def _inside(
     return tuple(
         InternalFile(f"{roots[target]}/{file.path}", file.partition)
         for file in files
-        if file.target == target and int(file.partition_values["partition"]) == partition
+        if file.target == target and int(file.partition_values[PARTITION]) == partition
     )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rewindow.core.encoding import partition_of
 from rewindow.core.record import Record
 from rewindow.core.schema import Column, Shape
-from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, StagedFile
+from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION, StagedFile
 from rewindow.spark.rows import arrow_schema, encode, encode_column, encode_values
 from rewindow.spark.stage import FileWriter
 
@@ -117,8 +117,8 @@ class Place:
 
     def file(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> FileWriter:
         """Return the writer of one file, in the directory of a partition if the table has any."""
-        directory = "" if partition is None else f"partition={partition}"
-        values = {} if partition is None else {"partition": str(partition)}
+        directory = "" if partition is None else f"{PARTITION}={partition}"
+        values = {} if partition is None else {PARTITION: str(partition)}
         return FileWriter(
             self._root,
             directory,
