@@ -156,3 +156,65 @@ def test_a_key_gives_way_to_a_value_of_the_same_name() -> None:
 def test_what_cannot_be_bound_names_the_fix(declared: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         bind(declared, "value", LOGS)
+
+
+class Keyed(NamedTuple):
+    """A row whose names clash with a key's."""
+
+    key: int
+    key_key: int
+
+
+class Cased(NamedTuple):
+    """Two names to Python, one to Spark."""
+
+    Name: int
+    name: int
+
+
+@pytest.mark.parametrize(
+    ("builder", "words"),
+    [
+        (StoreBuilder("s", KEY_VALUE, str, Keyed), "changelog of the store 's' would have the column 'key_key' twice"),
+        (StoreBuilder("s", KEY_VALUE, str, Cased), "the column 'Name' and 'name' twice"),
+    ],
+)
+def test_a_table_with_a_column_twice_is_refused(builder: StoreBuilder, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"{words}: give the key, field or aggregate another name"):
+        bind_store(builder, LOGS)
+
+
+def test_aggregates_whose_columns_clash_are_refused() -> None:
+    builder = StreamsBuilder()
+    table = builder.stream("events").group_by_key()
+    table.aggregate({"a": Mean("amount"), "a_total": Sum("amount")}, store="s")
+    with pytest.raises(ConfigError, match="'a_total' twice"):
+        bind_store(builder.build().stores["s"], LOGS)
+
+
+def test_an_output_with_one_of_our_own_columns_is_refused() -> None:
+    logs = {"in": (log_shape((Column("_Epoch", "string"),), is_scalar=True), LOGS["events"][1])}
+    with pytest.raises(ConfigError, match="the table of 'out' would have the column '_Epoch' and '_epoch' twice"):
+        bind_sink(SinkNode("s", ("p",), "out", LogType("in", "key"), LogType("in", "value")), logs)
+
+
+BARE = log_shape((Column("user", "string"),), is_scalar=True)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "types"),
+    [
+        (BARE, BARE, ["string"]),
+        (BARE, log_shape((Column("name", "string"),), is_scalar=True), ["string"]),
+        (BARE, log_shape((Column("user", "long"),), is_scalar=True), ["json"]),
+        (LOGS["events"][1], log_shape(LOGS["events"][1].columns, is_scalar=False), ["string", "double", "json"]),
+        (LOGS["events"][1], BARE, ["json"]),
+    ],
+)
+def test_streams_that_meet_keep_the_columns_that_they_have_in_common(left: Any, right: Any, types: list[str]) -> None:
+    builder = StreamsBuilder()
+    builder.stream("left").merge(builder.stream("right")).to("out")
+    sink = builder.build().nodes["out-sink"]
+    assert isinstance(sink, SinkNode)
+    _, value = bind_sink(sink, {"left": (BARE, left), "right": (BARE, right)})
+    assert [column.type for column in value.columns] == types

@@ -6,7 +6,7 @@ makes on its way from a topic to a sink. Binding is a pure function of the topol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,7 +14,17 @@ from rewindow.core.buffer import Buffered
 from rewindow.core.cells import fit_long
 from rewindow.core.plain import as_row, row_keeper
 from rewindow.core.record import row_class
-from rewindow.core.schema import Column, Shape, renamed, row_shape, scalar_shape, shape_of, windowed_shape
+from rewindow.core.schema import (
+    Column,
+    Shape,
+    check_distinct,
+    renamed,
+    row_shape,
+    scalar_shape,
+    shape_of,
+    windowed_shape,
+)
+from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
 from rewindow.core.stores import BUFFER, WINDOW, Keeping, Stamped, StoreBuilder, stamped_keep
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.errors import ConfigError
@@ -39,6 +49,19 @@ class FieldType(NamedTuple):
 
     row: Any
     field: str | None
+
+
+class SumType(NamedTuple):
+    """The type of the sum of one field of a row type, or of the whole values."""
+
+    row: Any
+    field: str | None
+
+
+class EqualType(NamedTuple):
+    """The type that streams have in common where they meet; JSON text if they differ."""
+
+    types: tuple[Any, ...]
 
 
 class RowType(NamedTuple):
@@ -71,22 +94,32 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     if isinstance(declared, WindowedType):
         return windowed_shape(bind(declared.key, name, logs), session=declared.is_session)
     if isinstance(declared, FieldType):
-        return scalar_shape(name, _field_type(declared, name, logs))
+        return scalar_shape(name, _field_type(declared.row, declared.field, name, logs))
+    if isinstance(declared, SumType):
+        return scalar_shape(name, _sum_type(declared, name, logs))
+    if isinstance(declared, EqualType):
+        return _common_shape([bind(one, name, logs) for one in declared.types], name)
     if isinstance(declared, RowType):
         return _compound_shape({field: bind(part, field, logs) for field, part in declared.fields})
     return shape_of(declared, name)
 
 
 def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:
-    """Return the key's and the value's shape of what a sink writes. An internal topic tells null from a row of nulls."""
+    """Return the key's and the value's shape of what a sink writes. An internal topic tells null from a row of nulls.
+
+    Raises `ConfigError` as `bind` does, and for a table that would have a column twice.
+    """
     key, value = bind(sink.key, "key", logs), bind(sink.value, "value", logs)
     if sink.is_internal:
         key, value = nullable_shape(key, "_key_is_null"), nullable_shape(value, "_value_is_null")
-    return _with_distinct_names(key, value), value
+    key = _with_distinct_names(key, value)
+    meta = (Column(PARTITION, "long"), *INTERNAL_META) if sink.is_internal else OUTPUT_META
+    check_distinct((*key.columns, *value.columns, *meta), f"the table of {sink.topic!r}")
+    return key, value
 
 
 def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
-    """Return the key's and the value's shape of a store's changelog."""
+    """Return the key's and the value's shape of a store's changelog. Raises `ConfigError` as `bind_sink` does."""
     key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
     if store.kind == WINDOW:
         key = windowed_shape(key)
@@ -94,7 +127,10 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
         value = _buffered_shape(value)
     elif store.is_stamped:
         value = _stamped_shape(value)
-    return _with_distinct_names(key, value), value
+    key = _with_distinct_names(key, value)
+    meta = (Column(PARTITION, "long"), *CHANGELOG_META)
+    check_distinct((*key.columns, *value.columns, *meta), f"the changelog of the store {store.name!r}")
+    return key, value
 
 
 def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
@@ -175,14 +211,44 @@ def _with_distinct_names(key: Shape, value: Shape) -> Shape:
     return replace(key, columns=renamed(key.columns, value.names))
 
 
-def _field_type(declared: FieldType, name: str, logs: LogShapes) -> str:
-    row = bind(declared.row, name, logs)
-    if declared.field is None:
-        return row.columns[0].type
-    if len(row.columns) == 1 and row.columns[0].type == "json":
+def _common_shape(shapes: Sequence[Shape], name: str) -> Shape:
+    first = shapes[0]
+    types = {tuple(column.type for column in shape.columns) for shape in shapes}
+    if len(types) == 1 and all(shape.is_bare for shape in shapes):
+        return (
+            first if {shape.names for shape in shapes} == {first.names} else scalar_shape(name, first.columns[0].type)
+        )
+    same = all((shape.columns, shape.row_type) == (first.columns, first.row_type) for shape in shapes)
+    return first if same and first.row_type is not None else scalar_shape(name, "json")
+
+
+def _field_type(row_type: Any, field: str | None, name: str, logs: LogShapes) -> str:
+    row = bind(row_type, name, logs)
+    is_json = len(row.columns) == 1 and row.columns[0].type == "json" and row.row_type is None
+    if is_json:
         return "json"
+    if field is None and row.is_bare:
+        return row.columns[0].type
+    if field is None:
+        message = (
+            f"an aggregate of whole rows: name a field (fields: {', '.join(row.names)}), as in Sum({row.names[0]!r})"
+        )
+        raise ConfigError(message)
+    if row.is_bare:
+        message = f"there is no field {field!r}, the values are not rows: leave the field out, as in Sum()"
+        raise ConfigError(message)
     for column in row.columns:
-        if column.name == declared.field:
+        if column.name == field:
             return column.type
-    message = f"there is no field {declared.field!r} (fields: {', '.join(row.names)}): name one of them"
+    message = f"there is no field {field!r} (fields: {', '.join(row.names)}): name one of them"
     raise ConfigError(message)
+
+
+def _sum_type(declared: SumType, name: str, logs: LogShapes) -> str:
+    column_type = _field_type(declared.row, declared.field, name, logs)
+    if column_type.startswith("decimal("):
+        return f"decimal(38,{column_type[:-1].split(',')[1]})"
+    if column_type in ("string", "binary"):
+        message = f"a sum or mean of {declared.field or 'values'}, which are {column_type}: it takes numbers"
+        raise ConfigError(message)
+    return "long" if column_type == "boolean" else column_type

@@ -189,6 +189,22 @@ def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, 
     return tuple(Column(f"key_{c.name}" if c.name.casefold() in folded else c.name, c.type) for c in columns)
 
 
+def check_distinct(columns: Sequence[Column], what: str) -> None:
+    """Check that no two columns of a table have the same name, as Spark reads it: upper and lower case are one.
+
+    Raises `ConfigError` naming the columns, the table and the fix.
+    """
+    seen: dict[str, str] = {}
+    for column in columns:
+        folded = column.name.casefold()
+        if folded in seen:
+            other = seen[folded]
+            both = repr(other) if other == column.name else f"{other!r} and {column.name!r}"
+            message = f"{what} would have the column {both} twice: give the key, field or aggregate another name"
+            raise ConfigError(message)
+        seen[folded] = column.name
+
+
 def shape_of(declared: Any, name: str) -> Shape:
     """Return the shape of a Python type; of ``None`` (nothing was declared) one ``json`` column called ``name``.
 

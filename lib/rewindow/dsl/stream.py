@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.binding import WindowedType
+from rewindow.core.binding import EqualType, WindowedType
 from rewindow.core.processor import Processor
 from rewindow.core.stores import KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.core.windows import TimeWindows
@@ -15,7 +15,8 @@ from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
 from rewindow.operators import stateless
 from rewindow.operators.aggregate import StreamAggregate, WindowAggregate
-from rewindow.operators.aggregates import Aggregator, Count, Custom, Reduce, several
+from rewindow.operators.aggregates import Aggregator, Count
+from rewindow.operators.compound import Custom, Reduce, several
 
 if TYPE_CHECKING:
     from rewindow.core.record import Record  # noqa: F401 - named in docstrings
@@ -86,8 +87,8 @@ class KStream:
         return KStream(
             self.graph,
             node,
-            self.key if all(stream.key == self.key for stream in streams) else None,
-            self.value if all(stream.value == self.value for stream in streams) else None,
+            _common(stream.key for stream in streams),
+            _common(stream.value for stream in streams),
             any(stream.is_rekeyed for stream in streams),
         )
 
@@ -233,6 +234,12 @@ def _keyed(stream: KStream, store: str) -> KStream:
         return stream
     node = stream.graph.add("keyed-only", stateless.KeyedOnly(), stream.node)
     return replace(stream, node=node).repartition(name=store)
+
+
+def _common(types: Iterable[Any]) -> Any:
+    """Return the type of streams that meet. Whether two logs have the same columns is known when types are bound."""
+    different = list(dict.fromkeys(types))
+    return different[0] if len(different) == 1 else EqualType(tuple(different))
 
 
 def _aggregator(aggregate: AggregateSpec, aggregator: Callable[[Any, Any, Any], Any] | None, value: Any) -> Aggregator:

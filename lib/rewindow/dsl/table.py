@@ -43,9 +43,12 @@ class KTable:
         """Hold updates back as `until_window_closes` says (KIP-328).
 
         ``name`` is that of its buffer in checkpoints; by default ``<parent>-suppress``.
-        Raises `TopologyError` if the table is not windowed.
+        Raises `TopologyError` if the table is not windowed, and for anything but `until_window_closes()`.
         """
-        del suppressed  # the only kind there is closes windows
+        given: object = suppressed  # it is up to the user
+        if not isinstance(given, Suppressed):
+            message = f"suppress({suppressed!r}) after {self.node!r}: give it until_window_closes()"
+            raise TopologyError(message)
         if self.windows is None:
             message = f"suppress(until_window_closes()) after {self.node!r}: there is no window; use windowed_by before"
             raise TopologyError(message)

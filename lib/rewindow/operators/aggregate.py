@@ -6,14 +6,16 @@ The timestamp of a result is the largest of the records in it. An update carries
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rewindow.core.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
+from rewindow.core.plain import copied
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record, Windowed
 from rewindow.core.stores import KeyValueStore, Stamped
 from rewindow.core.window_store import WindowStore
 from rewindow.core.windows import TimeWindows
-from rewindow.operators.aggregates import Aggregator
+from rewindow.operators.aggregates import Aggregator, described
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class StreamAggregate:
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
-        return f"aggregate({type(self.aggregator).__name__.lower()}, store={self.store})"
+        return f"aggregate({described(self.aggregator)}, store={self.store})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class WindowAggregate:
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         w = self.windows
-        what = type(self.aggregator).__name__.lower()
+        what = described(self.aggregator)
         return f"window({what}, size={w.size_ms}, advance={w.advance_ms}, grace={w.grace_ms}, store={self.store})"
 
 
@@ -104,12 +106,10 @@ class _StreamAggregate(Processor):
             return
         aggregator = self._aggregator
         old = self._store.get(key)
-        state = aggregator.add(key, value, aggregator.start() if old is None else old.value)
+        state, new_result, old_result = _aggregated(aggregator, key, value, old)
         if old is not None:
             timestamp = max(timestamp, old.timestamp)
         self._store.put(key, None if state is None else Stamped(state, timestamp))
-        new_result = None if state is None else aggregator.result(state)
-        old_result = None if old is None else aggregator.result(old.value)
         self.context.forward(Record(key, Change(new_result, old_result), timestamp, record.headers))
 
 
@@ -142,11 +142,23 @@ class _WindowAggregate(Processor):
     def _update(self, record: Record, start_ms: int) -> None:
         key, timestamp, aggregator = record.key, record.timestamp or 0, self._settings.aggregator
         old = self._store.fetch(key, start_ms)
-        state = aggregator.add(key, record.value, aggregator.start() if old is None else old.value)
+        state, new_result, old_result = _aggregated(aggregator, key, record.value, old)
         if old is not None:
             timestamp = max(timestamp, old.timestamp)
         self._store.put(key, None if state is None else Stamped(state, timestamp), start_ms)
-        new_result = None if state is None else aggregator.result(state)
-        old_result = None if old is None else aggregator.result(old.value)
         windowed = Windowed(key, self._settings.windows.window(start_ms))
         self.context.forward(Record(windowed, Change(new_result, old_result), timestamp, record.headers))
+
+
+def _aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
+    """Return the new state, its result and the old result.
+
+    The aggregator may change in place what it is given: the state is a copy of its own, and the old result is taken
+    before. What it starts with may be the same object each time, so that is copied too.
+    """
+    if old is None:
+        state = aggregator.add(key, value, copied(aggregator.start()))
+        return state, None if state is None else aggregator.result(state), None
+    old_result = aggregator.result(old.value)
+    state = aggregator.add(key, value, copied(old.value))
+    return state, None if state is None else aggregator.result(state), old_result

@@ -7,14 +7,15 @@ task takes the records, so a float has the same last bit in every layout.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from decimal import Decimal, DecimalException
+from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
-from rewindow.core.binding import FieldType, RowType
-from rewindow.core.record import maker, row_class
-from rewindow.errors import ConfigError
+from rewindow.core.binding import FieldType, RowType, SumType
+from rewindow.core.cells import exact_context
+from rewindow.core.record import row_class
+from rewindow.errors import DataError
 
 
 @runtime_checkable
@@ -40,6 +41,10 @@ class Aggregator(Protocol):
 @dataclass(frozen=True, slots=True)
 class Count:
     """The number of records (null values included, as windowed counts of Kafka Streams do)."""
+
+    def describe(self) -> str:
+        """See `described`."""
+        return "count"
 
     def start(self) -> int:
         """See `Aggregator`."""
@@ -71,6 +76,10 @@ class _OfField(ABC):
 
     field: str | None = None
 
+    def describe(self) -> str:
+        """See `described`."""
+        return f"{type(self).__name__.lower()}({self.field or ''})"
+
     def start(self) -> Any:
         """See `Aggregator`."""
         return None
@@ -81,7 +90,7 @@ class _OfField(ABC):
         operand = value if self.field is None or value is None else getattr(value, self.field)
         if operand is None:
             return state
-        return operand if state is None else self.combine(state, operand)
+        return self.first(operand) if state is None else self.combine(state, operand)
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
@@ -93,7 +102,11 @@ class _OfField(ABC):
 
     def result_type(self, value: Any) -> Any:
         """See `Aggregator`."""
-        return FieldType(value, self.field)
+        return self.state_type(value)
+
+    def first(self, operand: Any) -> Any:
+        """Return the state of one operand, which is not null. Raises `DataError` for a row."""
+        return _no_row(operand, type(self).__name__)
 
     @abstractmethod
     def combine(self, state: Any, operand: Any) -> Any:
@@ -102,11 +115,19 @@ class _OfField(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Sum(_OfField):
-    """The sum."""
+    """The sum: of booleans an integer, of decimals exact in 38 digits."""
+
+    def state_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return SumType(value, self.field)
+
+    def first(self, operand: Any) -> Any:
+        """See `_OfField`."""
+        return _number(operand, "Sum")
 
     def combine(self, state: Any, operand: Any) -> Any:
-        """See `_OfField`."""
-        return state + operand
+        """See `_OfField`. Raises `DataError` where a sum of decimals is longer than 38 digits."""
+        return _added(state, operand)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,27 +150,41 @@ class Max(_OfField):
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The arithmetic mean of a field, or of the values; nulls are left out, and of none it is null."""
+    """The arithmetic mean of a field, or of the values, as a float; nulls are left out, and of none it is null.
+
+    The total is kept as `Sum` keeps it; of integers, booleans and decimals only the quotient is rounded.
+    """
 
     field: str | None = None
 
+    def describe(self) -> str:
+        """See `described`."""
+        return f"mean({self.field or ''})"
+
     def start(self) -> Any:
         """See `Aggregator`."""
-        return _MEAN(0, 0)
+        return _MEAN(None, 0)
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
         del key
         operand = value if self.field is None or value is None else getattr(value, self.field)
-        return state if operand is None else _MEAN(state.total + operand, state.number + 1)
+        if operand is None:
+            return state
+        total, number = state
+        return _MEAN(_number(operand, "Mean") if total is None else _added(total, operand), number + 1)
 
     def result(self, state: Any) -> float | None:
         """See `Aggregator`."""
-        return state.total / state.number if state.number else None
+        if not state.number:
+            return None
+        if state.total.__class__ is Decimal:
+            return float(Fraction(state.total) / state.number)
+        return float(state.total / state.number)
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""
-        return RowType((("total", FieldType(value, self.field)), ("number", int)))
+        return RowType((("total", SumType(value, self.field)), ("number", int)))
 
     def result_type(self, value: Any) -> Any:
         """See `Aggregator`."""
@@ -158,116 +193,35 @@ class Mean:
 
 
 _MEAN = row_class(("total", "number"))
+_EXACT = exact_context()
 
 
-@dataclass(frozen=True)
-class Several:
-    """Several aggregates at once; state and result are rows with their names."""
-
-    parts: tuple[tuple[str, Any], ...]
-
-    @cached_property
-    def _aggregators(self) -> tuple[Any, ...]:
-        return tuple(part for _, part in self.parts)
-
-    @cached_property
-    def _row(self) -> Callable[[tuple[Any, ...]], Any]:
-        return maker(row_class(tuple(name for name, _ in self.parts)))
-
-    @cached_property
-    def _shows_state(self) -> bool:
-        return all(part.__class__ in (Count, Sum, Min, Max) for part in self._aggregators)
-
-    def start(self) -> Any:
-        """See `Aggregator`."""
-        return self._row(tuple([part.start() for part in self._aggregators]))
-
-    def add(self, key: Any, value: Any, state: Any) -> Any:
-        """See `Aggregator`."""
-        parts = zip(self._aggregators, state)  # noqa: B905 - to check the length of both would cost a third of it all
-        return self._row(tuple([part.add(key, value, one) for part, one in parts]))
-
-    def result(self, state: Any) -> Any:
-        """See `Aggregator`."""
-        if self._shows_state:
-            return state
-        return self._row(tuple([part.result(one) for part, one in zip(self._aggregators, state, strict=True)]))
-
-    def state_type(self, value: Any) -> Any:
-        """See `Aggregator`."""
-        return RowType(tuple((name, part.state_type(value)) for name, part in self.parts))
-
-    def result_type(self, value: Any) -> Any:
-        """See `Aggregator`."""
-        return RowType(tuple((name, part.result_type(value)) for name, part in self.parts))
+def described(aggregator: Any) -> str:
+    """Return what an aggregate computes, for `explain` and the fingerprint: its ``describe()``, else its class's name."""
+    describe = getattr(aggregator, "describe", None)
+    return str(describe()) if callable(describe) else type(aggregator).__name__.lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Reduce:
-    """``reducer(aggregate, value)``; the first value starts it."""
-
-    reducer: Callable[[Any, Any], Any]
-
-    def start(self) -> Any:
-        """See `Aggregator`."""
-        return None
-
-    def add(self, key: Any, value: Any, state: Any) -> Any:
-        """See `Aggregator`."""
-        del key
-        return value if state is None else self.reducer(state, value)
-
-    def result(self, state: Any) -> Any:
-        """See `Aggregator`."""
-        return state
-
-    def state_type(self, value: Any) -> Any:
-        """See `Aggregator`."""
-        return value
-
-    def result_type(self, value: Any) -> Any:
-        """See `Aggregator`."""
-        return value
+def _no_row(operand: Any, what: str) -> Any:
+    if isinstance(operand, tuple):
+        fields = ", ".join(getattr(operand, "_fields", ())) or "none"
+        message = f"{what}() of rows: name a field (fields: {fields}), as in {what}('field')"
+        raise DataError(message)
+    return operand
 
 
-@dataclass(frozen=True, slots=True)
-class Custom:
-    """``initializer() -> aggregate`` and ``aggregator(key, value, aggregate) -> aggregate``, of a declared type."""
-
-    initializer: Callable[[], Any]
-    aggregator: Callable[[Any, Any, Any], Any]
-    type: Any = None
-
-    def start(self) -> Any:
-        """See `Aggregator`."""
-        return self.initializer()
-
-    def add(self, key: Any, value: Any, state: Any) -> Any:
-        """See `Aggregator`."""
-        return self.aggregator(key, value, state)
-
-    def result(self, state: Any) -> Any:
-        """See `Aggregator`."""
-        return state
-
-    def state_type(self, value: Any) -> Any:
-        """See `Aggregator`."""
-        del value
-        return self.type
-
-    def result_type(self, value: Any) -> Any:
-        """See `Aggregator`."""
-        del value
-        return self.type
+def _number(operand: Any, what: str) -> Any:
+    if not isinstance(_no_row(operand, what), bool | int | float | Decimal):
+        message = f"{what} of {operand!r} ({type(operand).__name__}): it takes numbers"
+        raise DataError(message)
+    return int(operand) if operand.__class__ is bool else operand
 
 
-def several(parts: Mapping[str, Aggregator]) -> Several:
-    """Return the aggregate of several named ones. Raises `ConfigError` for none, or a name that is no identifier."""
-    for name in parts:
-        if not name.isidentifier():
-            message = f"aggregate({{{name!r}: ...}}): a result's name becomes a column, so it must be an identifier"
-            raise ConfigError(message)
-    if not parts:
-        message = "aggregate({}) has nothing to compute: give at least one named aggregate"
-        raise ConfigError(message)
-    return Several(tuple(parts.items()))
+def _added(state: Any, operand: Any) -> Any:
+    if state.__class__ is not Decimal:
+        return state + operand
+    try:
+        return _EXACT.add(state, operand)
+    except DecimalException as error:
+        message = f"the sum of {state} and {operand} is longer than 38 digits: round the values first (map_values)"
+        raise DataError(message) from error

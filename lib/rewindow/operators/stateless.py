@@ -36,12 +36,20 @@ class Filter:
     def __call__(self) -> Processor:
         return _PerRecord(lambda r: (r,) if bool(self.predicate(r.key, r.value)) is not self.negate else ())
 
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "filter_not" if self.negate else "filter"
+
 
 @dataclass(frozen=True, slots=True)
 class Map:
     """Make a new key and value: ``mapper(key, value) -> (key, value)``."""
 
     mapper: Callable[[Any, Any], tuple[Any, Any]]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "map"
 
     def __call__(self) -> Processor:
         return _PerRecord(lambda r: (_pair(self.mapper(r.key, r.value), r, "map"),))
@@ -53,6 +61,10 @@ class FlatMap:
 
     mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]
 
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "flat_map"
+
     def __call__(self) -> Processor:
         return _PerRecord(lambda r: [_pair(pair, r, "flat_map") for pair in self.mapper(r.key, r.value)])
 
@@ -62,6 +74,10 @@ class MapValues:
     """Make a new value: ``mapper(value)``; the key stays, and so does the partition."""
 
     mapper: Callable[[Any], Any]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "map_values"
 
     def __call__(self) -> Processor:
         return _PerRecord(lambda r: (r.with_value(self.mapper(r.value)),))
@@ -73,6 +89,10 @@ class SelectKey:
 
     mapper: Callable[[Any, Any], Any]
 
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "select_key"
+
     def __call__(self) -> Processor:
         return _PerRecord(lambda r: (r.with_key(self.mapper(r.key, r.value)),))
 
@@ -82,6 +102,10 @@ class Peek:
     """Call ``action(key, value)`` and pass the record on. A retried task calls it again."""
 
     action: Callable[[Any, Any], None]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "peek"
 
     def __call__(self) -> Processor:
         def look(record: Record) -> tuple[Record]:
@@ -94,6 +118,10 @@ class Peek:
 @dataclass(frozen=True, slots=True)
 class PassThrough:
     """Pass every record on: where streams are merged."""
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "merge"
 
     def __call__(self) -> Processor:
         return _PerRecord(lambda r: (r,))
@@ -115,6 +143,10 @@ class _KeyedOnly(Processor):
 class KeyedOnly:
     """Drop records without a key before a repartition, as Kafka's group-by does; they are counted as skipped."""
 
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "keyed_only"
+
     def __call__(self) -> Processor:
         return _KeyedOnly()
 
@@ -122,6 +154,10 @@ class KeyedOnly:
 @dataclass(frozen=True, slots=True)
 class TableToStream:
     """Send a table's new values as records; a tombstone is a record with a null value."""
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "to_stream"
 
     def __call__(self) -> Processor:
         return _PerRecord(lambda r: (r.with_value(r.value.new),))
@@ -133,6 +169,10 @@ class TableFilter:
 
     predicate: Callable[[Any, Any], bool]
     negate: bool = False
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "table_filter_not" if self.negate else "table_filter"
 
     def __call__(self) -> Processor:
         def apply(record: Record) -> tuple[Record, ...]:
@@ -150,6 +190,10 @@ class TableMapValues:
     """Map a table's values; a tombstone stays one."""
 
     mapper: Callable[[Any], Any]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "table_map_values"
 
     def __call__(self) -> Processor:
         def apply(record: Record) -> tuple[Record]:
