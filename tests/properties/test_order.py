@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import accumulate
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.core.ordering import events, merge, running_maximum
+from rewindow.core.ordering import events, merge
 from rewindow.core.partition_group import NEVER_WAIT, PartitionGroup
 from rewindow.core.record import TopicPartition
 from tests.properties.effort import examples
@@ -39,7 +40,7 @@ def test_the_merge_takes_records_as_kafka_does(logs: list[list[int]]) -> None:
 @examples(150)
 def test_one_sort_by_the_order_key_takes_them_so_too(logs: list[list[int]]) -> None:
     keys = [
-        (maximum, rank, offset) for rank, log in enumerate(logs) for offset, maximum in enumerate(running_maximum(log))
+        (maximum, rank, offset) for rank, log in enumerate(logs) for offset, maximum in enumerate(accumulate(log, max))
     ]
     assert [(rank, offset) for _, rank, offset in sorted(keys)] == taken_by_kafka(logs)
 

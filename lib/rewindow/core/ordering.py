@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 Event = tuple[int, int, int, int, Any, Any]
@@ -60,8 +59,3 @@ def internal_log(emissions: Iterable[Emission], next_offset: int) -> Iterator[tu
     ordered = sorted(emissions, key=lambda emission: emission[:3])
     for offset, emission in enumerate(ordered, start=next_offset):
         yield offset, emission.timestamp, emission.key, emission.value
-
-
-def running_maximum(timestamps: Iterable[int]) -> list[int]:
-    """Return the running maximum of timestamps: the order key of each record."""
-    return list(accumulate(timestamps, max))
