@@ -21,6 +21,7 @@ from rewindow.core.schema import Column, row_shape, shape_of
 from rewindow.core.stores import BUFFER
 from rewindow.core.topology import SubTopology
 from rewindow.errors import DataError
+from tests.properties.told import told
 
 LOGS = {"in": (log_shape((Column("k", "string"),), is_scalar=True), row_shape([Column("x", "long")]))}
 
@@ -65,15 +66,6 @@ def restarted(builder: StoreBuilder, store: Any) -> Any:
     again = opened(builder)
     again.restore([(key_shape.from_cells(k), value_shape.from_cells(v)) for k, v in rows], store.clock_ms)
     return again
-
-
-def told(value: Any) -> Any:
-    """Return all that ``==`` does not tell apart: classes, orders of dictionaries, signs of zeros, digits."""
-    if isinstance(value, dict):
-        return [dict, *((told(key), told(item)) for key, item in value.items())]
-    if isinstance(value, list | tuple):
-        return [value.__class__, *map(told, value)]
-    return value.__class__, repr(value)
 
 
 FLOATS = st.floats() | st.sampled_from([0.0, -0.0])
