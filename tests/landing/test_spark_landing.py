@@ -201,7 +201,18 @@ def test_each_type_is_landed_as_it_says(engine_at, tmp_path):
     assert nested["point"].x == 1
 
 
-def test_times_in_text_are_in_the_feeds_zone_unless_they_say_another(engine_at, tmp_path):
+@pytest.mark.parametrize("session_zone", ["UTC", "Asia/Tokyo"])
+def test_times_in_text_are_in_the_feeds_zone_unless_they_say_another(spark, engine_at, tmp_path, session_zone):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", session_zone)
+    try:
+        times_in_text(engine_at, tmp_path)
+        assert spark.conf.get("spark.sql.session.timeZone") == session_zone
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def times_in_text(engine_at, tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.csv").write_text(
         "user;t\nann;2026-07-01 12:00:00\nbob;2026-07-01T12:00:00+05:00\ncid;never\n"

@@ -63,7 +63,7 @@ def land(
     """Land what is new of a feed, as this process.
 
     ``now_ms`` is the landings' recorded time and the default of ``until_ms``; for the others see `LandRequest`.
-    Raises a `RewindowError`: then nothing was landed.
+    Raises a `RewindowError`: then nothing was landed; or all was, and publishing it failed, which the next call does.
     """
     feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
     request = LandRequest(now_ms, until_ms, watermark_ms, new_generation, keep or 0)

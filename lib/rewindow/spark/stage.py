@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.core.staging import StagedFile
-from rewindow.errors import StorageError
+from rewindow.errors import ConfigError, StorageError
 from rewindow.spark.digest import RowsDigest
 from rewindow.spark.stats import ColumnStats
 
@@ -49,7 +49,7 @@ class FileWriter:
         """
         name = f"{attempt}-{uuid4().hex}.parquet"
         self._path = f"{directory}/{name}" if directory else name
-        self._place = Path(table_root) / self._path
+        self._place = Path(_local(table_root)) / self._path
         self._schema = schema
         self._target, self._partition = target, partition
         self._partition_values = dict(partition_values)
@@ -130,7 +130,9 @@ class FileWriter:
             if self._file is None or self._parquet is None:
                 self._file, self._parquet = self._open()
             if self._waiting:
-                self._parquet.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=ROW_GROUP)
+                rows = self._waiting_rows
+                group = rows if rows < 2 * ROW_GROUP else ROW_GROUP  # no small rest for a group of its own
+                self._parquet.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=group)
         except OSError as error:
             raise self._failure(error) from error
         self._waiting.clear()
@@ -213,6 +215,17 @@ def digest_of_file(place: str) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def _local(root: str) -> str:
+    """Return a table's root as a path of this machine. Raises `ConfigError` (78) for other storage."""
+    root = root.removeprefix("file://")
+    if "://" in root:
+        message = (
+            f"{root} is no folder of this machine, and staged files are written to folders: mount it, or name another"
+        )
+        raise ConfigError(message)
+    return root
 
 
 def _delta_stats(rows: int, columns: Mapping[str, ColumnStats]) -> dict[str, Any]:
