@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3.11
 VENV := .venv
 PY := $(VENV)/bin/python
-CODE := lib tests jobs dags
+CODE := $(wildcard lib tests jobs dags)
 # Installs are quiet but for one line that moves, so that a log stays short and a person sees progress.
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
@@ -79,4 +79,4 @@ lock: env ## resolve the dependencies of pyproject.toml anew into requirements.l
 
 clean: ## remove the environment and all that tools left; tables and the jar cache stay
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
-	find lib tests jobs dags -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
