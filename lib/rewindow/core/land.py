@@ -25,6 +25,23 @@ FAR = 2**62
 """Beyond every time that a record can have."""
 
 
+LOG_COLUMNS = tuple(Column(name, "long") for name in ("offset", "timestamp", "landing", "arrived_at"))
+"""What every log has before its key's and value's columns."""
+
+QUARANTINE_COLUMNS = (
+    Column("name", "string"),
+    Column("topic", "string"),
+    Column("partition", "long"),
+    Column("reason", "string"),
+    Column("arrived_at", "long"),
+    Column("timestamp", "long"),
+    Column("record", "string"),
+    Column("_run", "long"),
+    Column("landing", "long"),
+)
+"""``record`` is JSON of the key's and value's columns; ``_run`` is null for landings."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
     """Where a log comes from. ``location`` is a path (files: may hold wildcards); ``schema`` a DDL text for files.

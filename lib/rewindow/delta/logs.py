@@ -14,8 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 
-from rewindow.core.land import LogSpec, ReadWindow, SourceLook
-from rewindow.core.schema import Column
+from rewindow.core.land import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.core.staging import StagedFile
 from rewindow.delta.files import Folder
 from rewindow.delta.job_source import look_at_output
@@ -38,20 +37,7 @@ from rewindow.plan.fold import LedgerRow
 from rewindow.plan.landings import GENERATION, LANDING, LogSchema
 from rewindow.plan.watermarks import HeldFile
 
-LOG_COLUMNS = tuple(Column(name, "long") for name in ("offset", "timestamp", "landing", "arrived_at"))
 LOG_PARTITIONS = ("generation", "partition")
-QUARANTINE_COLUMNS = (
-    Column("name", "string"),
-    Column("topic", "string"),
-    Column("partition", "long"),
-    Column("reason", "string"),
-    Column("arrived_at", "long"),
-    Column("timestamp", "long"),
-    Column("record", "string"),
-    Column("_run", "long"),
-    Column("landing", "long"),
-)
-
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
 TIMESTAMPS_AT_HAND = 16_000_000

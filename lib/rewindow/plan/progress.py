@@ -131,13 +131,22 @@ def _deliveries(bodies: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, Del
 
 
 def _held(
-    bodies: Iterable[Mapping[str, Any]], ranges: Mapping[TopicPartition, LandedRange]
+    bodies: Sequence[Mapping[str, Any]], ranges: Mapping[TopicPartition, LandedRange]
 ) -> dict[TopicPartition, tuple[HeldFile, ...]]:
-    found: dict[TopicPartition, list[HeldFile]] = {}
-    for body in bodies:
+    """Return the files that hold records back, looked for from the last landing backwards: there are few of them."""
+    missing = {where: landed.release for where, landed in ranges.items() if landed.release < landed.end}
+    found: dict[TopicPartition, list[HeldFile]] = {where: [] for where in missing}
+    for body in reversed(bodies):
+        if not missing:
+            break
         for topic, files in body["files"].items():
-            for file in map(StagedFile.from_json, files):
-                where, held = TopicPartition(topic, file.partition), held_file(topic, file)
-                if held.end > ranges[where].release:
-                    found.setdefault(where, []).append(held)
+            for data in files:
+                where = TopicPartition(topic, data["partition"])
+                if where not in found:
+                    continue
+                file = held_file(topic, StagedFile.from_json(data))
+                if file.end > ranges[where].release:
+                    found[where].append(file)
+                if file.start <= ranges[where].release:
+                    missing.pop(where, None)
     return {where: tuple(sorted(files, key=lambda file: file.start)) for where, files in found.items()}

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.core.binding import log_shape
-from rewindow.core.land import FAR, Block, LogColumns, LogWrite, Slot
+from rewindow.core.land import FAR, LOG_COLUMNS, Block, LogColumns, LogWrite, Slot
 from rewindow.core.record import Record
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
@@ -19,14 +19,12 @@ from rewindow.spark.timestamps import Extractor, InvalidTimestampError, Judged, 
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
 """The columns beside keys and values in the batches that come in. A fault is text: why a row cannot be landed."""
 
-LOG_META = tuple(Column(name, "long") for name in ("offset", "timestamp", "landing", "arrived_at"))
-
 ROWS_PER_FILE = 4_000_000
 
 
 def log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
     """Return the columns in a log's files: all of the table's but ``generation`` and ``partition``."""
-    return (*LOG_META, *columns.all)
+    return (*LOG_COLUMNS, *columns.all)
 
 
 def longs(column: pa.Array, null: int) -> Longs:
@@ -149,7 +147,7 @@ class OpenBlock:
             partition=self.partition,
             attempt=write.attempt,
             partition_values={"generation": str(write.generation), "partition": str(self.partition)},
-            stats_columns=[column.name for column in LOG_META],
+            stats_columns=[column.name for column in LOG_COLUMNS],
         )
 
     def _finish_file(self) -> None:

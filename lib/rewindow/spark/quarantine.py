@@ -7,26 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from rewindow.core.json_codec import dump_value
-from rewindow.core.land import LogWrite, Slot
+from rewindow.core.land import QUARANTINE_COLUMNS, LogWrite, Slot
 from rewindow.core.record import row_class
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 from rewindow.spark.rows import arrow_schema
 from rewindow.spark.stage import FileWriter
 from rewindow.spark.timestamps import Refusal
-
-COLUMNS = (
-    Column("name", "string"),
-    Column("topic", "string"),
-    Column("partition", "long"),
-    Column("reason", "string"),
-    Column("arrived_at", "long"),
-    Column("timestamp", "long"),
-    Column("record", "string"),
-    Column("_run", "long"),
-    Column("landing", "long"),
-)
-"""``record`` is JSON of the key's and value's columns; ``_run`` is null for landings."""
 
 
 class QuarantineWriter:
@@ -39,7 +26,7 @@ class QuarantineWriter:
 
     def add(self, rows: pa.RecordBatch, refusals: Sequence[Refusal]) -> None:
         """Add the refused rows of a batch."""
-        write, schema = self._write, arrow_schema(COLUMNS)
+        write, schema = self._write, arrow_schema(QUARANTINE_COLUMNS)
         refused = rows.take(pa.array([refusal.row for refusal in refusals]))
         count = refused.num_rows
         names = refused.schema.names
