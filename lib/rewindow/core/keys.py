@@ -34,7 +34,10 @@ class KeyForm:
         """Return a key as a checkpoint gives it back: equal to it in Python. Raises `DataError` if it does not belong."""
         try:
             kept = self._keep(key)
-            form = None if self._has_one_form else _form_of(kept)
+            if self._has_one_form:
+                self.cls = key.__class__ if key.__class__ in _AT_A_GLANCE and kept is key else None
+                return kept
+            form = _form_of(kept)
         except DataError as error:
             message = f"store {self._name!r} cannot have the key {key!r}: {error}. Declare key=... or make another key"
             raise DataError(message) from error
