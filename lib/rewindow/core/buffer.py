@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.keys import KeyForm
-from rewindow.core.record import UNKNOWN
+from rewindow.core.record import UNKNOWN, maker
 from rewindow.core.stores import Store, StoreBuilder, refused
 from rewindow.errors import DataError
 
@@ -28,6 +29,9 @@ class Buffered(NamedTuple):
     buffer_time: int
 
 
+make_buffered = maker(Buffered)
+
+
 class TimeOrderedBuffer(Store):
     """A store whose entries leave by time."""
 
@@ -35,7 +39,10 @@ class TimeOrderedBuffer(Store):
         super().__init__(builder)
         self._entries: dict[Any, Buffered] = {}
         self._keys, self._keep = KeyForm(builder, lambda: self._entries), builder.kept.value
-        self._heap: list[tuple[int, bytes, Any]] = []
+        self._times: list[int] = []
+        """The buffer times, as a heap."""
+        self._due: dict[int, list[tuple[bytes, Any]]] = {}
+        """Key bytes and key at each buffer time: thousands, where that is the end of a window."""
 
     def put(self, key: Any, value: Any, timestamp: int, buffer_time: int) -> None:
         """Hold an update back. ``buffer_time`` counts only if the key is not buffered yet.
@@ -50,19 +57,29 @@ class TimeOrderedBuffer(Store):
                 raise refused(self.name, key, error) from error
         if entry is None:
             key = self._keys.take(key)
-            heapq.heappush(self._heap, (buffer_time, encode_key(key), key))
+            self._hold(key, buffer_time)
         else:
             buffer_time = entry.buffer_time
-        self._entries[key] = Buffered(value, timestamp, buffer_time)
+        self._entries[key] = make_buffered((value, timestamp, buffer_time))
         if key not in self._changed:
             self._changed[key] = entry is None
 
-    def pop_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
+    def pop_until(self, time_ms: int) -> Iterable[tuple[Any, Buffered]]:
         """Take out, oldest first, all entries with a buffer time up to and including ``time_ms``."""
-        while self._heap and self._heap[0][0] <= time_ms:
-            key = heapq.heappop(self._heap)[2]
-            self._note_removal(key)
-            yield key, self._entries.pop(key)
+        return self._pop_until(time_ms) if self._times and self._times[0] <= time_ms else ()
+
+    def _pop_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
+        while self._times and self._times[0] <= time_ms:
+            for _, key in sorted(self._due.pop(heapq.heappop(self._times)), key=itemgetter(0)):
+                self._note_removal(key)
+                yield key, self._entries.pop(key)
+
+    def _hold(self, key: Any, buffer_time: int) -> None:
+        due = self._due.get(buffer_time)
+        if due is None:
+            due = self._due[buffer_time] = []
+            heapq.heappush(self._times, buffer_time)
+        due.append((encode_key(key), key))
 
     def __len__(self) -> int:
         """The number of keys held back."""
@@ -76,8 +93,9 @@ class TimeOrderedBuffer(Store):
                 self._entries.pop(key, None)
             else:
                 self._entries[self._keys.take(key)] = entry
-        self._heap = [(entry.buffer_time, encode_key(key), key) for key, entry in self._entries.items()]
-        heapq.heapify(self._heap)
+        self._times, self._due = [], {}
+        for key, entry in self._entries.items():
+            self._hold(key, entry.buffer_time)
 
     def take_changes(self) -> list[tuple[Any, Any]]:
         """See `Store`."""

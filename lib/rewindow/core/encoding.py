@@ -43,12 +43,12 @@ def encode_key(key: Any) -> bytes:
     """
     if isinstance(key, str):
         return key.encode() if key.isascii() else _encode_text(key)
+    if isinstance(key, Windowed):
+        return _encode_windowed(key)
     if isinstance(key, bool):
         return b"\x01" if key else b"\x00"
     if isinstance(key, int):
         return _encode_long(key)
-    if isinstance(key, Windowed):
-        return _encode_windowed(key)
     if isinstance(key, tuple):
         return b"".join(_encode_item(item) for item in key)
     if isinstance(key, bytes):
@@ -98,8 +98,8 @@ def _encode_long(key: int) -> bytes:
 
 
 def _encode_windowed(key: Windowed) -> bytes:
-    start, end = _LONG.pack(key.window.start_ms), _LONG.pack(key.window.end_ms)
-    bounds = end + start if key.window.is_session else start
+    start_ms, end_ms, is_session = key.window
+    bounds = _LONG.pack(end_ms) + _LONG.pack(start_ms) if is_session else _LONG.pack(start_ms)
     return encode_key(key.key) + bounds
 
 
