@@ -166,6 +166,8 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
         first, is_one = len(columns), len(part.columns) == 1
         columns += [Column(field if is_one else f"{field}_{column.name}", column.type) for column in part.columns]
         bounds.append(slice(first, len(columns)))
+    if all(part.is_bare for part in parts.values()):
+        return row_shape(columns, row)
     nulls = (None,) * len(columns)
     shapes = tuple(parts.values())
 

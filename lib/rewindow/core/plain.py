@@ -75,7 +75,7 @@ def is_frozen(value: Any) -> bool:
 def copied(value: Any) -> Any:
     """Return plain data that shares nothing that can be changed; itself if nothing can change it."""
     cls = value.__class__
-    if cls in _FROZEN:
+    if cls in _FROZEN or (isinstance(value, tuple) and is_frozen(value)):
         return value
     if cls is list:
         return [copied(item) for item in value]

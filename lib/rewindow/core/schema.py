@@ -17,7 +17,7 @@ from typing import Any
 from rewindow.core.cells import Keep, fit_long, fitter
 from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.plain import Kind, as_row, hints_of, is_row_type, keep_plain, kind_of, row_keeper, without_none
-from rewindow.core.record import Window, Windowed, row_class
+from rewindow.core.record import Window, Windowed, maker, row_class
 from rewindow.errors import ConfigError, DataError
 
 SCALARS: dict[Any, str] = {
@@ -124,9 +124,9 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
         values = list(cells)
         for index, _, load in codecs:
             values[index] = load(values[index])
-        return make(values)
+        return make(tuple(values))
 
-    make = made._make
+    make = maker(made)
     return Shape(
         tuple(columns),
         to_cells,
@@ -164,7 +164,7 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
         if windowed.__class__ is not Windowed:
             message = f"{windowed!r} ({type(windowed).__name__}) was given where a windowed key is declared"
             raise DataError(message)
-        return (*key.to_cells(windowed.key), windowed.window.start_ms, windowed.window.end_ms)
+        return (*key.to_cells(windowed.key), *windowed.window[:2])
 
     def keep(windowed: Any) -> Any:
         if windowed.__class__ is Windowed and windowed.window.__class__ is Window:
