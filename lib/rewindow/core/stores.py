@@ -21,7 +21,7 @@ from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.keys import KeyForm
 from rewindow.core.metrics import Measure
 from rewindow.core.plain import copied, is_frozen, kind_of
-from rewindow.core.record import UNKNOWN
+from rewindow.core.record import UNKNOWN, maker
 from rewindow.errors import ConfigError, DataError
 
 KEY_VALUE, WINDOW, BUFFER = "key-value", "window", "buffer"
@@ -32,6 +32,9 @@ class Stamped(NamedTuple):
 
     value: Any
     timestamp: int
+
+
+make_stamped = maker(Stamped)
 
 
 def stamped_keep(keep: Keep) -> Keep:

@@ -11,8 +11,8 @@ from typing import Any
 from rewindow.core.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.core.plain import copied
 from rewindow.core.processor import Processor, ProcessorContext
-from rewindow.core.record import Change, Record, Windowed
-from rewindow.core.stores import KeyValueStore, Stamped
+from rewindow.core.record import Change, Record, make_change, make_record, make_windowed
+from rewindow.core.stores import KeyValueStore, Stamped, make_stamped
 from rewindow.core.window_store import WindowStore
 from rewindow.core.windows import TimeWindows
 from rewindow.operators.aggregates import Aggregator, described
@@ -115,11 +115,11 @@ class _StreamAggregate(Processor):
 
 class _WindowAggregate(Processor):
     def __init__(self, settings: WindowAggregate) -> None:
-        self._settings = settings
+        self._windows, self._aggregator, self._store_name = settings.windows, settings.aggregator, settings.store
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
-        self._store: WindowStore = context.store(self._settings.store)
+        self._store: WindowStore = context.store(self._store_name)
         self._null_keys = context.measure(SKIPPED_RECORDS, reason="null-key")
         self._late = context.measure(LATE_RECORD_DROP, reason="window-closed")
 
@@ -128,7 +128,7 @@ class _WindowAggregate(Processor):
         if key is None:
             self._null_keys.record()
             return
-        windows = self._settings.windows
+        windows = self._windows
         open_from_ms = self.context.observe(timestamp) - windows.closes_after_ms
         for start_ms in windows.starts(timestamp):
             if start_ms > open_from_ms:
@@ -140,14 +140,15 @@ class _WindowAggregate(Processor):
         self.context.observe(watermark_ms)
 
     def _update(self, record: Record, start_ms: int) -> None:
-        key, timestamp, aggregator = record.key, record.timestamp or 0, self._settings.aggregator
+        key, timestamp = record.key, record.timestamp or 0
         old = self._store.fetch(key, start_ms)
-        state, new_result, old_result = _aggregated(aggregator, key, record.value, old)
-        if old is not None:
-            timestamp = max(timestamp, old.timestamp)
-        self._store.put(key, None if state is None else Stamped(state, timestamp), start_ms)
-        windowed = Windowed(key, self._settings.windows.window(start_ms))
-        self.context.forward(Record(windowed, Change(new_result, old_result), timestamp, record.headers))
+        state, new_result, old_result = _aggregated(self._aggregator, key, record.value, old)
+        if old is not None and old.timestamp > timestamp:
+            timestamp = old.timestamp
+        self._store.put(key, None if state is None else make_stamped((state, timestamp)), start_ms)
+        windowed = make_windowed((key, self._windows.window(start_ms)))
+        change = make_change((new_result, old_result))
+        self.context.forward(make_record((windowed, change, timestamp, record.headers)))
 
 
 def _aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
