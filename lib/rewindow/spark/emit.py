@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +11,11 @@ from rewindow.core.encoding import partition_of
 from rewindow.core.record import Record
 from rewindow.core.schema import Column, Shape
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION, StagedFile
+from rewindow.errors import DataError
 from rewindow.spark.rows import arrow_schema, encode, encode_column, encode_values
 from rewindow.spark.stage import FileWriter
 
-BUFFER_ROWS = 65_536
+BUFFER_ROWS = 16_384
 _TIMESTAMP = pa.field("_timestamp", pa.int64())
 
 
@@ -55,17 +55,19 @@ class RecordBuffer:
     ) -> None:
         self._file, self._constants, self._target = file, constants, target
         self._key, self._value = shapes
-        # What has no declared type may be a list that its sender goes on changing.
-        self._may_change = any(column.type == "json" for column in self._value.columns)
+        self.epoch = 0
+        self._value_schema = arrow_schema(self._value.columns)
+        # What has no declared type may be a list that its sender goes on changing: its text is made at once.
+        self._may_change = self._value.has_json
         self._records: list[Record] = []
         self._epochs: list[int] = []
         self._orders: list[int] = []
         self._numbers: list[int] = []
 
-    def add(self, record: Record, epoch: int, order_ms: int, number: int) -> None:
+    def take(self, record: Record, order_ms: int, number: int) -> None:
         """Take one emission."""
-        self._records.append(deepcopy(record) if self._may_change else record)
-        self._epochs.append(epoch)
+        self._records.append(record.with_value(self._cells(record.value)) if self._may_change else record)
+        self._epochs.append(self.epoch)
         self._orders.append(order_ms)
         self._numbers.append(number)
         if len(self._numbers) >= BUFFER_ROWS:
@@ -83,7 +85,11 @@ class RecordBuffer:
         if not records:
             return
         arrays = encode_values(self._key, [record.key for record in records], self._target)
-        arrays += encode_values(self._value, [record.value for record in records], self._target)
+        values = [record.value for record in records]
+        if self._may_change:
+            arrays += encode(values, self._value_schema, self._target).columns
+        else:
+            arrays += encode_values(self._value, values, self._target)
         # The only one of these that user code gives.
         timestamps = encode_column(_TIMESTAMP, [record.timestamp for record in records], self._target)
         meta = {
@@ -99,6 +105,13 @@ class RecordBuffer:
         self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
         for filled in (records, self._epochs, self._orders, self._numbers):
             filled.clear()
+
+    def _cells(self, value: Any) -> tuple[Any, ...]:
+        try:
+            return self._value.to_cells(value)
+        except DataError as error:
+            message = f"{self._target}: {error}"
+            raise DataError(message) from error
 
 
 def _longs(numbers: Sequence[int] | pa.Array) -> pa.Array:
@@ -131,22 +144,13 @@ class Place:
         )
 
 
-class OutputWriter:
+class OutputWriter(RecordBuffer):
     """Takes the emissions of one output topic. ``epoch`` is set by whoever drives the task."""
 
     def __init__(self, place: Place, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
-        self.epoch = 0
         columns = (*shapes[0].columns, *shapes[1].columns, *OUTPUT_META)
         file = place.file(columns, [column.name for column in columns])
-        self._buffer = RecordBuffer(file, shapes, {"_partition": partition, "_run": run}, place.target)
-
-    def take(self, record: Record, order_ms: int, number: int) -> None:
-        """Take one emission."""
-        self._buffer.add(record, self.epoch, order_ms, number)
-
-    def close(self) -> list[StagedFile]:
-        """Finish; return what was staged."""
-        return self._buffer.close()
+        super().__init__(file, shapes, {"_partition": partition, "_run": run}, place.target)
 
 
 class InternalWriter:
@@ -167,7 +171,8 @@ class InternalWriter:
             columns = (*self._shapes[0].columns, *self._shapes[1].columns, *INTERNAL_META)
             file = self._place.file(columns, ["_epoch"], partition)
             buffer = self._buffers[partition] = RecordBuffer(file, self._shapes, {}, self._place.target)
-        buffer.add(record, self.epoch, order_ms, number)
+        buffer.epoch = self.epoch
+        buffer.take(record, order_ms, number)
         self._held += 1
         if self._held >= BUFFER_ROWS:
             # However many partitions there are, no more records than this are held as Python objects.
