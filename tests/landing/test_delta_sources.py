@@ -169,13 +169,13 @@ def test_rows_of_a_version_that_comes_late_are_behind(tmp_path, place, tables):
     feed = table_feed()
     append(place, [row(0, hour=0), row(1, hour=1)])
     assert land_locally(feed, tables, tmp_path, T0 + HOUR).rows == 1
-    append(place, [row(2, hour=0), row(3, hour=2)])
+    append(place, [row(2, hour=0), row(3, hour=2), row(4, hour=1)])
     DeltaTable(place).optimize.compact()
     report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
-    assert (report.rows, report.behind) == (2, 1)
+    assert (report.rows, report.behind) == (3, 1)
     report = land_locally(feed, tables, tmp_path, T0 + 3 * HOUR)
     assert (report.rows, report.behind) == (1, 0)
-    assert sorted((row["x"], row["landing"]) for row in log_rows(tables)) == [(0, 1), (1, 2), (2, 2), (3, 3)]
+    assert sorted((row["x"], row["landing"]) for row in log_rows(tables)) == [(0, 1), (1, 2), (2, 2), (3, 3), (4, 2)]
 
 
 def test_versions_of_a_later_interval_wait_for_it(tmp_path, place, tables):
@@ -200,3 +200,14 @@ def test_without_a_log_that_goes_back_to_the_start_there_is_no_arrival(tmp_path,
         land_locally(table_feed(**BY_COMMIT), tables, tmp_path, T0 + HOUR)
     each = table_feed(landing={"max_ahead": "none"}, log=BY_COMMIT["log"])
     assert land_locally(each, tables, tmp_path, T0 + HOUR).rows == 2
+
+
+def test_a_commit_whose_clock_went_back_arrives_when_the_one_before_did(tmp_path, place, tables):
+    feed = table_feed(**BY_COMMIT)
+    append(place, [row(0)], T0 + 1)
+    land_locally(feed, tables, tmp_path, T0 + HOUR)
+    append(place, [row(1)], T0 + HOUR + 30_000)
+    append(place, [row(2)], T0 + HOUR - 60_000)
+    report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
+    assert (report.rows, report.behind) == (2, 0)
+    assert {row["arrived_at"] - T0 for row in log_rows(tables)} == {1, HOUR + 30_000}

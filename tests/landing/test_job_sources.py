@@ -16,7 +16,9 @@ OUTPUT = {"source": {"job": scene.JOB, "output": "totals"}, "key": "user", "time
 
 
 def feed(**parts):
-    return FeedConfig.model_validate({"feed": "totals", "partitions": 3, "logs": {"totals": OUTPUT}, **parts})
+    """Return a feed of a job's output; ``max_ahead`` says nothing of it: its records were judged when they were landed."""
+    strict = {"feed": "totals", "partitions": 3, "landing": {"max_ahead": 0}, "logs": {"totals": OUTPUT}}
+    return FeedConfig.model_validate({**strict, **parts})
 
 
 def landed(tables):

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from rewindow.delta.logs import DeltaFeedTables
+from rewindow.delta.tables import QUARANTINE, log_path, table_path
 from rewindow.errors import DataError, NotNowError, SourceError
 from rewindow.plan.landings import LANDING, PLAN
 from rewindow.plan.spec import Attempt
@@ -153,6 +155,16 @@ def test_a_commit_that_another_made_meanwhile_is_not_made_twice(tmp_path):
 
     land_locally(FEED, tables, tmp_path, NOW, on_step=publish)
     assert log_rows(tables) == log_rows(expected)
+
+
+def test_publishing_again_commits_nothing(tmp_path):
+    source(tmp_path)
+    tables = clean(tmp_path)
+    places = [table_path(tables.warehouse, path) for path in (log_path("activity", "events"), QUARANTINE)]
+    before = [DeltaTable(place).version() for place in places]
+    DeltaFeedTables(tables.warehouse).publish("activity")
+    land_locally(FEED, tables, tmp_path, NOW)
+    assert [DeltaTable(place).version() for place in places] == before
 
 
 def test_a_failed_landing_lands_nothing_and_the_next_goes_on(tmp_path):
