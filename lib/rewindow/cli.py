@@ -103,7 +103,7 @@ def run(
 @app.command()
 def show(
     job: str,
-    lineage: Annotated[str | None, typer.Option(help="Only this lineage.")] = None,
+    lineage: Annotated[str, typer.Option(help="The lineage to show.")] = "main",
     hashes: Annotated[bool, typer.Option(help="Compute each table's content hash.")] = False,
     target: Target = "local",
     project: Folder = ".",
@@ -156,6 +156,11 @@ def run_command(arguments: list[str]) -> int:
         return _fail(_usage(error), 2, as_json=as_json)
     except (KeyboardInterrupt, Abort):
         return _fail("interrupted; run again, nothing is lost", 130, as_json=as_json)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"{error.strerror or error}{where}. Check the warehouse in conf/targets, its access and its space"
+        code = 77 if isinstance(error, PermissionError) else 74
+        return _fail(message, code, as_json=as_json, error=error if debug else None)
     except Exception as error:  # noqa: BLE001 - no user shall meet a stack trace
         first = (str(error).strip().splitlines() or [""])[0]
         message = f"{type(error).__name__}: {first}. This is a fault of rewindow: run with --debug and report it"
