@@ -136,16 +136,15 @@ class Task:
                 message = f"{topics[rank]} offset {offset} comes too late in the order of its epoch"
                 raise InvariantError(message)
             last_order_ms = order_ms
-            if follows and timestamp > scope.wall_clock_ms:
-                self._glide(timestamp)
-            if timestamp > partition_times[rank]:
+            if timestamp > partition_times[rank]:  # only then can a clock move
+                if follows and timestamp > scope.wall_clock_ms:
+                    self._glide(timestamp)
                 partition_times[rank] = timestamp
-            before = scope.stream_time_ms
-            reached = min(partition_times) if smallest else timestamp
-            if reached > before:
-                self._move_stream_time(reached)
-            elif timestamp < before:
-                late_by_ms = before - timestamp
+                reached = min(partition_times) if smallest else timestamp
+                if reached > scope.stream_time_ms:
+                    self._move_stream_time(reached)
+            late_by_ms = scope.stream_time_ms - timestamp
+            if late_by_ms > 0:
                 late += 1
                 late_ms += late_by_ms
                 if late_by_ms > latest_ms:
