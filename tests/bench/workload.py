@@ -129,21 +129,38 @@ def read(path: str) -> Input:
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
+class Store:
+    """The store of the loop: a dictionary, and what one asks of it."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, int] = {}
+
+    def get(self, key: str) -> int | None:
+        return self.values.get(key)
+
+    def put(self, key: str, value: int) -> None:
+        self.values[key] = value
+
+    def take_all(self) -> list[tuple[str, int]]:
+        items = sorted(self.values.items())
+        self.values.clear()
+        return items
+
+
 class HandWrittenCount:
     """The job `processor` by hand: a store, a ``process``, a look at the clock after each record."""
 
     def __init__(self) -> None:
-        self.counters: dict[str, int] = {}
+        self.counters = Store()
         self.results: list[tuple[Any, ...]] = []
 
     def process(self, key: str, amount: float) -> None:
         del amount
-        self.counters[key] = self.counters.get(key, 0) + 1
+        self.counters.put(key, (self.counters.get(key) or 0) + 1)
 
     def report(self, now_ms: int) -> None:
-        for key in sorted(self.counters):
-            self.results.append((key, self.counters[key], now_ms))
-        self.counters.clear()
+        for key, count in self.counters.take_all():
+            self.results.append((key, count, now_ms))
 
     def run(self, rows: Input) -> list[tuple[Any, ...]]:
         clock, due = -1, None
