@@ -8,7 +8,8 @@ from rewindow.core.topology import Topology
 from rewindow.core.window_store import WindowStore
 from rewindow.core.windows import TimeWindows
 from rewindow.dsl.builder import StreamsBuilder
-from rewindow.dsl.stream import KGroupedStream, KStream, TimeWindowedKStream
+from rewindow.dsl.grouped import KGroupedStream, TimeWindowedKStream
+from rewindow.dsl.stream import KStream
 from rewindow.dsl.suppressed import until_window_closes
 from rewindow.dsl.table import KTable
 from rewindow.errors import RewindowError

@@ -6,6 +6,7 @@ its operator keeps has reached ``end + grace``: at exactly that time it takes no
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,8 +15,31 @@ from rewindow.core.record import Window, make_window
 from rewindow.errors import ConfigError
 
 
+class Windows(ABC):
+    """What every kind of window says of itself: when its result is final, and for how long a store must keep it."""
+
+    __slots__ = ()
+
+    grace_ms: int
+
+    @property
+    @abstractmethod
+    def final_after_end_ms(self) -> int:
+        """A window's result can change no more once its operator's clock has reached the window's end plus this (D10)."""
+
+    @property
+    @abstractmethod
+    def needed_retention_ms(self) -> int:
+        """The least retention of a store that keeps every window for as long as it may change."""
+
+    @property
+    @abstractmethod
+    def holds_ms(self) -> int:
+        """The longest that a final result lies behind the first record of its window (D22)."""
+
+
 @dataclass(frozen=True, slots=True)
-class TimeWindows:
+class TimeWindows(Windows):
     """Tumbling windows, or hopping ones with `advance_by` (KIP-328: grace is part of the window's definition)."""
 
     size_ms: int
@@ -50,8 +74,23 @@ class TimeWindows:
 
     @property
     def closes_after_ms(self) -> int:
-        """How long after a window's start it is closed: size + grace. Also the retention that a store needs."""
+        """How long after a window's start it is closed: size + grace."""
         return self.size_ms + self.grace_ms
+
+    @property
+    def final_after_end_ms(self) -> int:
+        """See `Windows`."""
+        return self.grace_ms
+
+    @property
+    def needed_retention_ms(self) -> int:
+        """See `Windows`."""
+        return self.closes_after_ms
+
+    @property
+    def holds_ms(self) -> int:
+        """See `Windows`."""
+        return self.closes_after_ms
 
     def starts(self, timestamp: int) -> range:
         """Return the starts of the windows that hold a timestamp, ascending."""

@@ -1,28 +1,20 @@
-"""Streams of records: `KStream`, and what grouping makes of it. Each verb adds one named node."""
+"""Streams of records. Each verb adds one named node."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.binding import EqualType, WindowedType
+from rewindow.core.binding import EqualType
 from rewindow.core.processor import Processor
-from rewindow.core.stores import KEY_VALUE, WINDOW, StoreBuilder
-from rewindow.core.windows import TimeWindows
+from rewindow.core.stores import StoreBuilder
 from rewindow.dsl.graph import Graph, returned_pair, returned_type
-from rewindow.dsl.table import KTable
-from rewindow.errors import TopologyError
+from rewindow.dsl.grouped import KGroupedStream
 from rewindow.operators import stateless
-from rewindow.operators.aggregate import StreamAggregate, WindowAggregate
-from rewindow.operators.aggregates import Aggregator, Count
-from rewindow.operators.compound import Custom, Reduce, several
 
 if TYPE_CHECKING:
     from rewindow.core.record import Record  # noqa: F401 - named in docstrings
-
-Initializer = Callable[[], Any]
-AggregateSpec = Aggregator | Mapping[str, Aggregator] | Initializer
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,113 +135,7 @@ class KStream:
         return replace(stream, **changed, is_rekeyed=True) if changed else stream
 
 
-@dataclass(frozen=True, slots=True)
-class KGroupedStream:
-    """Records by key, to be aggregated, as a whole or by window."""
-
-    stream: KStream
-
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream:
-        """Aggregate by window."""
-        return TimeWindowedKStream(self.stream, windows)
-
-    def count(self, *, store: str) -> KTable:
-        """Count the records of each key. Null values are skipped."""
-        return self.aggregate(Count(), store=store)
-
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: str, value: Any = None) -> KTable:
-        """Combine values, ``reducer(aggregate, value)``; the first value starts."""
-        stream = replace(self.stream, value=value) if value else self.stream
-        return KGroupedStream(stream).aggregate(Reduce(reducer), store=store)
-
-    def aggregate(
-        self,
-        aggregate: AggregateSpec,
-        aggregator: Callable[[Any, Any, Any], Any] | None = None,
-        *,
-        store: str,
-        value: Any = None,
-    ) -> KTable:
-        """Aggregate: a built-in one, a dictionary of named ones, or ``initializer, aggregator(key, value, aggregate)``.
-
-        ``value`` declares the type of a custom aggregate.
-        """
-        made = _aggregator(aggregate, aggregator, value)
-        stream = _keyed(self.stream, store)
-        topology = stream.graph.topology
-        state, result = made.state_type(stream.value), made.result_type(stream.value)
-        topology.add_store(StoreBuilder(store, KEY_VALUE, stream.key, state, is_stamped=True))
-        supplier = StreamAggregate(made, store)
-        node = stream.graph.add("aggregate", supplier, stream.node, name=store, stores=(store,))
-        return KTable(stream.graph, node, stream.key, result)
-
-
-@dataclass(frozen=True, slots=True)
-class TimeWindowedKStream:
-    """Records by key and window."""
-
-    stream: KStream
-    windows: TimeWindows
-
-    def count(self, *, store: str) -> KTable:
-        """Count the records of each key and window."""
-        return self.aggregate(Count(), store=store)
-
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: str, value: Any = None) -> KTable:
-        """Combine values, ``reducer(aggregate, value)``; the first value of a window starts."""
-        stream = replace(self.stream, value=value) if value else self.stream
-        return TimeWindowedKStream(stream, self.windows).aggregate(Reduce(reducer), store=store)
-
-    def aggregate(
-        self,
-        aggregate: AggregateSpec,
-        aggregator: Callable[[Any, Any, Any], Any] | None = None,
-        *,
-        store: str,
-        value: Any = None,
-    ) -> KTable:
-        """Aggregate each window: see `KGroupedStream.aggregate`. Late records are dropped and counted."""
-        made = _aggregator(aggregate, aggregator, value)
-        stream, windows = _keyed(self.stream, store), self.windows
-        state, result = made.state_type(stream.value), made.result_type(stream.value)
-        stream.graph.topology.add_store(
-            StoreBuilder(
-                store,
-                WINDOW,
-                stream.key,
-                state,
-                is_stamped=True,
-                window_size_ms=windows.size_ms,
-                retention_ms=windows.closes_after_ms,
-            )
-        )
-        supplier = WindowAggregate(windows, made, store)
-        node = stream.graph.add("window", supplier, stream.node, name=store, stores=(store,))
-        return KTable(stream.graph, node, WindowedType(stream.key), result, windows)
-
-
-def _keyed(stream: KStream, store: str) -> KStream:
-    """Return the stream with its records in the partitions of their keys."""
-    if not stream.is_rekeyed:
-        return stream
-    node = stream.graph.add("keyed-only", stateless.KeyedOnly(), stream.node)
-    return replace(stream, node=node).repartition(name=store)
-
-
 def _common(types: Iterable[Any]) -> Any:
     """Return the type of streams that meet. Whether two logs have the same columns is known when types are bound."""
     different = list(dict.fromkeys(types))
     return different[0] if len(different) == 1 else EqualType(tuple(different))
-
-
-def _aggregator(aggregate: AggregateSpec, aggregator: Callable[[Any, Any, Any], Any] | None, value: Any) -> Aggregator:
-    if isinstance(aggregate, Mapping):
-        return several(aggregate)
-    if aggregator is not None and callable(aggregate):
-        return Custom(aggregate, aggregator, value or returned_type(aggregator))
-    if isinstance(aggregate, Aggregator):
-        return aggregate
-    message = (
-        f"aggregate({aggregate!r}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"
-    )
-    raise TopologyError(message)

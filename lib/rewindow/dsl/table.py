@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.core.stores import BUFFER, StoreBuilder
-from rewindow.core.windows import TimeWindows
+from rewindow.core.windows import Windows
 from rewindow.dsl.graph import Graph, returned_type
 from rewindow.dsl.suppressed import Suppressed
 from rewindow.errors import TopologyError
@@ -26,7 +26,7 @@ class KTable:
     node: str
     key: Any = None
     value: Any = None
-    windows: TimeWindows | None = None
+    windows: Windows | None = None
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KTable:
         """Keep the rows for which ``predicate(key, value)`` is true; one that fits no longer becomes a tombstone."""
@@ -54,8 +54,8 @@ class KTable:
             raise TopologyError(message)
         store = name or f"{self.node}-suppress"
         self.graph.topology.add_store(StoreBuilder(store, BUFFER, self.key, self.value))
-        supplier = SuppressUntilWindowCloses(self.windows.grace_ms, store)
-        holds_ms = self.windows.closes_after_ms
+        supplier = SuppressUntilWindowCloses(self.windows.final_after_end_ms, store)
+        holds_ms = self.windows.holds_ms
         node = self.graph.add("suppress", supplier, self.node, name=store, stores=(store,), holds_ms=holds_ms)
         return replace(self, node=node)
 

@@ -19,7 +19,8 @@ from rewindow.core.record import Change, Record
 class SuppressUntilWindowCloses:
     """Hold each window's updates back until the window and its grace are over."""
 
-    grace_ms: int
+    final_after_end_ms: int
+    """See `Windows`."""
     store: str
 
     def __call__(self) -> Processor:
@@ -27,7 +28,7 @@ class SuppressUntilWindowCloses:
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
-        return f"suppress(until_window_closes, grace={self.grace_ms}, store={self.store})"
+        return f"suppress(until_window_closes, grace={self.final_after_end_ms}, store={self.store})"
 
 
 class _Suppress(Processor):
@@ -51,7 +52,7 @@ class _Suppress(Processor):
         self._evict(self.context.observe(watermark_ms))
 
     def _evict(self, observed_ms: int) -> None:
-        for key, held in self._buffer.pop_until(observed_ms - self._settings.grace_ms):
+        for key, held in self._buffer.pop_until(observed_ms - self._settings.final_after_end_ms):
             if held.value is not None:
                 self._emitted.record()
                 self.context.forward(Record(key, Change(held.value), held.timestamp))
