@@ -53,8 +53,8 @@ class Tables(Protocol):
         """Append a ledger row; whether it is this row that stands at its number now."""
         ...
 
-    def publish(self, job: str, state: JobState) -> Iterator[str]:
-        """Bring every public table up to the ledger; yield before each commit."""
+    def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
+        """Bring a lineage's tables up to the ledger; yield before each commit."""
         ...
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -100,7 +100,7 @@ class Job:
 def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, tables: Tables, alive: Alive) -> Steps:
     """Make one run of a job, or find that there is nothing to do."""
     yield "recover"
-    yield from tables.publish(job.name, tables.state(job.name))
+    yield from tables.publish(job.name, tables.state(job.name), request.lineage)
     yield "plan"
     spec = _plan(job, request, attempt, tables, alive)
     if isinstance(spec, UpToDate):
@@ -114,7 +114,7 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     yield "commit"
     state = _commit(spec, commit, tables)
     yield "publish"
-    yield from tables.publish(job.name, state)
+    yield from tables.publish(job.name, state, spec.lineage)
     yield "done"
     return RunReport(spec, commit, tuple(measure for report in reports for measure in report.metrics))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
 from rewindow.core.staging import StagedFile
@@ -27,6 +27,7 @@ from rewindow.delta.tables import (
     table_path,
 )
 from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.dsl.grouped import AggregateSpec
 from rewindow.machine import drive
 from rewindow.plan.fold import LedgerRow
 from rewindow.plan.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
@@ -39,16 +40,17 @@ from rewindow.spark.stage import FileWriter
 from tests.plan.ledgers import HOUR, TOPIC, a_feed
 
 JOB = "counts"
+COUNT = Count()
 USERS = ("ann", "bob", "cyd", "dan", "eve")
 
 
-def topology() -> Topology:
+def topology(aggregate: AggregateSpec = COUNT) -> Topology:
     builder = StreamsBuilder()
     (
         builder.stream(TOPIC)
         .group_by_key()
         .windowed_by(TimeWindows.of("30m", grace="5m"))
-        .count(store="sums")
+        .aggregate(aggregate, store="sums")
         .suppress(until_window_closes(), name="closed")
         .to_stream()
         .to("totals")
@@ -107,24 +109,32 @@ def _log_file(path: str, columns: tuple[Column, ...], landing: int, partition: i
     return file
 
 
-def a_job(tables: DeltaTables, lineage: str = "main", name: str = JOB) -> Job:
+def a_job(tables: DeltaTables, lineage: str = "main", name: str = JOB, *, aggregate: AggregateSpec = COUNT) -> Job:
     """Bind the job to what is landed."""
     feed = tables.feed("activity")
-    code = JobCode(topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
+    build = partial(topology, aggregate)
+    code = JobCode(build, partial(log_shapes, dict(feed.definition.logs)), Semantics())
     paths = TablePaths(
         output=lambda topic: output_path(f"alerts.{topic}", lineage),
         changelog=partial(changelog_path, name),
         metrics=METRICS_TABLE.path,
     )
-    return Job(name, code, bind_job(name, feed, topology(), code.load_logs(), asdict(code.semantics), paths), feed)
+    return Job(name, code, bind_job(name, feed, build(), code.load_logs(), asdict(code.semantics), paths), feed)
 
 
-def machine(warehouse: str, attempt: str, lineage: str = "main", **request: object):
+def changelog(warehouse: str, store: str) -> str:
+    """Return where the changelog of a store of the job lies."""
+    return table_path(warehouse, a_job(DeltaTables(warehouse)).binding.tables[f"changelog/{store}"].path)
+
+
+def machine(
+    warehouse: str, attempt: str, lineage: str = "main", *, aggregate: AggregateSpec = COUNT, **request: object
+):
     """Give the steps of one run, made by an attempt whose predecessors are all dead."""
     tables = DeltaTables(warehouse)
     asked = RunRequest(lineage=lineage, **request)  # type: ignore[arg-type]
     who = Attempt(attempt, "here", os.getpid(), 1)
-    return steps(a_job(tables, lineage), asked, who, LocalEngine(), tables, lambda _attempt: False)
+    return steps(a_job(tables, lineage, aggregate=aggregate), asked, who, LocalEngine(), tables, lambda _attempt: False)
 
 
 def replay(warehouse: str, attempt: str, lineage: str = "main", **request: object):

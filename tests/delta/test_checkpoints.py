@@ -11,7 +11,7 @@ from rewindow.delta.tables import log_path, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import ConfigError, InvariantError, SourceError, StorageError
 from rewindow.plan.landings import Feed
-from tests.delta.scene import JOB, a_job, finish, land, replay
+from tests.delta.scene import JOB, a_job, changelog, finish, land, replay
 from tests.plan.ledgers import TOPIC, a_feed, planned
 
 HERE = TopicPartition(TOPIC, 1)
@@ -27,7 +27,7 @@ def warehouse(tmp_path: Path) -> str:
 
 @pytest.fixture
 def sums(warehouse: str) -> str:
-    return table_path(warehouse, f"state/{JOB}/sums")
+    return changelog(warehouse, "sums")
 
 
 def finished(warehouse: str) -> dict[str, str]:
@@ -46,7 +46,7 @@ def test_changelog_files_are_in_the_order_of_their_runs(warehouse):
         file.path: run.spec.run for run in state.committed for report in tables.reports(run) for file in report.files
     }
     for (store, _), paths in checkpoint.stores.items():
-        root = table_path(warehouse, f"state/{JOB}/{store}/")
+        root = f"{changelog(warehouse, store)}/"
         assert [staged[path.removeprefix(root)] for path in paths] == [1, 3]
 
 
@@ -95,7 +95,7 @@ def test_roots_name_every_target(warehouse):
     spec = tables.state(JOB).committed[0].spec
     roots = tables.roots(spec, ["by-user-repartition"])
     assert roots["internal/by-user-repartition"] == f"{warehouse}/internal/{JOB}/a1/by-user-repartition"
-    assert roots["changelog/sums"] == f"{warehouse}/state/{JOB}/sums"
+    assert roots["changelog/sums"] == changelog(warehouse, "sums")
 
 
 def test_a_feed_that_was_never_landed_is_an_error(tmp_path):

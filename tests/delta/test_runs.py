@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from rewindow import Count, Sum
 from rewindow.delta.contents import read_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import CheckpointError, StorageError
 from rewindow.plan.planner import UpToDate
-from tests.delta.scene import JOB, finish, land, machine, replay
+from rewindow.showing import describe_job
+from tests.delta.scene import JOB, changelog, finish, land, machine, replay
 
 LANDINGS = 4
 
@@ -90,8 +94,8 @@ def test_two_publishers_do_no_harm(warehouse, expected):
             break
     state = DeltaTables(warehouse).state(JOB)
     tables = DeltaTables(warehouse)
-    assert len(list(tables.publish(JOB, state))) == 4
-    assert list(tables.publish(JOB, state)) == []
+    assert len(list(tables.publish(JOB, state, "main"))) == 4
+    assert list(tables.publish(JOB, state, "main")) == []
     assert list(one)[-1] == "done"
     assert hashes(warehouse) == expected
 
@@ -120,8 +124,8 @@ def test_a_restore_reads_only_the_runs_of_its_lineage(warehouse):
 
     checkpoint = tables.restore(state, next_run)
 
-    sums = read_rows(table_path(warehouse, f"state/{JOB}/sums")).num_rows
-    closed = read_rows(table_path(warehouse, f"state/{JOB}/closed")).num_rows
+    sums = read_rows(changelog(warehouse, "sums")).num_rows
+    closed = read_rows(changelog(warehouse, "closed")).num_rows
     first = state.committed[0].commit.targets
     assert checkpoint.rows == first["changelog/sums"].rows + first["changelog/closed"].rows
     assert 0 < checkpoint.rows < sums + closed
@@ -138,3 +142,51 @@ def test_the_final_run_seals(warehouse):
     assert DeltaTables(warehouse).state(JOB).lineage("main").is_sealed
     replay(warehouse, "c", "at-once", final=True)
     assert hashes(warehouse) == hashes(warehouse, "at-once")
+
+
+def test_a_lost_table_stops_its_own_lineage_only(warehouse, expected):
+    replay(warehouse, "a", through_landing=2)
+    replay(warehouse, "b", "trial", through_landing=2)
+    shutil.rmtree(table_path(warehouse, "alerts/totals__trial"))
+
+    replay(warehouse, "c")
+    replay(warehouse, "d", "third")
+    assert hashes(warehouse) == hashes(warehouse, "third") == expected
+    with pytest.raises(StorageError, match=r"totals__trial.* is gone.*--lineage NAME"):
+        replay(warehouse, "e", "trial")
+
+
+def test_what_another_lineage_committed_is_published_when_that_one_is_asked_for(warehouse, expected):
+    dying = machine(warehouse, "dying", "trial")
+    for step in dying:
+        if step == "publish":
+            break
+    dying.close()
+    replay(warehouse, "a")
+    assert hashes(warehouse) == expected
+    assert not Path(table_path(warehouse, "alerts/totals__trial/_delta_log/00000000000000000001.json")).exists()
+
+    assert isinstance(replay(warehouse, "b", "trial"), UpToDate)
+    assert hashes(warehouse, "trial") == expected
+
+
+def test_a_changed_aggregate_begins_a_new_lineage_and_the_old_one_goes_on(warehouse, expected):
+    both = {"records": Count(), "offsets": Sum()}
+    replay(warehouse, "a", through_landing=2)
+    with pytest.raises(CheckpointError, match="--lineage NAME") as refused:
+        replay(warehouse, "b", aggregate=both)
+    assert refused.value.exit_code == 76
+
+    replay(warehouse, "c", "v2", aggregate=both, through_landing=3)
+    replay(warehouse, "d")
+    replay(warehouse, "e", "v2", aggregate=both)
+    replay(warehouse, "f", "v3", aggregate=both)
+
+    assert hashes(warehouse) == expected
+    assert hashes(warehouse, "v2") == hashes(warehouse, "v3")
+    tables = DeltaTables(warehouse)
+    shown = {lineage: describe_job(tables, JOB, lineage=lineage, hashes=False)["tables"] for lineage in ("main", "v2")}
+    paths = {lineage: {row["table"]: row["path"] for row in rows} for lineage, rows in shown.items()}
+    assert paths["main"]["changelog/sums"] == changelog(warehouse, "sums")
+    assert paths["v2"]["changelog/sums"] != paths["main"]["changelog/sums"]
+    assert all(row["rows"] > 0 for rows in shown.values() for row in rows)

@@ -8,7 +8,7 @@ import pytest
 
 from rewindow.delta.contents import read_rows
 from rewindow.delta.tables import table_path
-from tests.delta.scene import JOB, land, replay
+from tests.delta.scene import changelog, land, replay
 
 
 @pytest.mark.spark
@@ -17,7 +17,8 @@ def test_spark_reads_what_was_published(spark, tmp_path: Path):
     land(warehouse)
     replay(warehouse, "a", through_landing=2)
     replay(warehouse, "b")
-    for table in ("alerts/totals", f"state/{JOB}/sums", "rewindow/metrics", "rewindow/runs", "rewindow/journal"):
+    state = changelog(warehouse, "sums").removeprefix(f"{warehouse}/")
+    for table in ("alerts/totals", state, "rewindow/metrics", "rewindow/runs", "rewindow/journal"):
         path = table_path(warehouse, table)
         rows = read_rows(path)
         frame = spark.read.format("delta").load(path)

@@ -56,7 +56,10 @@ def files_of(path: str) -> int:
 def test_places():
     assert output_path("alerts.low_activity") == "alerts/low_activity"
     assert output_path("alerts.low_activity", "trial") == "alerts/low_activity__trial"
-    assert changelog_path("job", "store-1") == "state/job/store-1"
+    assert changelog_path("job", "store-1", [Column("k", "long")]) == "state/job/store-1/f6bb7f6b"
+    assert changelog_path("job", "store-1", [Column("k", "string")]) != changelog_path(
+        "job", "store-1", [Column("k", "long")]
+    )
     assert log_path("feed", "events.v1") == "logs/feed/events.v1"
     assert internal_path("job", "0a", "by-user-repartition") == "internal/job/0a/by-user-repartition"
 

@@ -66,7 +66,7 @@ def test_a_producer_that_was_taken_back_is_another_source(tmp_path):
     body["positions"] = {"totals": {**body["positions"]["totals"], "run": 999}}
     rows = tables.rows("totals")
     tables._ledgers["totals"] = Doctored(ledger, [*rows[:-1], type(rows[-1])(rows[-1].seq, rows[-1].kind, body)])
-    with pytest.raises(SourceError, match="rewound or promoted"):
+    with pytest.raises(SourceError, match="its ledger was altered"):
         land_locally(feed(), tables, tmp_path, T0)
 
 

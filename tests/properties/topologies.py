@@ -77,6 +77,7 @@ class _Busy(Processor):
 
     def process(self, record: Record) -> None:
         context, total = self.context, self.count("total")
+        record = record.with_key(_text_key(record.key, None))  # as its punctuations' keys: one form of key below it
         self.count(str(record.key))
         self.in_this_epoch += 1
         counts = (self.seen.get(str(record.key)), self.in_this_epoch)

@@ -101,6 +101,7 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
             rows = found.get(run.spec.run, 0)
             message = (
                 f"the changelog {path} has {rows} rows of run {run.spec.name}, committed were {due}: "
-                "it was altered by another hand; `rewindow republish` writes it again"
+                "it was altered by another hand. Put its files back from a copy, or replay the job in a new lineage "
+                f"(`rewindow run {run.spec.job} --lineage NAME`)"
             )
             raise StorageError(message)

@@ -1,6 +1,6 @@
 """Another job's output as a source: its epochs are what arrives, one landing each, with the watermark of the epoch.
 
-Only the published lineage counts. A producer that was rewound or promoted beyond what is landed is another source.
+Only the published lineage counts. A producer whose landed epochs are no longer the same runs' is another source.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | 
     job, _, output = spec.source.name.partition(":")
     tables = DeltaTables(warehouse)
     state = tables.state(job)
-    for _step in tables.publish(job, state):
+    for _step in tables.publish(job, state, MAIN):
         pass
     runs = state.lineage(MAIN).runs
     if not runs:
@@ -89,7 +89,7 @@ def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[Prod
     if made_by.get(position["epoch"]) != position["run"]:
         message = (
             f"epoch {position['epoch']} of the job {job}, which was landed, is no longer that of run {position['run']}: "
-            "it was rewound or promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
+            "its ledger was altered. Land again: `rewindow land FEED --new-generation [--keep N]`"
         )
         raise SourceError(message)
 
@@ -97,7 +97,7 @@ def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[Prod
 def _files(path: str) -> tuple[tuple[Piece, ...], str]:
     table = open_table(path)
     if table is None:
-        message = f"the table {path} is gone: `republish` makes it again"
+        message = f"the table {path} is gone: run its job again, which makes it anew"
         raise SourceError(message)
     check_writable(path, table)
     paths = pa.table(table.get_add_actions(flatten=True))["path"].to_pylist()

@@ -2,11 +2,14 @@
 
 What a table gets as its k-th commit is a function of the ledger alone, so anyone may publish, at any time, as often as
 they like, several at once: a commit that is there is left alone, and the next one can only be its successor.
+
+A lineage publishes the tables that its own runs name: so a table that somebody lost stops the lineages that have it,
+and no other. Where lineages share a table, each publishes the rows of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from deltalake import DeltaTable
 
@@ -40,12 +43,12 @@ _OWNER = "rewindow.job"
 _EVERYBODYS = (METRICS, QUARANTINE)
 
 
-def publish(warehouse: str, job: str, state: JobState, reports: Reports) -> Iterator[str]:
-    """Publish all that is committed and not published; yield the name of each commit before it is made.
+def publish(warehouse: str, job: str, state: JobState, lineage: str, reports: Reports) -> Iterator[str]:
+    """Publish what a lineage's tables lack of what is committed; yield the name of each commit before it is made.
 
     Raises `StorageError` (74) if a staged file is gone or a commit does not land; what was published by then stays.
     """
-    for target, table, runs in _publications(state):
+    for target, table, runs in _publications(state, lineage):
         path, app_id = table_path(warehouse, table.path), publication_id(job, target)
         opened = open_table(path) or _make(warehouse, job, table)
         published = opened.transaction_version(app_id) or 0
@@ -83,18 +86,19 @@ def _make(warehouse: str, job: str, table: TableSpec) -> DeltaTable:
     return made
 
 
-def _publications(state: JobState) -> Iterator[tuple[str, TableSpec, Sequence[CommittedRun]]]:
-    """Yield each table and the runs that it gets, in the order of its publication ordinals 1, 2, 3 ..."""
-    for lineage in state.lineages.values():
-        yield from ((target, table, lineage.runs) for target, table in _tables(lineage.runs, are_outputs=True))
-    yield from ((target, table, state.committed) for target, table in _tables(state.committed, are_outputs=False))
+def _publications(state: JobState, lineage: str) -> Iterator[tuple[str, TableSpec, Sequence[CommittedRun]]]:
+    """Yield each table of a lineage and the runs that it gets, in the order of its publication ordinals 1, 2, 3 ..."""
+    own = state.lineage(lineage).runs
+    tables = own[-1].spec.binding.tables if own else {}
+    for target in sorted(tables, key=lambda target: (not target.startswith(OUTPUT), target)):
+        table = tables[target]
+        runs = own if target.startswith(OUTPUT) else [run for run in state.committed if _names(run, target, table)]
+        yield target, table, runs
 
 
-def _tables(runs: Iterable[CommittedRun], *, are_outputs: bool) -> list[tuple[str, TableSpec]]:
-    tables: dict[str, TableSpec] = {}
-    for run in runs:
-        tables |= run.spec.binding.tables
-    return [(target, tables[target]) for target in sorted(tables) if target.startswith(OUTPUT) == are_outputs]
+def _names(run: CommittedRun, target: str, table: TableSpec) -> bool:
+    named = run.spec.binding.tables.get(target)
+    return named is not None and named.path == table.path
 
 
 def _files(reports: Sequence[TaskReport], target: str) -> list[StagedFile]:

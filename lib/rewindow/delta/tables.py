@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -76,9 +77,14 @@ def log_path(feed: str, topic: str) -> str:
     return f"logs/{checked_name(feed, 'feed')}/{checked_name(topic, 'topic')}"
 
 
-def changelog_path(job: str, store: str) -> str:
-    """Return where the changelog of a job's store lies. All lineages share it; ``_run`` tells them apart."""
-    return f"state/{checked_name(job, 'job')}/{checked_name(store, 'store')}"
+def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
+    """Return where the changelog of a job's store lies: below a folder for each set of columns that it ever had.
+
+    All lineages with these columns share it; ``_run`` tells them apart.
+    """
+    text = json.dumps([list(column) for column in columns], ensure_ascii=False)
+    form = blake2b(text.encode(), digest_size=4).hexdigest()
+    return f"state/{checked_name(job, 'job')}/{checked_name(store, 'store')}/{form}"
 
 
 def internal_path(job: str, attempt: str, topic: str) -> str:
@@ -186,7 +192,7 @@ def commit_files(
         if is_fresh:
             table = open_table(path, storage_options)
         if table is None:
-            message = f"the table {path} is gone: a run or land makes it again; its rows come back with `republish`"
+            message = f"the table {path} is gone: run or land again, which makes it anew"
             raise StorageError(message)
         last = table.transaction_version(app_id) or after
         if last >= version:
@@ -258,7 +264,8 @@ def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
             found = "is gone" if facts is None else f"has {facts.bytes} bytes"
             message = (
                 f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. "
-                "Put it back from a copy, or `rewindow republish` to compute its run again"
+                "Put it back from a copy; or replay the job with `rewindow run JOB --lineage NAME`, "
+                "and what was landed with `rewindow land FEED --new-generation`"
             )
             raise StorageError(message)
         stats = json.dumps(dict(file.stats), separators=(",", ":"))

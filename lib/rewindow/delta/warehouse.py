@@ -35,7 +35,7 @@ class DeltaTables:
         self.warehouse = warehouse.rstrip("/")
         self._ledgers: dict[str, Ledger] = {}
         self._states: dict[str, tuple[list[LedgerRow], JobState]] = {}
-        self._published: dict[str, int] = {}
+        self._published: dict[tuple[str, str], int] = {}
         self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
@@ -92,8 +92,8 @@ class DeltaTables:
         Another process may have committed the parent a moment ago: what this one has not seen published, it publishes.
         """
         runs = state.lineage(spec.lineage).runs[: spec.number - 1]
-        if runs and self._published.get(spec.job, 0) < runs[-1].shared_ordinal:
-            for _ in self.publish(spec.job, state):
+        if runs and self._published.get((spec.job, spec.lineage), 0) < runs[-1].shared_ordinal:
+            for _ in self.publish(spec.job, state, spec.lineage):
                 pass
         return find_checkpoint(self.warehouse, runs, self.reports)
 
@@ -118,10 +118,10 @@ class DeltaTables:
             consumed=consumed(reports),
         )
 
-    def publish(self, job: str, state: JobState) -> Iterator[str]:
-        """Bring every public table up to the ledger; yield before each commit. Anyone may, at any time."""
-        yield from publish(self.warehouse, job, state, self.reports)
-        self._published[job] = len(state.committed)
+    def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
+        """Bring a lineage's tables up to the ledger; yield before each commit. Anyone may, at any time."""
+        yield from publish(self.warehouse, job, state, lineage, self.reports)
+        self._published[job, lineage] = len(state.committed)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last run's are kept at hand."""

@@ -39,7 +39,7 @@ class CommittedRun:
     """A run that is true. ``seq`` is the number of its COMMIT row, which counts by nothing but its place.
 
     ``ordinal`` is its place (1, 2, ...) among the rows that change the lineage's output tables, ``shared_ordinal`` that
-    among all of the job's: what the tables that lineages share (changelogs, metrics, quarantine) are published by.
+    among all of the job's runs.
     """
 
     spec: RunSpec

@@ -105,12 +105,10 @@ def check_landings(lineage: Lineage, feed: Feed) -> None:
     head = lineage.head
     if head is None or _has(feed, head.spec):
         return
-    kept = [run.spec.name for run in lineage.runs if _has(feed, run.spec)]
-    back = f"`rewindow rewind --to {kept[-1]}`" if kept else "a new lineage (`--lineage NAME`)"
     message = (
         f"run {head.spec.name} stands on landing {head.spec.last_epoch} of generation {head.spec.generation}, which "
         f"generation {feed.definition.generation} of feed {feed.definition.feed!r} does not share. "
-        f"Go back with {back}, or replay on a branch and promote it"
+        f"Replay it in a new lineage: `rewindow run {head.spec.job} --lineage NAME`"
     )
     raise SourceError(message)
 

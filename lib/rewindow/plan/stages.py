@@ -40,10 +40,10 @@ class JobCode:
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """Where a lineage's tables lie, relative to the warehouse: of each output topic, each store, and the metrics."""
+    """Where a lineage's tables lie, below the warehouse: of each output topic, each store with its columns, and the metrics."""
 
     output: Callable[[str], str]
-    changelog: Callable[[str], str]
+    changelog: Callable[[str, Sequence[Column]], str]
     metrics: str
 
 
@@ -58,11 +58,10 @@ def bind_job(
     shapes = {store.name: bind_store(store, logs) for part in parts for store in part.stores}
     keys = {name: key.names for name, (key, _) in shapes.items()}
     stores = {name: (*key.columns, *value.columns) for name, (key, value) in shapes.items()}
-    partition = Column(PARTITION, "long")
-    tables = {
-        f"changelog/{name}": TableSpec(paths.changelog(name), (partition, *columns, *CHANGELOG_META), (PARTITION,))
-        for name, columns in stores.items()
-    }
+    tables = {}
+    for name, kept in stores.items():
+        columns = (Column(PARTITION, "long"), *kept, *CHANGELOG_META)
+        tables[f"changelog/{name}"] = TableSpec(paths.changelog(name, columns), columns, (PARTITION,))
     for part in parts:
         for source in part.sources:
             if not source.is_internal and source.topic not in logs:

@@ -157,5 +157,8 @@ def _restored(paths: tuple[str, ...], key: Shape, value: Shape) -> Iterator[tupl
                     for row_key, row_value, is_gone in zip(decode(key, arrays[:width]), values, gone, strict=True):
                         yield row_key, None if is_gone else row_value
         except (OSError, pa.ArrowInvalid) as error:
-            message = f"cannot read the checkpoint file {path}: {error}. `rewindow republish` writes it again"
+            message = (
+                f"cannot read the checkpoint file {path}: {error}. Put it back from a copy, or replay the job in a new "
+                "lineage (`rewindow run JOB --lineage NAME`)"
+            )
             raise StorageError(message) from error
