@@ -17,6 +17,7 @@ from rewindow import (
     To,
     Topology,
     key_value_store,
+    window_store,
 )
 from rewindow.errors import CheckpointError, ConfigError, DataError
 from rewindow.testing import TopologyTestDriver
@@ -242,3 +243,41 @@ def test_stores_keep_what_fields_forget() -> None:
         one.cut()
     assert [value for value, _ in sent(one)] == ["c1:(1, 1)", "c1:(1, 2)"]
     assert one.store("seen") == {"k": 2}
+
+
+@pytest.mark.parametrize("timestamp", [True, 10.0, "10", -1])
+@pytest.mark.parametrize("by", ["record", "to"])
+def test_a_timestamp_that_is_no_time_is_refused_at_its_node(timestamp: Any, by: str) -> None:
+    def action(context: ProcessorContext, record: Record) -> None:
+        if by == "to":
+            context.forward(record, to=To(timestamp=timestamp))
+        context.forward(record.with_timestamp(timestamp))
+
+    with pytest.raises(
+        DataError, match=rf"p forwarded .* timestamp {timestamp!r} .*int of epoch milliseconds.*in offset 0"
+    ):
+        driver(doing(action)).pipe("in", "k", None, 10)
+    with pytest.raises(DataError, match="epoch milliseconds"):
+        To.all().with_timestamp(timestamp)
+
+
+def test_what_a_processor_is_given_has_a_timestamp() -> None:
+    one = driver(doing(lambda context, record: context.forward(Record(record.key, record.timestamp + 1))))
+    one.pipe("in", "k", None, 10)
+    assert sent(one) == [("c1:11", 10), ("c2:11", 10)]
+
+
+def test_what_a_window_store_lost_is_in_the_metrics() -> None:
+    class Late(Processor):
+        def process(self, record: Record) -> None:
+            self.context.store("hours").put(record.key, 1, record.timestamp)
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Late, name="p", stores=[window_store("hours", size="10ms", retention="10ms")])
+    one = TopologyTestDriver(builder.build())
+    for timestamp in (100, 90, 95, 80):
+        one.pipe("in", "k", None, timestamp)
+    lost = [row for row in one.metrics if row["level"] == "store"]
+    assert [(row["node"], row["name"], row["reason"], row["total"]) for row in lost] == [
+        ("hours", "expired-window-record-drop", "window-expired", 2)
+    ]

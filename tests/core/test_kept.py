@@ -220,7 +220,7 @@ def test_a_key_of_another_form_is_refused_live_and_restarted(type_: Any, first: 
         with pytest.raises((DataError, TypeError)):
             one.put(second, 2)
         assert list(one.all()) == [(first, 1)]
-    windows = opened(window_store("hours", size_ms=10, retention_ms=20, key=type_, value=int))
+    windows = opened(window_store("hours", size=10, retention=20, key=type_, value=int))
     windows.put(first, 1, 0)
     with pytest.raises((DataError, TypeError)):
         windows.put(second, 2, 10)
@@ -244,7 +244,7 @@ def test_the_message_names_what_there_is_and_the_fix() -> None:
 
 
 def test_a_lost_write_to_an_expired_window_is_counted() -> None:
-    store = opened(window_store("hours", size_ms=10, retention_ms=10, key=str, value=int))
+    store = opened(window_store("hours", size=10, retention=10, key=str, value=int))
     store.put("a", 1, 100)
     store.put("a", 1, 90)
     store.put("a", 1, 100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ def key_values() -> KeyValueStore:
 
 
 def windows(size: int = 10, retention: int = 20) -> WindowStore:
-    store = new_store(window_store("s", size_ms=size, retention_ms=retention))
+    store = new_store(window_store("s", size=size, retention=retention))
     assert isinstance(store, WindowStore)
     return store
 
@@ -224,4 +225,9 @@ def test_ranges() -> None:
 
 def test_a_retention_below_the_size_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"the retention \(9 ms\) is smaller than the windows \(10 ms\)"):
-        window_store("s", size_ms=10, retention_ms=9)
+        window_store("s", size=10, retention=9)
+
+
+def test_a_window_store_takes_durations_in_words() -> None:
+    store = window_store("s", size="1h", retention=timedelta(days=1))
+    assert (store.window_size_ms, store.retention_ms) == (3_600_000, 86_400_000)

@@ -116,7 +116,7 @@ def test_a_watermark_is_lowered_by_what_each_path_may_hold_back() -> None:
     finals = hours.suppress(until_window_closes(), name="closed").to_stream(name="finals")
     days = finals.group_by(lambda _key, _value: "all").windowed_by(TimeWindows.of("1s", grace="0s")).count(store="days")
     days.suppress(until_window_closes(), name="closed-days").to_stream(name="days-finals").to("out")
-    finals.merge(events, name="both").process(Processor, name="declares", holds_ms=7).to("merged")
+    finals.merge(events, name="both").process(Processor, name="declares", holds="7ms").to("merged")
     lags = builder.build().watermark_lags()
     assert (lags["hours"], lags["closed"], lags["finals"]) == (0, 0, 70)
     assert (lags["days-repartition-source"], lags["days"], lags["closed-days"], lags["days-finals"]) == (

@@ -84,7 +84,7 @@ class _Busy(Processor):
         self.say(record.key, ("record", str(record.value), counts, context.timestamp))
         if total % self.plan.every == 0:
             self.schedule(self.plan.in_process)
-            context.forward(record.with_value("later"), to=To.all().with_timestamp((record.timestamp or 0) + 3))
+            context.forward(record.with_value("later"), to=To.all().with_timestamp(record.timestamp + 3))
         elif total % self.plan.every == 1 and self.plan.in_init and self.plan.in_init[0].name:
             context.cancellable(self.plan.in_init[0].name).cancel()
 
@@ -163,7 +163,7 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
         elif verb == "busy":
             busy = needs[1]
             store = key_value_store(f"{busy.name}-seen", key=str, value=int)
-            streams.append(stream.process(busy, name=busy.name, stores=[store], holds_ms=busy.holds_ms))
+            streams.append(stream.process(busy, name=busy.name, stores=[store], holds=f"{busy.holds_ms}ms"))
         elif verb == "total":
             streams.append(_as_stream(stream.group_by_key().count(store=name)))
         else:

@@ -49,7 +49,7 @@ class Measure:
 
 
 class Metrics:
-    """The measures of one task, by level (``task`` or ``node``), node, name and reason."""
+    """The measures of one task, by level (``task``, ``node``, ``store``), node or store, name and reason."""
 
     def __init__(self) -> None:
         self._measures: dict[tuple[str, str, str, str], Measure] = {}

@@ -66,13 +66,13 @@ class ProcessorContext:
         """Send a record to all children, or as ``to`` says; it has passed through them all when this returns (KIP-251).
 
         The timestamp is that of ``to``, else the record's own, else that of the record or punctuation being handled.
-        Raises `DataError` for an unknown child or a negative timestamp.
+        Raises `DataError` for an unknown child, and for a timestamp that is negative or no integer.
         """
         moment = self._moment
         before = moment.timestamp
-        timestamp = record.timestamp
+        timestamp: Any = record.timestamp
         children = self._children
-        if to is None and timestamp == before and before >= 0:  # most are
+        if timestamp is before and to is None and before >= 0:  # most are: the very object, so it is an int
             for child in children:
                 child(record)
             return
@@ -83,12 +83,13 @@ class ProcessorContext:
                 timestamp = to.timestamp
         if timestamp is None:
             timestamp = before
-        if timestamp < 0:
+        if timestamp.__class__ is not int or timestamp < 0:
             message = (
-                f"{self.name} forwarded a record with the timestamp {timestamp}: epoch milliseconds are never negative"
+                f"{self.name} forwarded a record with the timestamp {timestamp!r} ({type(timestamp).__name__}): "
+                "give an int of epoch milliseconds, never negative"
             )
             raise DataError(message)
-        if timestamp != record.timestamp:
+        if timestamp is not record.timestamp:
             record = Record(record.key, record.value, timestamp, record.headers)
         if timestamp == before:
             for child in children:

@@ -22,12 +22,13 @@ MAX_MS = 2**63 - 1
 class Record(NamedTuple):
     """A key, a value and a timestamp in epoch milliseconds.
 
-    A record forwarded with ``timestamp=None`` takes that of the record or punctuation being handled (KIP-251).
+    A record that is made without a timestamp gets, when it is forwarded, that of the record or punctuation being
+    handled (KIP-251): what a processor is given always has one.
     """
 
     key: Any
     value: Any
-    timestamp: int | None = None
+    timestamp: int = None  # type: ignore[assignment] # only between a record's making and its forwarding
     headers: tuple[tuple[str, bytes], ...] = ()
 
     def with_key(self, key: Any) -> Record:
@@ -106,10 +107,10 @@ class To:
     def with_timestamp(self, timestamp: int) -> To:
         """At this time (epoch milliseconds), whatever the record says.
 
-        Raises `DataError` if it is negative.
+        Raises `DataError` if it is negative or no integer.
         """
-        if timestamp < 0:
-            message = f"To.with_timestamp({timestamp}): a timestamp is epoch milliseconds and never negative"
+        if timestamp.__class__ is not int or timestamp < 0:
+            message = f"To.with_timestamp({timestamp!r}): a timestamp is an int of epoch milliseconds, never negative"
             raise DataError(message)
         return To(self.child_name, timestamp)
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from rewindow.core.cells import Keep, fit_long
+from rewindow.core.duration import to_ms
 from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.keys import KeyForm
 from rewindow.core.metrics import Measure
@@ -92,11 +94,14 @@ def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBu
     return StoreBuilder(name, KEY_VALUE, key, value)
 
 
-def window_store(name: str, *, size_ms: int, retention_ms: int, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a window store. A window is forgotten once the newest start is ``retention_ms`` past its own start.
+def window_store(
+    name: str, *, size: str | int | timedelta, retention: str | int | timedelta, key: Any = None, value: Any = None
+) -> StoreBuilder:
+    """Declare a window store. A window is forgotten once the newest start is ``retention`` past its own start.
 
-    Raises `ConfigError` if the retention is smaller than the size.
+    Both are durations (``"1h"``; an int is milliseconds). Raises `ConfigError` if the retention is smaller than the size.
     """
+    size_ms, retention_ms = to_ms(size), to_ms(retention)
     if retention_ms < size_ms:
         message = f"store {name!r}: the retention ({retention_ms} ms) is smaller than the windows ({size_ms} ms)"
         raise ConfigError(message)

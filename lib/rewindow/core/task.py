@@ -18,7 +18,7 @@ from typing import Any
 
 from rewindow.core.checkpoint import TaskState, new_store
 from rewindow.core.failure import explained
-from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
+from rewindow.core.metrics import EXPIRED_WINDOW_DROP, PROCESS, PUNCTUATE, RECORD_LATENESS
 from rewindow.core.ordering import Event
 from rewindow.core.punctuation import PunctuationType, Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, Record, make_record
@@ -60,6 +60,8 @@ class Task:
         for name, store in self._stores.items():
             store.restore((restored or {}).get(name, ()), state.store_clocks.get(name, UNKNOWN))
         self._scope = TaskScope(partition, state, self._connections())
+        for name, store in self._stores.items():
+            store.expired = self._scope.metrics.measure("store", name, EXPIRED_WINDOW_DROP, "window-expired")
         self._topics = [source.topic for source in part.sources]
         self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rewindow.core.binding import EqualType
+from rewindow.core.duration import to_ms
 from rewindow.core.processor import Processor
 from rewindow.core.stores import StoreBuilder
 from rewindow.dsl.graph import Graph, returned_pair, returned_type
@@ -96,19 +98,19 @@ class KStream:
         stores: Iterable[StoreBuilder | str] = (),
         key: Any = None,
         value: Any = None,
-        holds_ms: int = 0,
+        holds: str | timedelta = "0s",
     ) -> KStream:
         """Run a processor of your own. ``name`` identifies its schedules and clock in checkpoints.
 
         ``stores`` gives new stores, or the names of stores that other nodes have too. ``key`` and ``value`` declare the
-        types that it forwards. ``holds_ms``: the longest it holds a result back, where time follows the watermark.
+        types that it forwards. ``holds``: the longest it holds a result back, where time follows the watermark.
         """
         stores = tuple(stores)
         for store in stores:
             if isinstance(store, StoreBuilder):
                 self.graph.topology.add_store(store)
         names = tuple(store.name if isinstance(store, StoreBuilder) else store for store in stores)
-        node = self.graph.add("process", supplier, self.node, name=name, stores=names, holds_ms=holds_ms)
+        node = self.graph.add("process", supplier, self.node, name=name, stores=names, holds_ms=to_ms(holds))
         return KStream(self.graph, node, key, value, is_rekeyed=True)
 
     def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:

@@ -84,7 +84,7 @@ class _TableSource(Processor):
             self._skipped.record()
             return
         old = self._store.get(key)
-        self._store.put(key, None if value is None else Stamped(value, record.timestamp or 0))
+        self._store.put(key, None if value is None else Stamped(value, record.timestamp))
         self.context.forward(record.with_value(Change(value, old.value if old else None)))
 
 
@@ -100,7 +100,7 @@ class _StreamAggregate(Processor):
         self._null_values = context.measure(SKIPPED_RECORDS, reason="null-value")
 
     def process(self, record: Record) -> None:
-        key, value, timestamp = record.key, record.value, record.timestamp or 0
+        key, value, timestamp = record.key, record.value, record.timestamp
         if key is None or value is None:
             (self._null_keys if key is None else self._null_values).record()
             return
@@ -124,7 +124,7 @@ class _WindowAggregate(Processor):
         self._late = context.measure(LATE_RECORD_DROP, reason="window-closed")
 
     def process(self, record: Record) -> None:
-        key, timestamp = record.key, record.timestamp or 0
+        key, timestamp = record.key, record.timestamp
         if key is None:
             self._null_keys.record()
             return
@@ -140,7 +140,7 @@ class _WindowAggregate(Processor):
         self.context.observe(watermark_ms)
 
     def _update(self, record: Record, start_ms: int) -> None:
-        key, timestamp = record.key, record.timestamp or 0
+        key, timestamp = record.key, record.timestamp
         old = self._store.fetch(key, start_ms)
         state, new_result, old_result = _aggregated(self._aggregator, key, record.value, old)
         if old is not None and old.timestamp > timestamp:

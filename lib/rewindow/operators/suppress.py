@@ -42,7 +42,7 @@ class _Suppress(Processor):
         self._buffered = context.measure(SUPPRESSION_BUFFER_COUNT)
 
     def process(self, record: Record) -> None:
-        timestamp = record.timestamp or 0
+        timestamp = record.timestamp
         observed_ms = self.context.observe(timestamp)
         self._buffer.put(record.key, record.value.new, timestamp, record.key.window.end_ms)
         self._buffered.record(len(self._buffer))

@@ -223,7 +223,7 @@ class TopologyTestDriver:
 
     def _deliver(self, sink: SinkNode, partition: int, record: Record, order_ms: int, number: int) -> None:
         del partition, order_ms, number
-        timestamp = record.timestamp or 0
+        timestamp = record.timestamp
         key, value = self._blueprint.crossed(sink, record)
         if not sink.is_internal:
             self._sent.append((sink.topic, deepcopy(record)))  # whoever sent it may go on changing it

@@ -153,7 +153,7 @@ class LocalReplay:
             # Whoever sent it may go on changing it.
             self._sent.append(Sent(sink.topic, partition, number, self._epoch, deepcopy(record)))
             return
-        emission = Emission(order_ms, partition, number, record.timestamp or 0, key, value)
+        emission = Emission(order_ms, partition, number, record.timestamp, key, value)
         self._internal.setdefault((sink.topic, self._partition_of(key), self._epoch), []).append(emission)
 
     def _partition_of(self, key: Any) -> int:
