@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.conformance.listed import listed_deviations
-from tests.conformance.scenario import read
-from tests.conformance.verdict import DEVIATING, FAILED, NOT_PLAYED, PASSED, Verdict, judge
+from tests.conformance.scenario import Case, read
+from tests.conformance.verdict import DEVIATING, FAILED, NOT_PLAYED, PASSED, Verdict, judge, judge_on_spark
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,18 +18,32 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="scenarios with their recorded results")
     parser.add_argument(
-        "--mode", choices=("whole", "cut"), default="whole", help="cut: restore between every two steps"
+        "--mode",
+        choices=("whole", "cut", "spark"),
+        default="whole",
+        help="cut: restore between every two steps; spark: through Spark and Delta, in one run and in several",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     options = parser.parse_args(arguments)
     if absent := [str(file) for file in options.files if not file.is_file()]:
         parser.error(f"no such file: {', '.join(absent)}")
-    verdicts = [judge(case, cut=options.mode == "cut") for file in options.files for case in read(file)]
+    cases = [case for file in options.files for case in read(file)]
+    verdicts = (
+        on_spark(cases) if options.mode == "spark" else [judge(case, cut=options.mode == "cut") for case in cases]
+    )
     if options.json:
         print(json.dumps(summary(verdicts)))
     else:
         report(verdicts)
     return 1 if any(verdict.status == FAILED for verdict in verdicts) else 0
+
+
+def on_spark(cases: list[Case]) -> list[Verdict]:
+    """Play cases through Spark and Delta, on a session that ends with them."""
+    from tests.conformance.session import spark_engine
+
+    with spark_engine() as engine:
+        return [judge_on_spark(case, engine) for case in cases]
 
 
 def summary(verdicts: list[Verdict]) -> dict[str, object]:
@@ -57,7 +71,7 @@ def report(verdicts: list[Verdict]) -> None:
             print(f"deviating  {where}: by {verdict.number}{known}")
     missing = Counter(verdict.reason for verdict in verdicts if verdict.status == NOT_PLAYED)
     for operator, count in missing.most_common():
-        print(f"not played {count}: no {operator} yet")
+        print(f"not played {count}: {operator}")
     print(", ".join(f"{what} {count}" for what, count in summary(verdicts).items() if what != "failed_names"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from rewindow import Record, Stamped, Windowed
@@ -25,7 +26,7 @@ def play(scenario: dict[str, Any], *, cut: bool) -> Played:
     except RewindowError as error:
         played.error, played.message = ("build", None), str(error)
         return played
-    played.init = [_sent(*sent) for sent in driver.read_all()]
+    played.init = [sent(*one) for one in driver.read_all()]
     for number, step in enumerate(scenario["steps"]):
         ties_before = driver.ties
         fired.clear()
@@ -33,14 +34,14 @@ def play(scenario: dict[str, Any], *, cut: bool) -> Played:
             _take_step(driver, step)
         except RewindowError as error:
             played.error, played.message = ("step", number), str(error)
-        played.steps.append([_sent(*sent) for sent in driver.read_all()])
+        played.steps.append([sent(*one) for one in driver.read_all()])
         if driver.ties > ties_before or any(count > 1 for count in Counter(fired).values()):
             played.ties.add(number)
         if played.error:
             return played
         if cut:
             driver.cut()
-    played.stores = {name: _contents(driver, name) for name in driver.store_names}
+    played.stores = {name: contents(driver.store(name).items()) for name in driver.store_names}
     return played
 
 
@@ -53,16 +54,18 @@ def _take_step(driver: TopologyTestDriver, step: dict[str, Any]) -> None:
         driver.advance_wall_clock(step["advance_wall_clock"])
 
 
-def _sent(topic: str, record: Record) -> dict[str, Any]:
+def sent(topic: str, record: Record) -> dict[str, Any]:
+    """Return what was sent, as the format has it."""
     key = record.key
     if isinstance(key, Windowed):
         key = {"key": key.key, "start": key.window.start_ms, "end": key.window.end_ms}
     return {"sink": topic, "key": key, "value": record.value, "ts": record.timestamp}
 
 
-def _contents(driver: TopologyTestDriver, name: str) -> list[dict[str, Any]]:
+def contents(entries: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
+    """Return what a store has, as the format has it."""
     rows = []
-    for key, value in driver.store(name).items():
+    for key, value in entries:
         row: dict[str, Any] = {"key": key}
         if isinstance(key, Windowed):
             row["key"] = {"key": key.key, "start": key.window.start_ms}

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from rewindow.runner import Engine
 from rewindow.testing import naive
-from tests.conformance import drive, group
+from tests.conformance import drive, group, on_spark
 from tests.conformance.build import MissingError
+from tests.conformance.on_spark import NotLandedError
 from tests.conformance.played import Played
 from tests.conformance.scenario import Case
 
@@ -45,6 +47,80 @@ def judge(case: Case, *, cut: bool) -> Verdict:
         return Verdict(case, PASSED)
     number = proven_deviation(case, played)
     return Verdict(case, DEVIATING if number else FAILED, number, difference)
+
+
+def judge_on_spark(case: Case, engine: Engine) -> Verdict:
+    """Play a case through Spark and Delta, in one run and in several, and compare what each lineage has in its tables.
+
+    Where the driver deviates with a proof, the tables must have what the driver gave.
+    """
+    if case.mode == "partition_group":
+        return Verdict(case, NOT_PLAYED, reason="the order of polls, which is no topology's")
+    try:
+        lineages = on_spark.play(case.scenario, engine)
+    except (MissingError, NotLandedError) as missing:
+        return Verdict(case, NOT_PLAYED, reason=str(missing))
+    except Exception as error:  # noqa: BLE001 - see judge
+        return Verdict(case, FAILED, reason=f"{type(error).__name__}: {error}")
+    in_memory = drive.play(case.scenario, cut=False)
+    known = judge(case, cut=False)
+    for lineage, played in lineages.items():
+        recorded = _Tables.recorded(case.expected)
+        difference = recorded.differ(played, in_memory.ties)
+        if difference is not None and known.status == DEVIATING:
+            difference = _Tables.played(in_memory).differ(played, in_memory.ties)
+        if difference is not None:
+            return Verdict(case, FAILED, reason=f"{lineage}: {difference}")
+    return known if known.status == DEVIATING else Verdict(case, PASSED)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What a scenario leaves in tables: by step and sink what was sent, the stores, and the step at which it fails."""
+
+    steps: list[dict[str, list[Any]]]
+    stores: dict[str, Any]
+    error: tuple[str, int | None] | None
+
+    @classmethod
+    def recorded(cls, expected: dict[str, Any]) -> _Tables:
+        error = expected.get("error")
+        steps = [_recorded(step) for step in expected["steps"]]
+        return cls._of(
+            steps, expected.get("init", []), expected.get("stores", {}), error and (error["phase"], error.get("step"))
+        )
+
+    @classmethod
+    def played(cls, played: Played) -> _Tables:
+        return cls._of(played.steps, played.init, played.stores, played.error)
+
+    @classmethod
+    def _of(cls, steps: list[Any], init: list[Any], stores: dict[str, Any], error: Any) -> _Tables:
+        """What was sent before the first step is in the first epoch; a step that fails sends nothing."""
+        sent = [[*init, *steps[0]], *steps[1:]] if steps else []
+        return cls([_by_sink(step) for step in (sent[: error[1] or 0] if error else sent)], stores, error)
+
+    def differ(self, played: Played, ties: set[int]) -> str | None:
+        """Return the first difference in words, or None. In a step with a tie the order of a sink is not compared."""
+        if self.error != played.error:
+            return f"error: recorded {self.error}, got {played.error} {played.message}"
+        if len(self.steps) != len(played.steps):
+            return f"steps: recorded {len(self.steps)}, got {len(played.steps)}"
+        for number, (one, step) in enumerate(zip(self.steps, played.steps, strict=True)):
+            other = _by_sink(step)
+            if _text(one) != _text(other) and (number not in ties or _unordered(one) != _unordered(other)):
+                return f"step {number}: recorded {one}, got {other}"
+        for name, rows in self.stores.items() if not self.error else ():
+            if _text(rows) != _text(played.stores.get(name, [])):
+                return f"store {name}: recorded {rows}, got {played.stores.get(name)}"
+        return None
+
+
+def _by_sink(step: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    sinks: dict[str, list[Any]] = {}
+    for one in step:
+        sinks.setdefault(one["sink"], []).append(one)
+    return sinks
 
 
 def differ(expected: dict[str, Any], played: Played) -> str | None:

@@ -63,7 +63,9 @@ def _run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
         writers=lambda sink: writers[sink.topic].take,
         semantics=work.semantics,
         state=task_work.state,
-        restored={name: _restored(task_work.stores.get(name, ()), *shapes) for name, shapes in store_shapes.items()},
+        restored={
+            name: read_changelog(task_work.stores.get(name, ()), *shapes) for name, shapes in store_shapes.items()
+        },
         watermark_lags=topology.watermark_lags(),
     )
     consumed = _replay(work, task, _sources(task_work, topology, part, logs), list(writers.values()))
@@ -143,7 +145,7 @@ def _place(work: StageWork, task_work: TaskWork, target: str) -> Place:
     return Place(target, work.roots[target], attempt=work.attempt, partition=task_work.partition)
 
 
-def _restored(paths: tuple[str, ...], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
+def read_changelog(paths: tuple[str, ...], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
     """Yield the ``(key, value)`` rows of changelog files, in the order of their runs."""
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)

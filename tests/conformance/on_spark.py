@@ -1,0 +1,157 @@
+"""A driver scenario, played through Spark and Delta: each step is landed, and one lineage a cut into runs replays them.
+
+What a landing cannot say is not played: the wall clock of a test (here it follows the records), waiting for a quiet
+topic (a landing has its watermark already), a timestamp that `land` refuses. A run that fails leaves nothing, so of
+the step in which a scenario fails only the failure is compared. Sinks are tables of their own: what is sent to one is
+compared in its order, and nothing is known of the order between two.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import Any
+from zlib import crc32
+
+from rewindow import Record, Topology
+from rewindow.core.binding import bind_sink, bind_store, bound
+from rewindow.core.checkpoint import new_store
+from rewindow.core.record import UNKNOWN
+from rewindow.core.semantics import Semantics
+from rewindow.delta.checkpoints import find_checkpoint
+from rewindow.delta.contents import read_rows
+from rewindow.delta.tables import table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import RewindowError
+from rewindow.plan.landings import log_shapes
+from rewindow.runner import Engine
+from rewindow.spark.execute import read_changelog
+from rewindow.testing import Epoch
+from tests import landed
+from tests.conformance.build import Builder, Fired
+from tests.conformance.drive import contents, sent
+from tests.conformance.played import Played
+
+FEED = "scenario"
+SEVERAL_RUNS = 3
+"""Into how many runs a lineage is cut, besides the one that is not: each is a Spark job for every sub-topology."""
+
+
+class NotLandedError(Exception):
+    """What a landing cannot say."""
+
+
+def play(scenario: dict[str, Any], engine: Engine) -> dict[str, Played]:
+    """Play a scenario in one run and in several. Raises `NotLandedError` if it cannot be written as landings."""
+    check_can_be_landed(scenario)
+    load = partial(build, json.dumps(scenario))
+    try:
+        load()
+    except RewindowError as error:
+        return {"one run": Played(error=("build", None), message=str(error))}
+    epochs = list(as_epochs(scenario["steps"]))
+    logs = {
+        source["name"]: landed.LONG if source["value"] == "long" else landed.STRING for source in scenario["sources"]
+    }
+    with TemporaryDirectory(prefix="rewindow-scenario-") as warehouse:
+        landed.land(warehouse, FEED, epochs, logs, partitions=1)
+        tables = DeltaTables(warehouse)
+        return {
+            name: _replayed(tables, engine, name.replace(" ", "-"), load, ends)
+            for name, ends in cuts(scenario["name"], len(epochs)).items()
+        }
+
+
+def build(scenario: str) -> Topology:
+    """Return the topology of a scenario, on whichever machine."""
+    return Builder(json.loads(scenario), Fired()).build()
+
+
+def check_can_be_landed(scenario: dict[str, Any]) -> None:
+    """Raise `NotLandedError` naming what a landing cannot say."""
+    text = json.dumps(scenario["nodes"])
+    if scenario.get("config", {}).get("max_task_idle_ms", 0) > 0:
+        message = "waiting for a quiet topic by the wall clock"
+        raise NotLandedError(message)
+    if '"WALL_CLOCK_TIME"' in text or '"forward_times"' in text:
+        message = "the wall clock of the test driver"
+        raise NotLandedError(message)
+    if any(timestamp < 0 for *_, timestamp in _records(scenario["steps"])):
+        message = "a negative timestamp, which land refuses"
+        raise NotLandedError(message)
+
+
+def as_epochs(steps: Sequence[dict[str, Any]]) -> Iterator[Epoch]:
+    """Yield an epoch for each step; its watermark is the largest timestamp so far."""
+    latest = UNKNOWN
+    for step in steps:
+        records = tuple(_records([step]))
+        latest = max([latest, *(timestamp for *_, timestamp in records)])
+        yield Epoch(records, latest)
+
+
+def cuts(name: str, landings: int) -> dict[str, list[int]]:
+    """Return for each lineage the landings at which its runs end. Where the cuts lie is a function of the name."""
+    if not landings:
+        return {}
+    chosen = {1 + crc32(f"{name}/{number}".encode()) % landings for number in range(SEVERAL_RUNS - 1)}
+    return {"one run": [landings], "several runs": sorted({*chosen, landings})}
+
+
+def _records(steps: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Any, Any, int]]:
+    for step in steps:
+        for one in step.get("batch", [{**step, "topic": step["pipe"]}] if "pipe" in step else []):
+            yield one["topic"], one["key"], one["value"], one["ts"]
+
+
+def _replayed(tables: DeltaTables, engine: Engine, lineage: str, load: Any, ends: list[int]) -> Played:
+    played, done = Played(), 0
+    for end in ends:
+        try:
+            landed.replay(tables, engine, FEED, lineage, load, Semantics(), [end])
+        except RewindowError as error:
+            # The run has left nothing: landing by landing now, to the one at which it fails.
+            played.error, played.message = (
+                ("step", _first_failing(tables, engine, lineage, load, done, end)),
+                str(error),
+            )
+            break
+        done = end
+    committed = played.error[1] if played.error else ends[-1]
+    if committed:
+        _read(tables, lineage, load(), committed, played)
+    return played
+
+
+def _first_failing(tables: DeltaTables, engine: Engine, lineage: str, load: Any, done: int, end: int) -> int:
+    for number in range(done + 1, end):
+        try:
+            landed.replay(tables, engine, FEED, lineage, load, Semantics(), [number])
+        except RewindowError:
+            return number - 1
+    return end - 1
+
+
+def _read(tables: DeltaTables, lineage: str, topology: Topology, landings: int, played: Played) -> None:
+    """Read what a lineage has written: by step what was sent to each sink, and its stores."""
+    logs = log_shapes(dict(tables.feed(FEED).definition.logs))
+    played.steps = [[] for _ in range(landings)]
+    chain = tables.state(landed.JOB).lineage(lineage).runs
+    checkpoint = find_checkpoint(tables.warehouse, chain, tables.reports)
+    for part in topology.sub_topologies():
+        for sink in part.sinks:
+            if not sink.is_internal:
+                key, value = bind_sink(sink, logs)
+                path = table_path(tables.warehouse, landed.output_of(lineage, sink.topic))
+                for row in sorted(read_rows(path).to_pylist(), key=lambda row: row["_offset"]):
+                    cells = (tuple(row[name] for name in shape.names) for shape in (key, value))
+                    record = Record(key.from_cells(next(cells)), value.from_cells(next(cells)), row["_timestamp"])
+                    played.steps[row["_epoch"] - 1].append(sent(sink.topic, record))
+        clocks = checkpoint.states[part.index, 0]["store_clocks"]
+        for builder in bound(part, logs).stores:
+            store = new_store(builder)
+            rows = read_changelog(checkpoint.stores.get((builder.name, 0), ()), *bind_store(builder, logs))
+            store.restore(rows, clocks.get(builder.name, UNKNOWN))
+            played.stores[builder.name] = contents(store.contents())

@@ -1,0 +1,22 @@
+"""The Spark session of the player's command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rewindow.runner import Engine
+from rewindow.spark.engine import SparkEngine
+from rewindow.spark.session import local_session
+
+
+@contextmanager
+def spark_engine() -> Iterator[Engine]:
+    """Give an engine on a local session of one core, which ends with the block."""
+    root = Path(__file__).resolve().parents[2]
+    session = local_session(cores=1, app_name="rewindow-conformance", python_path=[root])
+    try:
+        yield SparkEngine(session, slots=1, import_paths=[str(root)])
+    finally:
+        session.stop()

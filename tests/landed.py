@@ -1,0 +1,137 @@
+"""A feed landed by hand, epoch by epoch, and jobs replayed over it: what tests need that want their own watermarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from rewindow.core.encoding import partition_of
+from rewindow.core.record import TopicPartition
+from rewindow.core.schema import Column
+from rewindow.core.semantics import Semantics
+from rewindow.core.topology import Topology
+from rewindow.delta.ledger import Ledger
+from rewindow.delta.logs import LOG_COLUMNS, LOG_PARTITIONS
+from rewindow.delta.tables import (
+    LANDINGS,
+    arrow_schema,
+    changelog_path,
+    commit_files,
+    create_table,
+    log_path,
+    output_path,
+    table_path,
+)
+from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.machine import drive
+from rewindow.plan.fold import LedgerRow
+from rewindow.plan.landings import (
+    GENERATION,
+    LANDING,
+    FeedDefinition,
+    LandedRange,
+    Landing,
+    LogSchema,
+    definition_as_json,
+    log_shapes,
+)
+from rewindow.plan.spec import Attempt, RunRequest
+from rewindow.plan.stages import JobCode, TablePaths, bind_job
+from rewindow.runner import Engine, Job, RunReport, steps
+from rewindow.spark.stage import FileWriter
+from rewindow.testing import Epoch
+
+JOB = "job"
+LONG = LogSchema((Column("key", "string"),), (Column("value", "long"),), scalar_key=True, scalar_value=True)
+STRING = LogSchema((Column("key", "string"),), (Column("value", "string"),), scalar_key=True, scalar_value=True)
+
+_attempts = count()
+
+
+def land(warehouse: str, feed: str, epochs: Sequence[Epoch], logs: Mapping[str, LogSchema], partitions: int) -> None:
+    """Land each epoch, all of it released, under the watermark that it says."""
+    definition = FeedDefinition(feed, 1, partitions, dict(logs), "f")
+    for topic, schema in logs.items():
+        create_table(table_path(warehouse, log_path(feed, topic)), _table_schema(schema), LOG_PARTITIONS)
+    ledger = Ledger(table_path(warehouse, LANDINGS), feed)
+    assert ledger.append([LedgerRow(1, GENERATION, definition_as_json(definition))])
+    next_offset: dict[TopicPartition, int] = {}
+    latest: dict[TopicPartition, int] = {}
+    for number, epoch in enumerate(epochs, start=1):
+        rows: dict[TopicPartition, list[tuple[Any, ...]]] = {}
+        for topic, key, value, timestamp in epoch.records:
+            place = TopicPartition(topic, 0 if key is None else partition_of(key, partitions))
+            offset = next_offset.get(place, 0)
+            next_offset[place], latest[place] = offset + 1, max(latest.get(place, -1), timestamp)
+            rows.setdefault(place, []).append((offset, timestamp, number, timestamp, key, value))
+        ranges = {
+            place: LandedRange(end - len(rows.get(place, ())), end, latest[place], end)
+            for place, end in next_offset.items()
+        }
+        landing = Landing(number, 1, epoch.watermark_ms, ranges, counts={})
+        assert ledger.append([LedgerRow(number + 1, LANDING, landing.as_json())])
+        for topic, schema in logs.items():
+            path = table_path(warehouse, log_path(feed, topic))
+            files = [
+                _log_file(path, place, some, schema) for place, some in sorted(rows.items()) if place.topic == topic
+            ]
+            commit_files(path, files, app_id=f"rewindow.log/{feed}/g1", version=number)
+
+
+def replay(
+    tables: DeltaTables,
+    engine: Engine,
+    feed: str,
+    lineage: str,
+    load: Callable[[], Topology],
+    semantics: Semantics,
+    throughs: Sequence[int],
+) -> list[RunReport]:
+    """Replay into a lineage of its own, in runs that end at these landings. ``load`` must survive the way to a worker."""
+    landed = tables.feed(feed)
+    code = JobCode(load, partial(log_shapes, dict(landed.definition.logs)), semantics)
+    paths = TablePaths(
+        output=partial(output_of, lineage), changelog=partial(changelog_path, JOB), metrics=METRICS_TABLE.path
+    )
+    binding = bind_job(JOB, landed, load(), code.load_logs(), asdict(semantics), paths)
+    job = Job(JOB, code, binding, landed)
+    reports = []
+    for through in throughs:
+        attempt = Attempt(f"a{next(_attempts)}", "here", 1, 1)
+        request = RunRequest(lineage=lineage, through_landing=through)
+        made = drive(steps(job, request, attempt, engine, tables, lambda _attempt: False))
+        assert isinstance(made, RunReport)
+        reports.append(made)
+    return reports
+
+
+def output_of(lineage: str, topic: str) -> str:
+    """Return where a lineage's output lies, below the warehouse."""
+    return output_path(f"out.{topic.replace('-', '_')}", lineage)
+
+
+def _table_schema(schema: LogSchema) -> pa.Schema:
+    partitions = [pa.field(name, pa.int32()) for name in LOG_PARTITIONS]
+    return pa.schema([*partitions, *arrow_schema((*LOG_COLUMNS, *schema.key, *schema.value))])
+
+
+def _log_file(path: str, place: TopicPartition, rows: list[tuple[Any, ...]], log: LogSchema) -> Any:
+    schema = arrow_schema((*LOG_COLUMNS, *log.key, *log.value))
+    writer = FileWriter(
+        path,
+        f"generation=1/partition={place.partition}",
+        schema,
+        target=f"log/{place.topic}",
+        partition=place.partition,
+        attempt="landed",
+        partition_values={"generation": "1", "partition": str(place.partition)},
+        stats_columns=["offset"],
+    )
+    arrays = [pa.array(list(column), field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return writer.close()
