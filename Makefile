@@ -67,8 +67,8 @@ format: env ## rewrite the code as `make check` wants it
 demo: setup ## replay the New York flights of 2013, as thirteen runs and as one
 	@$(PY) -m jobs.demo
 
-conformance: env ## play recorded Kafka Streams scenarios: make conformance FILES="a.jsonl b.jsonl"
-	@$(PY) -m tests.conformance $(FILES)
+conformance: env ## play recorded Kafka Streams scenarios: make conformance FILES="a.jsonl b.jsonl" MODE=whole|cut|spark
+	@$(PY) -m tests.conformance --mode $(or $(MODE),whole) $(FILES)
 
 bench-lane: setup ## records per CPU-second of the record lane, next to a plain loop
 	@$(PY) -m tests.bench.record_lane
