@@ -191,6 +191,15 @@ class ProcessorContext:
         """Return a metric of this node; the metrics table of the run has it."""
         return self._scope.metrics.measure("node", self.name, name, reason)
 
+    def drop(self, record: Record, name: str, *, reason: str, times: int = 1) -> None:
+        """Count a record that goes no further, under a metric's name (`core.metrics`) and a reason.
+
+        Where the job says ``dropped: quarantine`` it becomes a row there, once. ``times``: how often it counts, as a
+        record that is late for several windows counts for each.
+        """
+        self._scope.metrics.measure("node", self.name, name, reason).record_many(times, times, 1, 1)
+        self._scope.drop(self.name, reason, record.key, record.value, record.timestamp)
+
     def _refuse(self, record: Record) -> None:
         raise DataError(f"{self.name} forwards {record.key!r} in close(): the epoch is over; forward before it ends")
 

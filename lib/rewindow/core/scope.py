@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rewindow.core.checkpoint import TaskState
+from rewindow.core.dropped import Drop, Dropped, record_text
 from rewindow.core.metrics import Metrics
 from rewindow.core.processor import Processor
 from rewindow.core.record import UNKNOWN, RecordMetadata
@@ -45,8 +46,17 @@ class Moment:
 class TaskScope:
     """The shared state of one task."""
 
-    def __init__(self, partition: int, state: TaskState, stores: Mapping[str, tuple[Store, tuple[str, ...]]]) -> None:
-        """Take up the clocks and schedules of a checkpoint. ``stores`` has each store and the nodes connected to it."""
+    def __init__(
+        self,
+        partition: int,
+        state: TaskState,
+        stores: Mapping[str, tuple[Store, tuple[str, ...]]],
+        dropped: Drop | None = None,
+    ) -> None:
+        """Take up the clocks and schedules of a checkpoint.
+
+        ``stores`` has each store and the nodes connected to it; ``dropped`` takes the records that go no further.
+        """
         self.partition = partition
         self.moment = Moment()
         self.metrics = Metrics()
@@ -56,6 +66,7 @@ class TaskScope:
         self.node_times = dict(state.node_times)
         self.processors: dict[str, Processor] = {}
         self._stores = stores
+        self._dropped = dropped
 
     def store(self, node: str, name: str) -> Store:
         """See `ProcessorContext.store`."""
@@ -64,6 +75,13 @@ class TaskScope:
             message = f"{node} is not connected to a store {name!r}: name it in stores=(...) where the node is added"
             raise ConfigError(message)
         return store
+
+    def drop(self, node: str, reason: str, key: Any, value: Any, timestamp: int | None = None) -> None:
+        """Hand on what is dropped, if anybody takes it; without a timestamp it has that of what is being handled."""
+        if self._dropped is not None:
+            at = self.moment.metadata(self.partition)
+            timestamp = self.moment.timestamp if timestamp is None else timestamp
+            self._dropped(Dropped(at, timestamp, node, reason, record_text(key, value)))
 
     def live_state(self) -> dict[str, Any]:
         """Return the parts of `TaskState` that live here."""

@@ -12,7 +12,7 @@ that is cut in two sees what one run sees.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -115,8 +115,16 @@ class Store(ABC):
         self.builder = builder
         self.expired = Measure()
         """Counts what was put into windows that had expired, and is lost."""
+        self.lost: Callable[[Any, Any], None] | None = None
+        """Takes the key and value of what is lost, if anybody wants it."""
         self._changed: dict[Any, bool] = {}
         """What was written since `take_changes`; True where the checkpoint has never seen the key."""
+
+    def _lose(self, key: Any, value: Any) -> None:
+        """Count what is put into a window that has expired, and hand it on if somebody wants it."""
+        self.expired.record()
+        if self.lost is not None:
+            self.lost(key, value)
 
     def _note_removal(self, key: Any) -> None:
         """Track that a key is gone: what came and went between two checkpoints leaves no trace in them."""

@@ -14,9 +14,11 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from rewindow.core.checkpoint import TaskState, new_store
+from rewindow.core.dropped import Drop
 from rewindow.core.failure import explained
 from rewindow.core.metrics import EXPIRED_WINDOW_DROP, PROCESS, PUNCTUATE, RECORD_LATENESS
 from rewindow.core.ordering import Event
@@ -46,11 +48,12 @@ class Task:
         state: TaskState | None = None,
         restored: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
         watermark_lags: Mapping[str, int] | None = None,
+        dropped: Drop | None = None,
     ) -> None:
         """Restore a task from its state and the ``(key, value)`` rows of its stores, or begin a new one.
 
         ``writers`` gives for each sink the function that takes what is emitted there. ``watermark_lags``: see
-        `Topology.watermark_lags`.
+        `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them.
         """
         state = state or TaskState()
         self._part = part
@@ -59,9 +62,11 @@ class Task:
         self._stores = {builder.name: new_store(builder) for builder in part.stores}
         for name, store in self._stores.items():
             store.restore((restored or {}).get(name, ()), state.store_clocks.get(name, UNKNOWN))
-        self._scope = TaskScope(partition, state, self._connections())
+        self._scope = TaskScope(partition, state, self._connections(), dropped)
         for name, store in self._stores.items():
             store.expired = self._scope.metrics.measure("store", name, EXPIRED_WINDOW_DROP, "window-expired")
+            if dropped is not None:
+                store.lost = partial(self._scope.drop, name, "window-expired")
         self._topics = [source.topic for source in part.sources]
         self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]

@@ -34,7 +34,7 @@ class WindowStore(Store):
         if window is None:
             window = self._opened(start_ms)
             if window is None:
-                self.expired.record()
+                self._lose(self._windowed(start_ms, key), value)
                 return
         window.put(key, value)
 

@@ -76,12 +76,11 @@ class _TableSource(Processor):
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self._store: KeyValueStore = context.store(self._settings.store)
-        self._skipped = context.measure(SKIPPED_RECORDS, reason="null-key")
 
     def process(self, record: Record) -> None:
         key, value = record.key, record.value
         if key is None:
-            self._skipped.record()
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
             return
         old = self._store.get(key)
         self._store.put(key, None if value is None else Stamped(value, record.timestamp))
@@ -96,13 +95,11 @@ class _StreamAggregate(Processor):
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self._store: KeyValueStore = context.store(self._settings.store)
-        self._null_keys = context.measure(SKIPPED_RECORDS, reason="null-key")
-        self._null_values = context.measure(SKIPPED_RECORDS, reason="null-value")
 
     def process(self, record: Record) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp
         if key is None or value is None:
-            (self._null_keys if key is None else self._null_values).record()
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key" if key is None else "null-value")
             return
         aggregator = self._aggregator
         old = self._store.get(key)
@@ -120,21 +117,22 @@ class _WindowAggregate(Processor):
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self._store: WindowStore = context.store(self._store_name)
-        self._null_keys = context.measure(SKIPPED_RECORDS, reason="null-key")
-        self._late = context.measure(LATE_RECORD_DROP, reason="window-closed")
 
     def process(self, record: Record) -> None:
         key, timestamp = record.key, record.timestamp
         if key is None:
-            self._null_keys.record()
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
             return
         windows = self._windows
         open_from_ms = self.context.observe(timestamp) - windows.closes_after_ms
+        late = 0
         for start_ms in windows.starts(timestamp):
             if start_ms > open_from_ms:
                 self._update(record, start_ms)
             else:
-                self._late.record()
+                late += 1
+        if late:
+            self.context.drop(record, LATE_RECORD_DROP, reason="window-closed", times=late)
 
     def on_watermark(self, watermark_ms: int) -> None:
         self.context.observe(watermark_ms)

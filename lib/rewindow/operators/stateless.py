@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.metrics import SKIPPED_RECORDS
-from rewindow.core.processor import Processor, ProcessorContext
+from rewindow.core.processor import Processor
 from rewindow.core.record import Change, Record
 
 
@@ -128,13 +128,9 @@ class PassThrough:
 
 
 class _KeyedOnly(Processor):
-    def init(self, context: ProcessorContext) -> None:
-        self.context = context
-        self._skipped = context.measure(SKIPPED_RECORDS, reason="null-key")
-
     def process(self, record: Record) -> None:
         if record.key is None:
-            self._skipped.record()
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
         else:
             self.context.forward(record)
 

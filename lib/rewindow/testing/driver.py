@@ -7,6 +7,7 @@ from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
+from rewindow.core.dropped import Dropped
 from rewindow.core.duration import to_ms
 from rewindow.core.encoding import partition_of
 from rewindow.core.metrics import add_up
@@ -66,6 +67,7 @@ class TopologyTestDriver:
         self._seats: list[_Seat] = []
         self._reader: dict[TopicPartition, _Seat] = {}
         self._past_metrics: list[dict[str, Any]] = []
+        self._dropped: list[Dropped] = []
         is_run_clock = self._semantics.wall_clock == "run"
         for part in self._blueprint.parts:
             for partition in range(partitions):
@@ -75,6 +77,7 @@ class TopologyTestDriver:
                     partition,
                     deliver=self._deliver,
                     wall_clock_ms=wall_clock_ms if is_run_clock else UNKNOWN,
+                    dropped=self._dropped.append,
                 )
                 self._take_seat(_Seat(task, max_task_idle_ms, invalid_timestamp))
         self._downstream_first = sorted(self._seats, key=lambda seat: (-seat.local.part.index, seat.local.partition))
@@ -180,6 +183,11 @@ class TopologyTestDriver:
             }
             for (level, node, name, reason), measure in sorted(add_up(rows).items())
         ]
+
+    @property
+    def dropped(self) -> list[Dropped]:
+        """The records that went no further since the beginning: what the quarantine gets where a job asks for it."""
+        return list(self._dropped)
 
     @property
     def inputs(self) -> tuple[str, ...]:

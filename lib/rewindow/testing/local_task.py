@@ -9,6 +9,7 @@ from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.core.checkpoint import TaskState
+from rewindow.core.dropped import Drop
 from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import fit_cell, scalar_shape
@@ -63,13 +64,21 @@ class LocalTask:
     """One task, and what a run would keep of it."""
 
     def __init__(
-        self, blueprint: Blueprint, part: SubTopology, partition: int, *, deliver: Deliver, wall_clock_ms: int = UNKNOWN
+        self,
+        blueprint: Blueprint,
+        part: SubTopology,
+        partition: int,
+        *,
+        deliver: Deliver,
+        wall_clock_ms: int = UNKNOWN,
+        dropped: Drop | None = None,
     ) -> None:
         """Begin a task. ``wall_clock_ms``: what the clock shows before anything happens."""
         self.part = part
         self.partition = partition
         self._blueprint = blueprint
         self._deliver = deliver
+        self._dropped = dropped
         self._bound = bound(part, blueprint.logs)
         self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
@@ -103,6 +112,7 @@ class LocalTask:
             state=TaskState.from_json(json.loads(self._state)),
             restored={name: self._rows(name) for name in self._shapes},
             watermark_lags=self._blueprint.watermark_lags,
+            dropped=self._dropped,
         )
 
     def _writer(self, sink: SinkNode) -> Write:

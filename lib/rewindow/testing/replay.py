@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from rewindow.core.dropped import Dropped
 from rewindow.core.encoding import partition_of
 from rewindow.core.metrics import Measure, add_up
 from rewindow.core.ordering import Emission, Event, events, internal_log, merge
@@ -48,8 +49,11 @@ class LocalReplay:
         """Begin with empty stores. Raises `TopologyError` for a topology that cannot work."""
         self._blueprint = Blueprint.of(topology, semantics or Semantics())
         self._partitions = partitions
+        self._dropped: list[Dropped] = []
         self._tasks = {
-            (part.index, partition): LocalTask(self._blueprint, part, partition, deliver=self._deliver)
+            (part.index, partition): LocalTask(
+                self._blueprint, part, partition, deliver=self._deliver, dropped=self._dropped.append
+            )
             for part in self._blueprint.parts
             for partition in range(partitions)
         }
@@ -91,6 +95,11 @@ class LocalReplay:
     def sent(self) -> list[Sent]:
         """All rows of all outputs, by topic, partition and offset."""
         return sorted(self._sent, key=lambda sent: sent[:3])
+
+    @property
+    def dropped(self) -> list[Dropped]:
+        """The records that went no further, by source, node and reason."""
+        return sorted(self._dropped, key=lambda one: (one.at.topic or "", *one[0][1:], one.node, one.reason))
 
     @property
     def metrics(self) -> dict[tuple[str, str, str, str], tuple[int, int, int | None, int | None]]:
