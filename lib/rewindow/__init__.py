@@ -1,5 +1,7 @@
 """rewindow: deterministic replay of event logs in Delta tables, with the semantics of Kafka Streams."""
 
+from rewindow.core.adapted import FixedKeyProcessor
+from rewindow.core.legacy import LegacyProcessor, Transformer, ValueTransformer, ValueTransformerWithKey
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.punctuation import Cancellable, PunctuationType
 from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
@@ -7,6 +9,7 @@ from rewindow.core.stores import KeyValueStore, Stamped, StoreBuilder, key_value
 from rewindow.core.topology import Topology
 from rewindow.core.window_store import WindowStore
 from rewindow.core.windows import TimeWindows
+from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.grouped import KGroupedStream, TimeWindowedKStream
 from rewindow.dsl.stream import KStream
@@ -16,13 +19,16 @@ from rewindow.errors import RewindowError
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum
 
 __all__ = [
+    "BranchedKStream",
     "Cancellable",
     "Change",
     "Count",
+    "FixedKeyProcessor",
     "KGroupedStream",
     "KStream",
     "KTable",
     "KeyValueStore",
+    "LegacyProcessor",
     "Max",
     "Mean",
     "Min",
@@ -40,6 +46,9 @@ __all__ = [
     "TimeWindows",
     "To",
     "Topology",
+    "Transformer",
+    "ValueTransformer",
+    "ValueTransformerWithKey",
     "Window",
     "WindowStore",
     "Windowed",

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from rewindow.core.adapted import Adapted
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Record
 from rewindow.core.scope import TaskScope
-from rewindow.core.topology import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
+from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
 from rewindow.errors import ConfigError
 
 Entry = tuple[Callable[[Record], None], ...]
@@ -36,17 +37,17 @@ class Wiring:
 def wire(part: SubTopology, scope: TaskScope, sinks: Mapping[str, Target]) -> Wiring:
     """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier gives what it gave before."""
     processors = {node.name: _make(node) for node in part.nodes if isinstance(node, ProcessorNode)}
-    contexts = {name: ProcessorContext(name, scope) for name in processors}
+    contexts = {name: _context(processor, name, scope) for name, processor in processors.items()}
     entries: dict[str, list[Callable[[Record], None]]] = {source.name: [] for source in part.sources}
     for node in part.nodes:
         if isinstance(node, SourceNode):
             continue
-        target = _target(node, processors, sinks)
+        take = _take(sinks[node.topic] if isinstance(node, SinkNode) else processors[node.name])
         for parent in node.parents:
             if parent in entries:
-                entries[parent].append(target.process)
+                entries[parent].append(take)
             else:
-                contexts[parent].attach(node.name, target.process)
+                contexts[parent].attach(node.name, take)
     return Wiring(processors, contexts, [tuple(entries[source.name]) for source in part.sources])
 
 
@@ -74,5 +75,9 @@ def _make(node: ProcessorNode) -> Processor:
     return processor
 
 
-def _target(node: Node, processors: Mapping[str, Processor], sinks: Mapping[str, Target]) -> Target:
-    return sinks[node.topic] if isinstance(node, SinkNode) else processors[node.name]
+def _context(processor: Processor, name: str, scope: TaskScope) -> ProcessorContext:
+    return processor.make_context(name, scope) if isinstance(processor, Adapted) else ProcessorContext(name, scope)
+
+
+def _take(target: Target) -> Callable[[Record], None]:
+    return target.take if isinstance(target, Adapted) else target.process

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.core.processor import Processor
 from rewindow.core.schema import shape_of
+from rewindow.core.stores import StoreBuilder
 from rewindow.core.topology import Topology
 from rewindow.errors import ConfigError
 
@@ -33,6 +34,24 @@ class Graph:
         name = name or self.number(verb)
         self.topology.add_processor(name, supplier, *parents, stores=stores, holds_ms=holds_ms)
         return name
+
+    def run(
+        self,
+        verb: str,
+        parent: str,
+        supplier: Callable[[], Processor],
+        name: str,
+        stores: Iterable[StoreBuilder | str],
+        *,
+        holds_ms: int = 0,
+    ) -> str:
+        """Add a processor of the user's and the stores that it brings; those given by name are there already."""
+        stores = tuple(stores)
+        for store in stores:
+            if isinstance(store, StoreBuilder):
+                self.topology.add_store(store)
+        names = tuple(store.name if isinstance(store, StoreBuilder) else store for store in stores)
+        return self.add(verb, supplier, parent, name=name, stores=names, holds_ms=holds_ms)
 
     def number(self, verb: str) -> str:
         """Return ``verb-1``, ``verb-2``, ... ."""

@@ -7,31 +7,31 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rewindow.core.adapted import FixedKeyProcessor
 from rewindow.core.binding import EqualType
 from rewindow.core.duration import to_ms
+from rewindow.core.legacy import deprecated
 from rewindow.core.processor import Processor
 from rewindow.core.stores import StoreBuilder
-from rewindow.dsl.graph import Graph, returned_pair, returned_type
+from rewindow.dsl.branched import BranchedKStream
+from rewindow.dsl.graph import returned_pair, returned_type
 from rewindow.dsl.grouped import KGroupedStream
-from rewindow.operators import stateless
+from rewindow.dsl.legacy import LegacyVerbs
+from rewindow.operators import foreach, stateless
+from rewindow.operators.branches import Split
+from rewindow.operators.transform import ProcessValues
 
 if TYPE_CHECKING:
     from rewindow.core.record import Record  # noqa: F401 - named in docstrings
 
 
 @dataclass(frozen=True, slots=True)
-class KStream:
+class KStream(LegacyVerbs):
     """A stream: each record stands for itself.
 
     ``key`` and ``value`` are the types as far as they are known: from the log, from the annotation of a function's
     result, or declared with ``key=`` / ``value=``. What is not known is written as JSON text.
     """
-
-    graph: Graph
-    node: str
-    key: Any = None
-    value: Any = None
-    is_rekeyed: bool = False
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
         """Keep the records for which ``predicate(key, value)`` is true."""
@@ -64,10 +64,24 @@ class KStream:
         """Make any number of keys and values, ``mapper(key, value) -> [(key, value), ...]``."""
         return self._then("flat-map", stateless.FlatMap(mapper), name, key=key, value=value)
 
-    def map_values(self, mapper: Callable[[Any], Any], *, value: Any = None, name: str | None = None) -> KStream:
-        """Make a new value, ``mapper(value)``. The key, and with it the partition, stays."""
-        stream = self._then("map-values", stateless.MapValues(mapper), name)
+    def map_values(
+        self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
+    ) -> KStream:
+        """Make a new value, ``mapper(value)``; with ``with_key`` ``mapper(key, value)``. The key, and so the partition, stays."""
+        stream = self._then("map-values", stateless.MapValues(mapper, with_key), name)
         return replace(stream, value=value or returned_type(mapper))
+
+    def flat_map_values(
+        self,
+        mapper: Callable[..., Iterable[Any]],
+        *,
+        with_key: bool = False,
+        value: Any = None,
+        name: str | None = None,
+    ) -> KStream:
+        """Make any number of values, ``mapper(value) -> [value, ...]``, or ``mapper(key, value)``. The key stays."""
+        stream = self._then("flat-map-values", stateless.FlatMapValues(mapper, with_key), name)
+        return replace(stream, value=value)
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> KStream:
         """Make a new key, ``mapper(key, value)``. Grouping after it crosses a repartition."""
@@ -90,6 +104,33 @@ class KStream:
         """Call ``action(key, value)`` for each record and pass it on. A task that is retried calls it again."""
         return self._then("peek", stateless.Peek(action), name)
 
+    def foreach(self, action: Callable[..., Any], *, name: str) -> None:
+        """Call ``action(key, value)``, or ``action(key, value, idempotency_key)``, for each record, and end the stream.
+
+        It is called at least once for each record: a task that fails and is tried again, and a run that was killed and
+        is computed again, call it again, for the same records in the same order of the partition. The idempotency key is
+        the same each time and another for each call: the place of the input record and what became of it,
+        ``topic/partition/offset/name/n``, or ``partition/name/n`` for what a punctuation or an epoch's end sent. It does
+        not depend on how landings are put together into runs; a `backfill` of the same landings gives the same keys.
+        Give it to what you write to, so that the second time does nothing. Raises `TopologyError` for another signature.
+        """
+        foreach.calling(action)
+        self.graph.add("foreach", foreach.ForEach(action), self.node, name=name)
+
+    def split(self, *, name: str | None = None) -> BranchedKStream:
+        """Begin to split the stream by predicates, see `BranchedKStream`; ``name`` begins the names of its branches."""
+        split = Split()
+        node = self._then("split", split, name)
+        return BranchedKStream(node, node.node, split)
+
+    def branch(self, *predicates: Callable[[Any, Any], bool], name: str | None = None) -> list[KStream]:
+        """Split by predicates and return the streams in their order (the form before KIP-418; use `split`)."""
+        deprecated("branch(*predicates)", "split().branch(predicate)...")
+        branched = self.split(name=name)
+        for predicate in predicates:
+            branched.branch(predicate)
+        return list(branched.no_default_branch().values())
+
     def process(
         self,
         supplier: Callable[[], Processor],
@@ -105,13 +146,21 @@ class KStream:
         ``stores`` gives new stores, or the names of stores that other nodes have too. ``key`` and ``value`` declare the
         types that it forwards. ``holds``: the longest it holds a result back, where time follows the watermark.
         """
-        stores = tuple(stores)
-        for store in stores:
-            if isinstance(store, StoreBuilder):
-                self.graph.topology.add_store(store)
-        names = tuple(store.name if isinstance(store, StoreBuilder) else store for store in stores)
-        node = self.graph.add("process", supplier, self.node, name=name, stores=names, holds_ms=to_ms(holds))
+        node = self.graph.run("process", self.node, supplier, name, stores, holds_ms=to_ms(holds))
         return KStream(self.graph, node, key, value, is_rekeyed=True)
+
+    def process_values(
+        self,
+        supplier: Callable[[], FixedKeyProcessor],
+        *,
+        name: str,
+        stores: Iterable[StoreBuilder | str] = (),
+        value: Any = None,
+        holds: str | timedelta = "0s",
+    ) -> KStream:
+        """Run a `FixedKeyProcessor` of your own: as `process`, but the key stays, so grouping needs no repartition (KIP-820)."""
+        node = self.graph.run("process-values", self.node, ProcessValues(supplier), name, stores, holds_ms=to_ms(holds))
+        return replace(self, node=node, value=value)
 
     def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:
         """Send each record to the partition of its key, through an internal log."""

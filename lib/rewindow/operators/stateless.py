@@ -71,16 +71,36 @@ class FlatMap:
 
 @dataclass(frozen=True, slots=True)
 class MapValues:
-    """Make a new value: ``mapper(value)``; the key stays, and so does the partition."""
+    """Make a new value: ``mapper(value)``, or ``mapper(key, value)``; the key stays, and so does the partition."""
 
-    mapper: Callable[[Any], Any]
+    mapper: Callable[..., Any]
+    with_key: bool = False
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         return "map_values"
 
     def __call__(self) -> Processor:
+        if self.with_key:
+            return _PerRecord(lambda r: (r.with_value(self.mapper(r.key, r.value)),))
         return _PerRecord(lambda r: (r.with_value(self.mapper(r.value)),))
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapValues:
+    """Make any number of values: ``mapper(value)``, or ``mapper(key, value)``; the key stays."""
+
+    mapper: Callable[..., Iterable[Any]]
+    with_key: bool = False
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "flat_map_values"
+
+    def __call__(self) -> Processor:
+        if self.with_key:
+            return _PerRecord(lambda r: [r.with_value(value) for value in self.mapper(r.key, r.value)])
+        return _PerRecord(lambda r: [r.with_value(value) for value in self.mapper(r.value)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +137,13 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """Pass every record on: where streams are merged."""
+    """Pass every record on: where streams are merged, and where a branch begins."""
+
+    verb: str = "merge"
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
-        return "merge"
+        return self.verb
 
     def __call__(self) -> Processor:
         return _PerRecord(lambda r: (r,))

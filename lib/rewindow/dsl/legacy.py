@@ -1,0 +1,77 @@
+"""The verbs of a stream that Kafka Streams has replaced, for code that is being ported. Each gives a `DeprecationWarning`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from rewindow.core.legacy import Transformer, ValueTransformer, deprecated
+from rewindow.core.stores import StoreBuilder
+from rewindow.dsl.graph import Graph
+from rewindow.operators.transform import Transform, TransformValues
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyVerbs:
+    """What `KStream` has of them, and a stream's place in the topology: each verb gives a stream at another place."""
+
+    graph: Graph
+    node: str
+    key: Any = None
+    value: Any = None
+    is_rekeyed: bool = False
+
+    def transform(
+        self,
+        supplier: Callable[[], Transformer],
+        *,
+        name: str,
+        stores: Iterable[StoreBuilder | str] = (),
+        key: Any = None,
+        value: Any = None,
+    ) -> Self:
+        """Run a `Transformer`: what it returns is forwarded (the form before KIP-820; use `process`)."""
+        deprecated("transform", "process")
+        node = self.graph.run("transform", self.node, Transform(supplier), name, stores)
+        return replace(self, node=node, key=key, value=value, is_rekeyed=True)
+
+    def flat_transform(
+        self,
+        supplier: Callable[[], Transformer],
+        *,
+        name: str,
+        stores: Iterable[StoreBuilder | str] = (),
+        key: Any = None,
+        value: Any = None,
+    ) -> Self:
+        """Run a `Transformer` that returns any number of pairs (KIP-313; use `process`)."""
+        deprecated("flat_transform", "process")
+        node = self.graph.run("flat-transform", self.node, Transform(supplier, is_flat=True), name, stores)
+        return replace(self, node=node, key=key, value=value, is_rekeyed=True)
+
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer],
+        *,
+        name: str,
+        stores: Iterable[StoreBuilder | str] = (),
+        value: Any = None,
+    ) -> Self:
+        """Run a `ValueTransformer`: it returns the new value, the key stays (use `process_values`)."""
+        deprecated("transform_values", "process_values")
+        node = self.graph.run("transform-values", self.node, TransformValues(supplier), name, stores)
+        return replace(self, node=node, value=value)
+
+    def flat_transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer],
+        *,
+        name: str,
+        stores: Iterable[StoreBuilder | str] = (),
+        value: Any = None,
+    ) -> Self:
+        """Run a `ValueTransformer` that returns any number of values (KIP-313; use `process_values`)."""
+        deprecated("flat_transform_values", "process_values")
+        node = self.graph.run("flat-transform-values", self.node, TransformValues(supplier, is_flat=True), name, stores)
+        return replace(self, node=node, value=value)

@@ -1,0 +1,307 @@
+"""The forms of before KIP-138 and KIP-251: they do what they did, and say what to write today."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindow import (
+    FixedKeyProcessor,
+    KStream,
+    LegacyProcessor,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    To,
+    Transformer,
+    ValueTransformer,
+    ValueTransformerWithKey,
+)
+from rewindow.errors import ConfigError, DataError
+from rewindow.testing import TopologyTestDriver
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+Made = Callable[[KStream], KStream]
+
+
+def driver(verb: Made) -> TopologyTestDriver:
+    """Make a driver of one node with the children ``left`` and ``right``, which say their names."""
+    builder = StreamsBuilder()
+    stream = verb(builder.stream("in"))
+    children = [stream.map_values(lambda value, n=name: (n, value), name=name) for name in ("left", "right")]
+    children[0].merge(children[1]).to("out")
+    return TopologyTestDriver(builder.build())
+
+
+def sent(by: TopologyTestDriver) -> list[tuple[Any, ...]]:
+    return [(r.key, *r.value, r.timestamp) for r in by.read("out")]
+
+
+def process(kind: type[Processor]) -> Made:
+    return lambda stream: stream.process(kind, name="p")
+
+
+with pytest.warns(DeprecationWarning, match="LegacyProcessor is deprecated"):
+
+    class Counting(LegacyProcessor):
+        """Counts in a field, for an epoch."""
+
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            self.records = 0
+            context.schedule("10ms")
+
+        def process(self, key: Any, value: Any) -> None:
+            self.records += 1
+
+        def punctuate(self, timestamp: int) -> None:
+            self.context.forward("records", self.records, "left")
+            self.context.forward("records", self.records, To.child("left").with_timestamp(timestamp + 1))
+
+
+def test_a_schedule_of_an_interval_calls_punctuate_on_stream_time() -> None:
+    one = driver(process(Counting))
+    for at in (12, 15, 22, 47, 52):
+        one.pipe("in", "k", None, at)
+    assert sent(one) == [
+        ("records", "left", number, at + later)
+        for number, at in ((1, 12), (3, 22), (4, 47), (5, 52))
+        for later in (0, 1)
+    ]
+
+
+def test_it_is_the_schedule_that_kip_138_writes() -> None:
+    class Today(Counting):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            self.records = 0
+            context.schedule("10ms", PunctuationType.STREAM_TIME, self.punctuate)
+
+    results = []
+    for kind in (Counting, Today):
+        one = driver(process(kind))
+        for at in (12, 15, 22, 47):
+            one.pipe("in", "k", None, at)
+            one.cut()
+        results.append(sent(one))
+    assert results[0] == results[1] != []
+
+
+def test_forward_to_all_by_name_by_number_and_as_to_says() -> None:
+    class Forwarding(LegacyProcessor):
+        def process(self, key: Any, value: Any) -> None:
+            self.context.forward(key, "all")
+            self.context.forward(key, "first", 0)
+            self.context.forward(key, "second", 1)
+            self.context.forward(key, "named", "right")
+            self.context.forward(key, "to", To.child("left").with_timestamp(3))
+            self.context.forward(Record(key, "today", 4), to=To.child("left"))
+
+    one = driver(process(Forwarding))
+    one.pipe("in", "k", None, 10)
+    assert sent(one) == [
+        ("k", "left", "all", 10),
+        ("k", "right", "all", 10),
+        ("k", "left", "first", 10),
+        ("k", "right", "second", 10),
+        ("k", "right", "named", 10),
+        ("k", "left", "to", 3),
+        ("k", "left", "today", 4),
+    ]
+
+
+@pytest.mark.parametrize("child", [2, -1, "middle"])
+def test_a_child_that_is_not_there(child: Any) -> None:
+    class Astray(LegacyProcessor):
+        def process(self, key: Any, value: Any) -> None:
+            self.context.forward(key, value, child)
+
+    one = driver(process(Astray))
+    with pytest.raises(DataError, match=r"p has no child .*\(children: left, right"):
+        one.pipe("in", "k", None, 10)
+
+
+def test_headers_go_on_with_a_record_and_not_with_a_punctuation() -> None:
+    headers = (("trace", b"1"),)
+    seen: list[Any] = []
+
+    class Heading(Processor):
+        def process(self, record: Record) -> None:
+            self.context.forward(record._replace(headers=headers))
+
+    class Old(LegacyProcessor):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            context.schedule("10ms")
+
+        def process(self, key: Any, value: Any) -> None:
+            self.context.forward(key, value)
+
+        def punctuate(self, timestamp: int) -> None:
+            self.context.forward("punctuated", None)
+
+    class Last(Processor):
+        def process(self, record: Record) -> None:
+            seen.append((record.key, record.headers))
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Heading, name="h").process(Old, name="o").process(Last, name="l").to("out")
+    TopologyTestDriver(builder.build()).pipe("in", "k", None, 10)
+    assert seen == [("k", headers), ("punctuated", ())]
+
+
+def test_what_a_transformer_returns_is_forwarded() -> None:
+    class Doubling(Transformer):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            self.total = 0
+            context.schedule("10ms")
+
+        def transform(self, key: Any, value: Any) -> tuple[Any, Any] | None:
+            self.total += value
+            return (f"{key}2", value * 2) if value else None
+
+        def punctuate(self, timestamp: int) -> tuple[Any, Any] | None:
+            return ("total", self.total) if self.total > 1 else None
+
+    one = driver(lambda stream: stream.transform(Doubling, name="t"))
+    one.pipe("in", "k", 1, 12)
+    one.pipe("in", "k", 0, 15)
+    one.pipe("in", "k", 2, 22)
+    assert [row for row in sent(one) if row[1] == "left"] == [
+        ("k2", "left", 2, 12),
+        ("k2", "left", 4, 22),
+        ("total", "left", 3, 22),
+    ]
+
+
+def test_a_flat_transformer_returns_several_pairs() -> None:
+    class Each(Transformer):
+        def transform(self, key: Any, value: Any) -> list[tuple[Any, Any]] | None:
+            return [(key, item) for item in value] if value is not None else None
+
+    one = driver(lambda stream: stream.flat_transform(Each, name="t"))
+    one.pipe("in", "k", [1, 2], 12)
+    one.pipe("in", "k", None, 13)
+    assert [row[2:] for row in sent(one) if row[1] == "left"] == [(1, 12), (2, 12)]
+
+
+def test_a_value_transformer_keeps_the_key() -> None:
+    class Naming(ValueTransformerWithKey):
+        def transform(self, key: Any, value: Any) -> str | None:
+            return None if value is None else f"{key}:{value}"
+
+    class Plain(ValueTransformer):
+        def transform(self, value: Any) -> Any:
+            return value
+
+    class Each(ValueTransformer):
+        def transform(self, value: Any) -> Any:
+            return None if value is None else [*value]
+
+    one = driver(lambda s: s.transform_values(Naming, name="n").transform_values(Plain, name="p"))
+    one.pipe("in", "k", "v", 12)
+    one.pipe("in", "k", None, 13)
+    assert [row for row in sent(one) if row[1] == "left"] == [("k", "left", "k:v", 12), ("k", "left", None, 13)]
+    one = driver(lambda s: s.flat_transform_values(Each, name="e"))
+    one.pipe("in", "k", "ab", 12)
+    one.pipe("in", "k", None, 13)
+    assert [row[2:] for row in sent(one) if row[1] == "left"] == [("a", 12), ("b", 12)]
+
+
+def test_a_value_transformer_does_not_forward() -> None:
+    class Forwarding(ValueTransformer):
+        def transform(self, value: Any) -> Any:
+            self.context.forward("k", value)
+
+    class Punctuating(ValueTransformer):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            context.schedule("10ms")
+
+        def transform(self, value: Any) -> Any:
+            return value
+
+        def punctuate(self, timestamp: int) -> Any:
+            return timestamp
+
+    for kind, words in ((Forwarding, "cannot forward"), (Punctuating, "must return None")):
+        one = driver(lambda s, kind=kind: s.transform_values(kind, name="t"))
+        with pytest.raises(DataError, match=words):
+            one.pipe("in", "k", 1, 12)
+
+
+def test_wrong_use_names_the_fix() -> None:
+    class NoPair(Transformer):
+        def transform(self, key: Any, value: Any) -> Any:
+            return value
+
+    one = driver(lambda s: s.transform(NoPair, name="t"))
+    with pytest.raises(DataError, match=r"transform must return \(key, value\)"):
+        one.pipe("in", "k", 1, 12)
+
+    class Half(LegacyProcessor):
+        def init(self, context: ProcessorContext) -> None:
+            context.schedule("10ms", PunctuationType.STREAM_TIME)
+
+    with pytest.raises(ConfigError, match=r"schedule\(interval\) alone"):
+        driver(process(Half)).pipe("in", "k", 1, 12)
+    with pytest.raises(ConfigError, match="gave a Counting, not a Transformer"):
+        driver(lambda s: s.transform(Counting, name="t")).pipe("in", "k", 1, 12)
+
+
+def test_each_old_form_warns_at_the_line_that_uses_it() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+
+        class Old(LegacyProcessor):
+            def init(self, context: ProcessorContext) -> None:
+                self.context = context
+                context.schedule("10ms")
+
+            def process(self, key: Any, value: Any) -> None:
+                self.context.forward(key, value)
+
+        one = driver(process(Old))
+        for at in range(5):
+            one.pipe("in", "k", None, at)
+        driver(lambda s: s.transform(Transformer, name="t"))
+        driver(lambda s: s.branch(lambda _k, _v: True)[0])
+    assert [str(w.message).split(" is ")[0] for w in caught if w.category is DeprecationWarning] == [
+        "LegacyProcessor",
+        "schedule(interval)",
+        "forward(key, value)",
+        "transform",
+        "branch(*predicates)",
+    ]
+    assert {w.filename for w in caught} == {__file__}
+
+
+def test_process_values_keeps_the_key() -> None:
+    class Keeping(FixedKeyProcessor):
+        def process(self, record: Record) -> None:
+            self.context.forward(record.with_value("one"))
+            self.context.forward(Record(record.key, "two", 99))
+            if record.value == "astray":
+                self.context.forward(record.with_key("other"))
+
+    one = driver(lambda s: s.process_values(Keeping, name="v"))
+    one.pipe("in", "k", None, 12)
+    assert [row for row in sent(one) if row[1] == "left"] == [("k", "left", "one", 12), ("k", "left", "two", 99)]
+    with pytest.raises(DataError, match="forwarded the key 'other' while it handles 'k'"):
+        one.pipe("in", "k", "astray", 13)
+
+
+def test_grouping_after_process_values_needs_no_repartition() -> None:
+    class Same(FixedKeyProcessor):
+        def process(self, record: Record) -> None:
+            self.context.forward(record)
+
+    builder = StreamsBuilder()
+    builder.stream("in").process_values(Same, name="v").group_by_key().count(store="n").to_stream().to("out")
+    assert len(builder.build().sub_topologies()) == 1
