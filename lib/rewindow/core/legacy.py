@@ -46,7 +46,7 @@ class LegacyContext(ProcessorContext):
             return
         deprecated("forward(key, value)", "forward(Record(key, value), to=...)")
         value, *child = old
-        super().forward(Record(record, value, None, self.headers), to=self._to(child[0]) if child else to)
+        super().forward(Record(record, value, headers=self.headers), to=self._to(child[0]) if child else to)
 
     def schedule(
         self,
@@ -164,7 +164,7 @@ class Transformer(_Legacy):
             if not isinstance(pair, tuple) or len(pair) != 2:
                 message = f"{context.name}: {what} must return (key, value), or None for nothing, not {pair!r}"
                 raise DataError(message)
-            context.forward(Record(*pair, None, context.headers))
+            context.forward(Record(*pair, headers=context.headers))
 
 
 class ValueTransformer(_Legacy):
