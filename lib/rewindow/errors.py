@@ -5,6 +5,9 @@ The codes are part of the interface: a scheduler decides by them whether to retr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class RewindowError(Exception):
     """What went wrong, where (record, table, version) and what to do next. Never a stack trace of Java's."""
@@ -22,6 +25,10 @@ class DataError(RewindowError):
     """A record or a user's function that the policy does not allow to pass (65)."""
 
     exit_code = 65
+
+
+class EmissionError(DataError):
+    """A value that does not fit where it was sent (65). It names its own record: others were handled since."""
 
 
 class SourceError(RewindowError):
@@ -74,3 +81,20 @@ class ConfigError(RewindowError):
 
 class TopologyError(ConfigError):
     """A topology that cannot work: an unknown parent, a name used twice, a cycle."""
+
+
+@contextmanager
+def naming(**names: str) -> Iterator[None]:
+    """Fill in the names in commands that messages from below show: ``naming(FEED="orders")`` for ``land FEED``."""
+    try:
+        yield
+    except RewindowError as error:
+        text = str(error)
+        for word, name in names.items():
+            for command in _COMMANDS:
+                text = text.replace(f"rewindow {command} {word}", f"rewindow {command} {name}")
+        error.args = (text,)
+        raise
+
+
+_COMMANDS = ("land", "run")

@@ -52,6 +52,9 @@ class TopologyLoader:
                 f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Mend `topology:` or the import"
             )
             raise ConfigError(message) from error
+        except SyntaxError as error:
+            message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Mend that line"
+            raise ConfigError(message) from error
         except Exception as error:
             message = f"job {self.job!r}: importing {name!r} failed with {type(error).__name__}: {error}{where(error)}"
             raise ConfigError(message) from error

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from rewindow.plan.explain import explain
 from rewindow.plan.planner import UpToDate
+from rewindow.plan.spec import MAIN
 from rewindow.runner import RunReport
 from rewindow.times import show_time
 
@@ -71,6 +72,12 @@ class Printer:
         """Show runs, tables and metrics."""
         if self._as_json:
             self._json(shown)
+            return
+        if not shown["runs"]:
+            job, lineage = shown["job"], shown["lineage"]
+            others = f" It has the lineages {', '.join(shown['lineages'])}." if shown["lineages"] else ""
+            again = f"`rewindow run {job}`" if lineage in (None, MAIN) else f"`rewindow run {job} --lineage {lineage}`"
+            self._out.print(f"Job {job} has not run yet in lineage {lineage or MAIN}: {again}.{others}", markup=False)
             return
         for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
             self._out.print(as_table(title, rows))

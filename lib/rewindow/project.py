@@ -13,19 +13,28 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.config import FeedConfig, JobConfig, TargetConfig, find_project, load_feed, load_job, load_target
+from rewindow.config import (
+    FeedConfig,
+    JobConfig,
+    TargetConfig,
+    find_project,
+    load_feed,
+    load_job,
+    load_target,
+    names_of,
+)
 from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.tables import METRICS, changelog_path, output_path
 from rewindow.delta.warehouse import DeltaTables
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, SourceError, naming
 from rewindow.landing.command import LandReport, land
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
 from rewindow.loading import TopologyLoader
 from rewindow.machine import drive
 from rewindow.plan.explain import describe_plan
-from rewindow.plan.landings import log_shapes
+from rewindow.plan.landings import Feed, log_shapes
 from rewindow.plan.planner import UpToDate, plan_run
 from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
@@ -69,21 +78,22 @@ class Project:
         from rewindow.spark.landing import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
 
         config: FeedConfig = load_feed(self.root, feed)
-        return land(
-            config,
-            self.feed_tables,
-            SparkLandingEngine(lambda: self.spark, project_root=str(self.root)),
-            now_ms=round(time.time() * 1000),
-            until_ms=until_ms,
-            watermark_ms=watermark_ms,
-            new_generation=new_generation,
-            keep=keep,
-        )
+        with naming(FEED=feed):
+            return land(
+                config,
+                self.feed_tables,
+                SparkLandingEngine(lambda: self.spark, project_root=str(self.root)),
+                now_ms=round(time.time() * 1000),
+                until_ms=until_ms,
+                watermark_ms=watermark_ms,
+                new_generation=new_generation,
+                keep=keep,
+            )
 
     def bind(self, job: str, lineage: str = MAIN) -> Job:
         """Return a job bound to its feed as it is landed. Raises `SourceError` (66) if it never was."""
         config = self.job_config(job)
-        feed = self.tables.feed(config.feed)
+        feed = self._landed(config)
         loader = TopologyLoader(job, config.topology, str(self.root))
         semantics = Semantics(**config.semantics.model_dump())
         code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics)
@@ -102,7 +112,7 @@ class Project:
         bound = self.bind(job, request.lineage)
         state = self.tables.state(job)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self._is_alive)
-        return describe_plan(state, bound.feed, decision, request.lineage)
+        return describe_plan(state, bound.feed, decision, request.lineage, bound.binding)
 
     def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
         """Make one run of a job, or find that there is nothing to do.
@@ -115,7 +125,7 @@ class Project:
         bound = self.bind(job, request.lineage)
         attempt = this_attempt()
         engine = SparkEngine(self.spark, slots=self._slots, import_paths=[str(self.root)])
-        with Heartbeat(self.warehouse, attempt):
+        with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             return drive(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
 
     def show(self, job: str, *, lineage: str | None = None, hashes: bool = False) -> dict[str, Any]:
@@ -141,6 +151,17 @@ class Project:
         return local_session(
             cores=self._slots, conf=dict(self.target.spark), python_path=[self.root], debug=self._debug
         )
+
+    def _landed(self, config: JobConfig) -> Feed:
+        """Return the job's feed; where it was never landed, a name that is no feed's is told from one that is."""
+        try:
+            return self.tables.feed(config.feed)
+        except SourceError:
+            known = names_of(self.root, "feeds")
+            if config.feed in known:
+                raise
+        message = f"conf/jobs/{config.job}.yaml: there is no feed {config.feed!r}; conf/feeds has {', '.join(known) or 'none'}"
+        raise ConfigError(message)
 
     @property
     def _slots(self) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from rewindow.core.binding import bind_sink, bind_store
-from rewindow.core.metrics import add_up
+from rewindow.core.metrics import add_up, unit_of
 from rewindow.core.schema import Column
-from rewindow.delta.contents import content_hash, read_rows
+from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.plan.fold import CommittedRun
@@ -22,6 +22,8 @@ def describe_job(tables: DeltaTables, job: str, *, lineage: str | None, hashes: 
     runs = [run for run in state.committed if lineage in (None, run.spec.lineage)]
     return {
         "job": job,
+        "lineage": lineage,
+        "lineages": sorted(name for name, known in state.lineages.items() if known.runs),
         "runs": [_describe_run(run) for run in runs],
         "tables": _describe_tables(tables, runs, hashes=hashes),
         "metrics": _describe_metrics(tables, runs),
@@ -95,13 +97,19 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
 
 
 def _describe_tables(tables: DeltaTables, runs: Iterable[CommittedRun], *, hashes: bool) -> list[dict[str, Any]]:
-    paths = {
-        (target, table.path): None for run in runs for target, table in run.spec.binding.tables.items() if "/" in target
-    }
+    """Return the tables that runs wrote. Of a changelog, which lineages share, only the rows of these runs count."""
+    written: dict[tuple[str, str], int] = {}
+    for run in runs:
+        for target, table in run.spec.binding.tables.items():
+            total = run.commit.targets.get(target)
+            written[target, table.path] = written.get((target, table.path), 0) + (total.rows if total else 0)
     described = []
-    for target, path in paths:
+    for (target, path), rows in written.items():
+        if "/" not in target:
+            continue
         place = table_path(tables.warehouse, path)
-        row: dict[str, Any] = {"table": target, "path": place, "rows": read_rows(place, []).num_rows}
+        count = count_rows(place) if target.startswith("output/") else rows
+        row: dict[str, Any] = {"table": target, "path": place, "rows": count}
         if hashes and target.startswith("output/"):
             row["content"] = content_hash(place)[:16]
         described.append(row)
@@ -116,6 +124,7 @@ def _describe_metrics(tables: DeltaTables, runs: Iterable[CommittedRun]) -> list
             "node": node,
             "metric": name,
             "reason": reason,
+            "unit": unit_of(name),
             "total": measure.total,
             "avg": round(measure.total / measure.count, 1),
             "max": measure.maximum,

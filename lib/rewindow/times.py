@@ -28,6 +28,9 @@ def parse_time(text: str | None) -> int | None:
 def parse_through(text: str | None, **others: Any) -> RunRequest:
     """Return a run request: ``text`` is the number of a landing, a time, or None for all."""
     if text is not None and text.isdigit():
+        if int(text) == 0:
+            message = "--through 0: landings are numbered from 1; leave it out to take all"
+            raise UsageError(message)
         return RunRequest(through_landing=int(text), **others)
     return RunRequest(through_ms=parse_time(text), **others)
 

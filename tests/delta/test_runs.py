@@ -9,7 +9,7 @@ from rewindow import Count, Sum
 from rewindow.delta.contents import read_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
-from rewindow.errors import CheckpointError, StorageError
+from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.plan.planner import UpToDate
 from rewindow.showing import describe_job
 from tests.delta.scene import JOB, changelog, finish, land, machine, replay
@@ -190,3 +190,23 @@ def test_a_changed_aggregate_begins_a_new_lineage_and_the_old_one_goes_on(wareho
     assert paths["main"]["changelog/sums"] == changelog(warehouse, "sums")
     assert paths["v2"]["changelog/sums"] != paths["main"]["changelog/sums"]
     assert all(row["rows"] > 0 for rows in shown.values() for row in rows)
+
+
+def test_show_counts_the_rows_of_its_own_lineage(warehouse):
+    replay(warehouse, "a")
+    replay(warehouse, "b", "trial", through_landing=1)
+    tables = DeltaTables(warehouse)
+    shown = {lineage: describe_job(tables, JOB, lineage=lineage, hashes=False) for lineage in ("main", "trial", "none")}
+    rows = {lineage: {row["table"]: row["rows"] for row in job["tables"]} for lineage, job in shown.items()}
+    both = read_rows(changelog(warehouse, "sums")).num_rows
+    assert 0 < rows["trial"]["changelog/sums"] <= rows["main"]["changelog/sums"] < both
+    assert rows["trial"]["changelog/sums"] + rows["main"]["changelog/sums"] == both
+    assert (shown["none"]["runs"], shown["none"]["lineages"]) == ([], ["main", "trial"])
+    assert {"record-lateness": "ms", "process": "records"}.items() <= {
+        row["metric"]: row["unit"] for row in shown["main"]["metrics"]
+    }.items()
+
+
+def test_a_field_that_is_not_there_is_told_with_job_and_store(warehouse):
+    with pytest.raises(ConfigError, match=r"^job 'counts', store 'sums': there is no field 'price'"):
+        replay(warehouse, "a", aggregate={"sum": Sum("price")})

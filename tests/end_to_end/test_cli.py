@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.cli import run_command
+from rewindow.errors import SourceError, naming
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ REFUSED = [
     pytest.param(["fly"], 2, "fly", id="unknown command"),
     pytest.param(["run", "hourly_departures", "--through", "soon"], 2, "2013-02-01", id="no time"),
     pytest.param(["run", "hourly_departures", "--through", "{{ ds }}"], 2, "template", id="template"),
+    pytest.param(["run", "hourly_departures", "--through", "0"], 2, "numbered from 1", id="landing zero"),
     pytest.param(["run", "nobody"], 78, "nobody", id="unknown job"),
     pytest.param(["land", "nothing"], 78, "nothing", id="unknown feed"),
     pytest.param(["plan", "hourly_departures", "--target", "mars"], 78, "mars", id="unknown target"),
@@ -64,6 +66,7 @@ def test_outside_a_project_the_fix_is_named(
         ("def build(): return 3", "has no function 'build_topology'"),
         ("def build_topology(): return 3", "gave a int: return builder.build()"),
         ("1 / 0", "ZeroDivisionError"),
+        ("x = 1\ndef f(:\n", "broken_job.py:2: "),
     ],
 )
 def test_a_topology_that_does_not_load_names_file_and_fix(
@@ -82,3 +85,29 @@ def test_a_topology_that_does_not_load_names_file_and_fix(
     finally:
         sys.modules.pop("broken_job", None)
         sys.path.remove(str(at))
+
+
+def test_a_feed_that_is_none_is_told_from_one_that_was_never_landed(
+    at: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = at / "conf/jobs/hourly_departures.yaml"
+    job.write_text(job.read_text().replace("feed: flights", "feed: flihgts"))
+    assert run_command(["plan", "hourly_departures"]) == 78
+    assert "there is no feed 'flihgts'; conf/feeds has flights" in capsys.readouterr().err
+
+
+def test_a_job_that_never_ran_says_so(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["show", "hourly_departures", "--lineage", "v2"]) == 0
+    said = capsys.readouterr().out
+    assert said == (
+        "Job hourly_departures has not run yet in lineage v2: `rewindow run hourly_departures --lineage v2`.\n"
+    )
+
+
+def test_a_message_from_below_names_the_feed() -> None:
+    message = "a.csv has changed: `rewindow land FEED --new-generation`, or `rewindow run JOB`"
+    with (
+        pytest.raises(SourceError, match="`rewindow land orders --new-generation`, or `rewindow run totals`"),
+        naming(FEED="orders", JOB="totals"),
+    ):
+        raise SourceError(message)

@@ -15,6 +15,7 @@ from deltalake import write_deltalake
 from rewindow.config import FeedConfig
 from rewindow.core.encoding import partition_of
 from rewindow.core.json_codec import load_value
+from rewindow.delta.contents import read_rows
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.errors import ConfigError, DataError, SourceError, StorageError
 from rewindow.landing.command import land
@@ -247,6 +248,11 @@ def times_in_text(engine_at, tmp_path):
     assert land(feed, tables, engine_at(tmp_path), now_ms=2 * T0).quarantined == 1
     times = {row["user"]: datetime.fromtimestamp(row["timestamp"] / 1000, UTC).hour for row in log_rows(tables)}
     assert times == {"ann": 16, "bob": 7}
+    (refused,) = read_rows(f"{tmp_path}/w/rewindow/quarantine").to_pylist()
+    assert refused["reason"] == "the timestamp 'never' is no time"
+    strict = feed.model_copy(update={"logs": {"events": log.model_copy(update={"invalid_timestamp": "fail"})}})
+    with pytest.raises(DataError, match=r"the timestamp 'never' is no time\. Mend the source"):
+        land(strict, DeltaFeedTables(f"{tmp_path}/w2"), engine_at(tmp_path), now_ms=2 * T0)
 
 
 def test_what_the_parser_cannot_read_fails_or_is_quarantined(engine_at, tmp_path):

@@ -13,7 +13,7 @@ from rewindow.core.record import Record
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.errors import ConfigError, DataError
 from rewindow.spark.timestamps import InvalidTimestampError, extract, judge
-from tests.landing.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
+from tests.landing.local_engine import HOUR, T0, feed_config, land_locally, log_rows, write_rows
 
 DAY = 24 * HOUR
 
@@ -120,11 +120,25 @@ def test_the_bound_can_be_switched_off(tmp_path):
 
 def test_a_landing_of_refused_records_only_is_one_all_the_same(tmp_path):
     tables, feed = DeltaFeedTables(f"{tmp_path}/w"), feed_config(log={"invalid_timestamp": "skip"})
-    write_rows(tmp_path, "a", [{"user": "ann", "t": None, "got": T0, "x": 0}])
-    report = land_locally(feed, tables, tmp_path, T0 + HOUR)
-    assert (report.landings, report.rows, report.quarantined, report.watermark_ms) == ((1,), 0, 1, -1)
-    assert landings(tables)[0]["ranges"] == []
-    assert land_locally(feed, tables, tmp_path, T0 + HOUR).landings == ()
+    write_rows(tmp_path, "a", [{"user": "ann", "t": T0, "got": T0, "x": 0}])
+    land_locally(feed, tables, tmp_path, T0 + HOUR)
+    write_rows(tmp_path, "b", [{"user": "ann", "t": None, "got": T0 + HOUR, "x": 0}])
+    report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
+    assert (report.landings, report.rows, report.quarantined, report.watermark_ms) == ((2,), 0, 1, T0)
+    assert land_locally(feed, tables, tmp_path, T0 + 2 * HOUR).landings == ()
+
+
+def test_a_log_whose_first_records_are_all_refused_is_an_error(tmp_path):
+    tables, feed = DeltaFeedTables(f"{tmp_path}/w"), feed_config(log={"invalid_timestamp": "skip"})
+    write_rows(tmp_path, "a", [{"user": user, "t": None, "got": T0, "x": 0} for user in ("ann", "bob")])
+    with pytest.raises(
+        DataError, match=r"all 2 records of the log events .* because of: no timestamp.*mend `timestamp:`"
+    ):
+        land_locally(feed, tables, tmp_path, T0 + HOUR)
+    assert quarantine(tables) == []
+    write_rows(tmp_path, "b", [{"user": "ann", "t": T0 + HOUR, "got": T0 + HOUR, "x": 0}])
+    report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
+    assert (report.landings, report.rows, report.quarantined) == ((1, 2), 1, 2)
 
 
 def test_extractors_of_ones_own(tmp_path):

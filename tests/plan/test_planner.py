@@ -132,8 +132,8 @@ def test_other_code_or_settings_do_not_fit_the_checkpoint():
         plan(rows, "b", binding=other)
     assert refused.value.exit_code == 76
     assert "node extra: is new" in str(refused.value)
-    assert '"source":"events"' in str(refused.value)
-    assert 'setting wall_clock: was "stream_time", is "run"' in str(refused.value)
+    assert "node source: source: events -> clicks" in str(refused.value)
+    assert "setting wall_clock: stream_time -> run" in str(refused.value)
     assert isinstance(plan(rows, "b", request=RunRequest(lineage="trial"), binding=other), RunSpec)
 
 
@@ -144,15 +144,15 @@ def test_the_same_job_has_no_differences():
 def test_each_kind_of_difference_is_named():
     elsewhere = {**BINDING.tables, "output/totals": TableSpec("b/totals", BINDING.tables["output/totals"].columns)}
     wider = {"sums": (*BINDING.stores["sums"], Column("more", "string"))}
-    assert [line.split(":")[0] for line in differences(BINDING, replace(BINDING, tables=elsewhere, stores=wider))] == [
-        "columns of store sums",
-        "table of output/totals",
+    assert differences(BINDING, replace(BINDING, tables=elsewhere, stores=wider)) == [
+        "columns of store sums: nothing -> more string",
+        "table of output/totals: path: alerts/totals -> b/totals",
     ]
     assert differences(BINDING, replace(BINDING, stores={}, feed="another")) == [
         "columns of store sums: is gone",
-        "feed: was activity, is another",
+        "feed: activity -> another",
     ]
-    assert differences(BINDING, replace(BINDING, fingerprint="e" * 64))[0].startswith("fingerprint: was ffff")
+    assert differences(BINDING, replace(BINDING, fingerprint="e" * 64))[0].startswith("fingerprint: ffff")
 
 
 def held_feed():
@@ -165,9 +165,9 @@ def held_feed():
 def test_a_plan_is_explained():
     rows = run_rows([], "a", through_landing=1)
     feed, spec = held_feed(), planned(rows, "b", through_landing=2)
-    described = describe_plan(fold(rows), feed, spec, "main")
+    described = describe_plan(fold(rows), feed, spec, "main", BINDING)
     text = "\n".join(explain(described))
-    assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1); it goes on from run 1." in text
+    assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1); it goes on from run main/1." in text
     assert "epoch 2: 20 records, complete through 1970-01-01 02:00:00.000Z" in text
     assert "events-0: offsets 10 to 19" in text
     assert "left for a later run: landings 3 to 3" in text
@@ -177,15 +177,21 @@ def test_a_plan_is_explained():
 def test_what_is_pending_and_what_is_done_is_explained():
     rows = [plan_row(planned([], "a", through_landing=2, final=True))]
     again = planned(rows, "b")
-    text = "\n".join(explain(describe_plan(fold(rows), a_feed(), again, "main")))
-    assert "does again what run 1 planned" in text
+    text = "\n".join(explain(describe_plan(fold(rows), a_feed(), again, "main", BINDING)))
+    assert "does again what an attempt that died had planned" in text
     assert "It is final" in text
     assert "Run main/1 was planned by process 7 on here and is not committed." in text
     done = run_rows([], "a")
-    nothing = describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main")
+    nothing = describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", BINDING)
     assert explain(nothing) == ["Nothing to run: all is done."]
     assert nothing["run"] is None
-    assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main"))
+    changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
+    told = explain(describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", changed))
+    assert told[1:] == [
+        "The job is not what made the lineage's checkpoint: its next run will be refused (76).",
+        "  - setting wall_clock: stream_time -> run",
+    ]
+    assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main", BINDING))
 
 
 def test_times_for_people():

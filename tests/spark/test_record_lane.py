@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -238,8 +239,14 @@ def test_a_failing_function_is_named_with_its_record(tmp_path: Path) -> None:
 
 def test_a_value_of_another_type_names_table_and_column(tmp_path: Path) -> None:
     log = write_files(random_log(7), tmp_path / "log")
-    with pytest.raises(DataError, match=r"output/finals: '\S+' \(str\) does not fit the type double of column 'value'"):
+    with pytest.raises(
+        DataError, match=r"output/finals: '\S+' \(str\) does not fit the type double of column 'value'"
+    ) as caught:
         replay(log, tmp_path / "run", [(0, EPOCHS)], Semantics(), misfitting_topology)
+    place = (
+        r"\[the record with the key '\S+' and the timestamp \d+, number \d+ of its topic, sent by [\w-]+ in epoch 1\]$"
+    )
+    assert re.search(place, str(caught.value))
 
 
 class Collects(Processor):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from traceback import extract_tb, walk_tb
 
 from rewindow.core.scope import TaskScope
-from rewindow.errors import ConfigError, DataError, RewindowError
+from rewindow.errors import ConfigError, DataError, EmissionError, RewindowError
 
 
 @contextmanager
@@ -15,6 +15,8 @@ def explained(scope: TaskScope) -> Iterator[None]:
     """Say at which record and node it was that something failed: user code's errors become a `DataError`."""
     try:
         yield
+    except EmissionError:
+        raise
     except (DataError, ConfigError) as error:
         raise type(error)(f"{error} [at {scope.moment}, partition {scope.partition}]") from error
     except RewindowError:

@@ -224,6 +224,8 @@ class Block:
     quarantined: int
     files: tuple[StagedFile, ...]
     quarantine: tuple[StagedFile, ...]
+    refused: str = ""
+    """Why the first of those that were quarantined was."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""

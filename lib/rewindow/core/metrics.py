@@ -20,6 +20,17 @@ SUPPRESSION_BUFFER_COUNT = "suppression-buffer-count"
 ENFORCED_PROCESSING = "enforced-processing"
 
 
+def unit_of(name: str) -> str:
+    """Return what a metric counts; nothing for one of the user's own."""
+    return "records" if name in _OF_RECORDS else _UNITS.get(name, "")
+
+
+_OF_RECORDS = frozenset(
+    {LATE_RECORD_DROP, EXPIRED_WINDOW_DROP, SKIPPED_RECORDS, PROCESS, SUPPRESSION_EMIT, SUPPRESSION_BUFFER_COUNT}
+)
+_UNITS = {RECORD_LATENESS: "ms", PUNCTUATE: "calls", ENFORCED_PROCESSING: "times"}
+
+
 class Measure:
     """Count, total and extrema of one metric of one node. ``record()`` counts one, ``record(x)`` takes a sample."""
 

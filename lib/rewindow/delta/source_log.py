@@ -141,7 +141,8 @@ class _TableLook:
             commit = read_commit(self._root, version)
             if commit is None:
                 message = (
-                    f"{self._name}: version {version} was cleaned out of its Delta log: `land FEED --new-generation`"
+                    f"{self._name}: version {version} was cleaned out of its Delta log: "
+                    "`rewindow land FEED --new-generation`"
                 )
                 raise SourceError(message)
             pending.append((commit, arrival))

@@ -16,7 +16,7 @@ from typing import Any
 
 from rewindow.config import FeedConfig
 from rewindow.core.land import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
-from rewindow.errors import InvariantError, NotNowError
+from rewindow.errors import DataError, InvariantError, NotNowError
 from rewindow.landing.due import Due, find_due, look_at_sources
 from rewindow.landing.seams import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
 from rewindow.landing.spec import TABLE_FORMATS, feed_spec
@@ -173,6 +173,7 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
             blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
             if spec.source.format not in TABLE_FORMATS:
                 call.engine.check_unchanged(spec.source, due.looks[spec.topic])
+            _check_some_landed(call, spec, blocks[spec.topic])
         numbering = Numbering(call.progress, rules, partial(call.tables.first_above, feed.feed))
         decided = numbering.decide(due.intervals, blocks, due.slots)
         slots = tuple(_slot(landing) for landing in decided)
@@ -185,6 +186,20 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
         f"feed {feed.feed}: its landings do not settle, so a source gives other rows each time it is read: mend it"
     )
     raise InvariantError(message)
+
+
+def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
+    """Refuse a log whose first records all go to the quarantine: that is a wrong column or format, not bad records."""
+    refused = sum(block.quarantined for block in blocks)
+    has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
+    if not refused or has_records or any(block.end > block.start for block in blocks):
+        return
+    why = next(block.refused for block in blocks if block.quarantined)
+    message = (
+        f"feed {call.feed.feed}: all {refused} records of the log {spec.topic} would go to the quarantine, the first "
+        f"because of: {why}. Nothing was landed: mend `timestamp:`, `max_ahead` or the source"
+    )
+    raise DataError(message)
 
 
 def _slot(decided: DecidedLanding) -> Slot:

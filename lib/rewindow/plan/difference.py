@@ -9,7 +9,7 @@ from rewindow.plan.spec import JobBinding, TableSpec, canonical_json
 
 
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return what changed in the topology, the semantics, the stores and the tables; nothing if the checkpoint fits."""
+    """Return what changed in topology, semantics, stores and tables, ``what: old -> new``; nothing if it fits."""
     lines = [
         *_changes("node", _named(before.topology, "nodes"), _named(now.topology, "nodes")),
         *_changes("store", _named(before.topology, "stores"), _named(now.topology, "stores")),
@@ -18,9 +18,9 @@ def differences(before: JobBinding, now: JobBinding) -> list[str]:
         *_changes("table of", _tables(before.tables), _tables(now.tables)),
     ]
     if before.feed != now.feed:
-        lines.append(f"feed: was {before.feed}, is {now.feed}")
+        lines.append(f"feed: {before.feed} -> {now.feed}")
     if not lines and before.fingerprint != now.fingerprint:
-        lines.append(f"fingerprint: was {before.fingerprint[:12]}, is {now.fingerprint[:12]}")
+        lines.append(f"fingerprint: {before.fingerprint[:12]} -> {now.fingerprint[:12]}")
     return lines
 
 
@@ -31,15 +31,30 @@ def _changes(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> li
             lines.append(f"{what} {name}: is gone")
         elif name not in before:
             lines.append(f"{what} {name}: is new")
-        elif canonical_json(before[name]) != canonical_json(now[name]):
-            lines.append(f"{what} {name}: was {_short(before[name])}, is {_short(now[name])}")
+        else:
+            lines += [f"{what} {name}: {change}" for change in _change(before[name], now[name])]
     return lines
 
 
+def _change(before: Any, now: Any) -> list[str]:
+    """Return what differs between two values, of mappings and lists only the parts that do."""
+    if canonical_json(before) == canonical_json(now):
+        return []
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        parts = _changes("", before, now)
+        return [part.strip() for part in parts]
+    if isinstance(before, list) and isinstance(now, list):
+        gone, new = [one for one in before if one not in now], [one for one in now if one not in before]
+        if gone or new:
+            before, now = gone, new
+    return [f"{_short(before)} -> {_short(now)}"]
+
+
 def _named(topology: Sequence[Mapping[str, Any]], part: str) -> dict[str, Any]:
-    """Return nodes or stores by name, with the sub-topology each belongs to."""
+    """Return nodes or stores by name, with the sub-topology each belongs to; types are said by the columns."""
     return {
-        item["name"]: {**item, "sub_topology": sub_topology["sub_topology"]}
+        item["name"]: {name: item[name] for name in item if name not in ("key", "value")}
+        | {"sub_topology": sub_topology["sub_topology"]}
         for sub_topology in topology
         for item in sub_topology[part]
     }
@@ -50,8 +65,15 @@ def _plain(stores: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 
 
 def _tables(tables: Mapping[str, TableSpec]) -> dict[str, Any]:
-    return {target: table.as_json() for target, table in tables.items()}
+    """Return the tables whose columns are not said already: a changelog's are its store's."""
+    return {
+        target: table.as_json() | {"columns": [" ".join(column) for column in table.columns]}
+        for target, table in tables.items()
+        if not target.startswith("changelog/")
+    }
 
 
 def _short(value: Any) -> str:
-    return canonical_json(value)
+    if isinstance(value, list):
+        return ", ".join(_short(item) for item in value) or "nothing"
+    return value if isinstance(value, str) else canonical_json(value)

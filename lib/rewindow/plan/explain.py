@@ -6,18 +6,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rewindow.core.record import MAX_MS, TopicPartition
+from rewindow.plan.difference import differences
 from rewindow.plan.fold import JobState
 from rewindow.plan.landings import Feed
 from rewindow.plan.planner import UpToDate
-from rewindow.plan.spec import RunSpec
+from rewindow.plan.spec import JobBinding, RunSpec
 
 
-def describe_plan(state: JobState, feed: Feed, decision: RunSpec | UpToDate, lineage: str) -> dict[str, Any]:
+def describe_plan(
+    state: JobState, feed: Feed, decision: RunSpec | UpToDate, lineage: str, binding: JobBinding
+) -> dict[str, Any]:
     """Return a decision as plain data.
 
     ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
     ``held``: records landed but above the feed's watermark, by topic-partition. ``pending``: an attempt that did not
-    commit. ``waiting``: landings of the feed that the run leaves for later.
+    commit. ``waiting``: landings of the feed that the run leaves for later. ``changed``: how the job differs from what
+    made the lineage's checkpoint, which refuses its next run. Runs are called by their names, ``id`` is a ledger number.
     """
     known = state.lineage(lineage)
     is_run = isinstance(decision, RunSpec)
@@ -28,12 +32,13 @@ def describe_plan(state: JobState, feed: Feed, decision: RunSpec | UpToDate, lin
         "generation": feed.definition.generation,
         "landings": len(feed.landings),
         "committed_through": known.last_epoch,
-        "run": _describe_run(decision) if isinstance(decision, RunSpec) else None,
+        "changed": differences(known.head.spec.binding, binding) if known.head else [],
+        "run": _describe_run(state, decision) if isinstance(decision, RunSpec) else None,
         "reason": None if is_run else getattr(decision, "reason", None),
         "epochs": [_describe_epoch(feed, epoch) for epoch in decision.epochs] if isinstance(decision, RunSpec) else [],
         "waiting": list(range(last + 1, len(feed.landings) + 1)),
         "held": _held(feed),
-        "pending": _describe_run(known.pending) if known.pending else None,
+        "pending": _describe_run(state, known.pending) if known.pending else None,
         "sealed": known.is_sealed,
     }
 
@@ -44,6 +49,9 @@ def explain(plan: dict[str, Any]) -> list[str]:
     run = plan["run"]
     if run is None:
         lines.append(f"Nothing to run: {plan['reason']}.")
+        if plan["changed"]:
+            lines.append("The job is not what made the lineage's checkpoint: its next run will be refused (76).")
+            lines += [f"  - {line}" for line in plan["changed"]]
     else:
         epochs = f"epochs {run['first_epoch']} to {run['last_epoch']}" if plan["epochs"] else "no epoch"
         origin = f"goes on from run {run['parent']}" if run["parent"] is not None else "begins the lineage"
@@ -51,9 +59,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
             f"Run {run['name']} takes {epochs} of feed {plan['feed']!r} (generation {plan['generation']}); it {origin}."
         )
         if run["takes_over"] is not None:
-            lines.append(
-                f"  It does again what run {run['takes_over']} planned and did not commit: same epochs, same clock."
-            )
+            lines.append("  It does again what an attempt that died had planned: same epochs, same clock.")
         if run["final"]:
             lines.append("  It is final: after its last epoch every window closes, and the lineage is sealed.")
     for epoch in plan["epochs"]:
@@ -94,11 +100,12 @@ def when(time_ms: int) -> str:
         return f"{time_ms} ms"
 
 
-def _describe_run(spec: RunSpec) -> dict[str, Any]:
+def _describe_run(state: JobState, spec: RunSpec) -> dict[str, Any]:
+    parent = state.find_run(spec.parent) if spec.parent is not None else None
     return {
         "name": spec.name,
-        "run": spec.run,
-        "parent": spec.parent,
+        "id": spec.run,
+        "parent": parent.spec.name if parent else None,
         "first_epoch": spec.first_epoch,
         "last_epoch": spec.last_epoch,
         "final": spec.final,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,11 @@ def bind_job(
     Raises `ConfigError` (78) for an output or a topic that nobody knows.
     """
     parts = topology.sub_topologies()
-    shapes = {store.name: bind_store(store, logs) for part in parts for store in part.stores}
+    shapes = {}
+    for part in parts:
+        for store in part.stores:
+            with _naming(job, "store", store.name):
+                shapes[store.name] = bind_store(store, logs)
     keys = {name: key.names for name, (key, _) in shapes.items()}
     stores = {name: (*key.columns, *value.columns) for name, (key, value) in shapes.items()}
     tables = {}
@@ -68,7 +73,8 @@ def bind_job(
                 message = f"the topology reads {source.topic!r}; the feed {feed.definition.feed!r} has {sorted(logs)}"
                 raise ConfigError(message)
         for sink in part.sinks:
-            key, value = bind_sink(sink, logs)
+            with _naming(job, "node", sink.name):
+                key, value = bind_sink(sink, logs)
             if not sink.is_internal:
                 columns = (*key.columns, *value.columns, *OUTPUT_META)
                 tables[f"output/{sink.topic}"] = TableSpec(paths.output(sink.topic), columns)
@@ -76,6 +82,16 @@ def bind_job(
     return JobBinding(
         job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables, keys
     )
+
+
+@contextmanager
+def _naming(job: str, what: str, name: str) -> Iterator[None]:
+    """Say of which job and part of its topology an error is."""
+    try:
+        yield
+    except ConfigError as error:
+        message = f"job {job!r}, {what} {name!r}: {error}"
+        raise ConfigError(message) from error
 
 
 def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:

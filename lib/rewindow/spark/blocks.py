@@ -14,10 +14,22 @@ from rewindow.errors import DataError
 from rewindow.spark.quarantine import QuarantineWriter, record_text
 from rewindow.spark.rows import arrow_schema, decode
 from rewindow.spark.stage import FileWriter
-from rewindow.spark.timestamps import Extractor, InvalidTimestampError, Judged, Longs, extract, judge
+from rewindow.spark.timestamps import (
+    NO_TIMESTAMP,
+    Extractor,
+    InvalidTimestampError,
+    Judged,
+    Longs,
+    Refusal,
+    extract,
+    judge,
+)
 
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
 """The columns beside keys and values in the batches that come in. A fault is text: why a row cannot be landed."""
+
+NO_TIME = "_no_time"
+"""A column that is there for timestamps that are text: what could not be read as a time."""
 
 ROWS_PER_FILE = 4_000_000
 
@@ -48,6 +60,7 @@ class OpenBlock:
         self._file: FileWriter | None = None
         self._files: list[StagedFile] = []
         self._quarantine = QuarantineWriter(write, slot, partition)
+        self._refused = ""
 
     @property
     def place(self) -> tuple[int, int]:
@@ -67,7 +80,9 @@ class OpenBlock:
         self._time = judged.partition_time
         times = judged.timestamps
         if judged.refusals:
-            self._quarantine.add(rows, judged.refusals)
+            refusals = [Refusal(refusal.row, _told(rows, refusal.row, refusal.reason)) for refusal in judged.refusals]
+            self._refused = self._refused or refusals[0].reason
+            self._quarantine.add(rows, refusals)
             rows, times = rows.filter(pa.array(judged.keep)), times[judged.keep]
         if rows.num_rows:
             self._append(rows, times)
@@ -85,6 +100,7 @@ class OpenBlock:
             quarantined=self._quarantine.rows,
             files=tuple(self._files),
             quarantine=self._quarantine.close(),
+            refused=self._refused,
         )
 
     def abort(self) -> None:
@@ -132,7 +148,8 @@ class OpenBlock:
         write = self._write
         message = (
             f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
-            f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): {error.reason}. Mend the "
+            f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): "
+            f"{_told(row, 0, error.reason)}. Mend the "
             "source, or say `invalid_timestamp: skip` (to the quarantine) or `partition_time` for this log"
         )
         return DataError(message)
@@ -154,6 +171,12 @@ class OpenBlock:
         if self._file is not None and (file := self._file.close()) is not None:
             self._files.append(file)
         self._file = None
+
+
+def _told(rows: pa.RecordBatch, row: int, reason: str) -> str:
+    """Return the reason, with the text that is no time if that is it."""
+    text = rows.column(NO_TIME)[row].as_py() if NO_TIME in rows.schema.names else None
+    return f"the timestamp {text!r} is no time" if reason == NO_TIMESTAMP and text is not None else reason
 
 
 def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:

@@ -11,7 +11,7 @@ from rewindow.core.encoding import partition_of
 from rewindow.core.record import Record
 from rewindow.core.schema import Column, Shape
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION, StagedFile
-from rewindow.errors import DataError
+from rewindow.errors import DataError, EmissionError
 from rewindow.spark.rows import arrow_schema, encode, encode_column, encode_values
 from rewindow.spark.stage import FileWriter
 
@@ -51,9 +51,9 @@ class RecordBuffer:
     """
 
     def __init__(
-        self, file: FileWriter, shapes: tuple[Shape, Shape], constants: Mapping[str, int], target: str
+        self, file: FileWriter, shapes: tuple[Shape, Shape], constants: Mapping[str, int], place: Place
     ) -> None:
-        self._file, self._constants, self._target = file, constants, target
+        self._file, self._constants, self._target, self._sender = file, constants, place.target, place.sender
         self._key, self._value = shapes
         self.epoch = 0
         self._value_schema = arrow_schema(self._value.columns)
@@ -80,20 +80,18 @@ class RecordBuffer:
         return [staged] if staged else []
 
     def flush(self) -> None:
-        """Make columns of the records at hand; those are small."""
+        """Make columns of the records at hand; those are small. Raises `EmissionError` (65) for what does not fit."""
         records = self._records
         if not records:
             return
-        arrays = encode_values(self._key, [record.key for record in records], self._target)
-        values = [record.value for record in records]
-        if self._may_change:
-            arrays += encode(values, self._value_schema, self._target).columns
-        else:
-            arrays += encode_values(self._value, values, self._target)
-        # The only one of these that user code gives.
-        timestamps = encode_column(_TIMESTAMP, [record.timestamp for record in records], self._target)
+        try:
+            arrays = self._columns(records)
+        except DataError:
+            for record, epoch, number in zip(records, self._epochs, self._numbers, strict=True):
+                self._check(record, epoch, number)
+            raise
         meta = {
-            "_timestamp": timestamps,
+            "_timestamp": arrays.pop(),
             "_epoch": self._epochs,
             "_order": self._orders,
             "_number": self._numbers,
@@ -105,6 +103,26 @@ class RecordBuffer:
         self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
         for filled in (records, self._epochs, self._orders, self._numbers):
             filled.clear()
+
+    def _columns(self, records: Sequence[Record]) -> list[pa.Array]:
+        """Return the columns that user code gives: keys, values, and the timestamps last."""
+        arrays = encode_values(self._key, [record.key for record in records], self._target)
+        values = [record.value for record in records]
+        if self._may_change:
+            arrays += encode(values, self._value_schema, self._target).columns
+        else:
+            arrays += encode_values(self._value, values, self._target)
+        return [*arrays, encode_column(_TIMESTAMP, [record.timestamp for record in records], self._target)]
+
+    def _check(self, record: Record, epoch: int, number: int) -> None:
+        try:
+            self._columns([record])
+        except DataError as error:
+            message = (
+                f"{error} [the record with the key {record.key!r} and the timestamp {record.timestamp}, number {number} "
+                f"of its topic, sent by {self._sender} in epoch {epoch}]"
+            )
+            raise EmissionError(message) from error
 
     def _cells(self, value: Any) -> tuple[Any, ...]:
         try:
@@ -121,8 +139,10 @@ def _longs(numbers: Sequence[int] | pa.Array) -> pa.Array:
 class Place:
     """Where a task stages files for one target."""
 
-    def __init__(self, target: str, root: str, *, attempt: str, partition: int) -> None:
-        self.target, self._root, self._attempt, self._partition = target, root, attempt, partition
+    def __init__(self, target: str, root: str, *, attempt: str, partition: int, sender: str = "") -> None:
+        """Name the place. ``sender``: the nodes that emit what goes there, for messages."""
+        self.target, self.sender = target, sender
+        self._root, self._attempt, self._partition = root, attempt, partition
 
     def buffer(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> RowBuffer:
         """Return a buffer of rows that fills one file."""
@@ -150,7 +170,7 @@ class OutputWriter(RecordBuffer):
     def __init__(self, place: Place, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
         columns = (*shapes[0].columns, *shapes[1].columns, *OUTPUT_META)
         file = place.file(columns, [column.name for column in columns])
-        super().__init__(file, shapes, {"_partition": partition, "_run": run}, place.target)
+        super().__init__(file, shapes, {"_partition": partition, "_run": run}, place)
 
 
 class InternalWriter:
@@ -170,7 +190,7 @@ class InternalWriter:
         if buffer is None:
             columns = (*self._shapes[0].columns, *self._shapes[1].columns, *INTERNAL_META)
             file = self._place.file(columns, ["_epoch"], partition)
-            buffer = self._buffers[partition] = RecordBuffer(file, self._shapes, {}, self._place.target)
+            buffer = self._buffers[partition] = RecordBuffer(file, self._shapes, {}, self._place)
         buffer.epoch = self.epoch
         buffer.take(record, order_ms, number)
         self._held += 1

@@ -135,14 +135,16 @@ def _internal_source(
 def _writer(
     work: StageWork, task_work: TaskWork, sink: SinkNode, shapes: tuple[Shape, Shape]
 ) -> OutputWriter | InternalWriter:
+    sender = ", ".join(sink.parents)
     if sink.is_internal:
-        return InternalWriter(_place(work, task_work, f"internal/{sink.topic}"), shapes, partitions=work.partitions)
-    place = _place(work, task_work, f"output/{sink.topic}")
+        place = _place(work, task_work, f"internal/{sink.topic}", sender)
+        return InternalWriter(place, shapes, partitions=work.partitions)
+    place = _place(work, task_work, f"output/{sink.topic}", sender)
     return OutputWriter(place, shapes, partition=task_work.partition, run=work.run)
 
 
-def _place(work: StageWork, task_work: TaskWork, target: str) -> Place:
-    return Place(target, work.roots[target], attempt=work.attempt, partition=task_work.partition)
+def _place(work: StageWork, task_work: TaskWork, target: str, sender: str = "") -> Place:
+    return Place(target, work.roots[target], attempt=work.attempt, partition=task_work.partition, sender=sender)
 
 
 def read_changelog(paths: tuple[str, ...], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:

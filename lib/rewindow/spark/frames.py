@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.core.land import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.errors import ConfigError
-from rewindow.spark.blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
+from rewindow.spark.blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
 from rewindow.spark.columns import SourceColumn, landed, log_columns, source_columns, time_ms
 from rewindow.spark.hashing import partition_column
 
@@ -76,6 +76,7 @@ class SourceFrame:
             .cast("string")
             .alias(FAULT),
             *cells.values(),
+            *self._no_time(found),
             *(found[name].read.alias(order_name(name)) for name in spec.order if name not in cells),
         )
 
@@ -90,6 +91,14 @@ class SourceFrame:
         if self._spec.extractor:
             return F.lit(None).cast("long")
         return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, found)
+
+    def _no_time(self, found: dict[str, SourceColumn]) -> list[Expression]:
+        """Return the text that is no time, where timestamps are text: for people who look for it."""
+        name = self._spec.timestamp
+        if self._spec.extractor or name == ARRIVAL or not isinstance(found[name].type, T.StringType):
+            return []
+        read = found[name].read
+        return [F.when(time_ms(self._spec, name, found).isNull(), read).alias(NO_TIME)]
 
     def _read(self, columns: LogColumns, pieces: Sequence[Piece]) -> DataFrame:
         source = self._spec.source

@@ -21,6 +21,8 @@ from rewindow.errors import DataError
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+NO_TIMESTAMP = "no timestamp"
+
 Extractor = Callable[[Record, int], Any]
 """A user's ``module:function(record, partition_time)``; its answer is epoch milliseconds."""
 
@@ -139,4 +141,4 @@ def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int
 def _reason(row: int, missing: Flags, faults: Sequence[str | None], times: Longs) -> str:
     if faults and (fault := faults[row]) is not None:
         return fault
-    return "no timestamp" if missing[row] else f"a negative timestamp ({times[row]})"
+    return NO_TIMESTAMP if missing[row] else f"a negative timestamp ({times[row]})"
