@@ -17,17 +17,21 @@ from rewindow.dsl.suppressed import until_window_closes
 from rewindow.dsl.table import KTable
 from rewindow.errors import RewindowError
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum
+from rewindow.operators.ordered import Collect, First, Last
 
 __all__ = [
     "BranchedKStream",
     "Cancellable",
     "Change",
+    "Collect",
     "Count",
+    "First",
     "FixedKeyProcessor",
     "KGroupedStream",
     "KStream",
     "KTable",
     "KeyValueStore",
+    "Last",
     "LegacyProcessor",
     "Max",
     "Mean",

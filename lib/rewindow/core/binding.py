@@ -18,6 +18,7 @@ from rewindow.core.schema import (
     Column,
     Shape,
     check_distinct,
+    list_shape,
     renamed,
     row_shape,
     scalar_shape,
@@ -53,6 +54,20 @@ class FieldType(NamedTuple):
 
 class SumType(NamedTuple):
     """The type of the sum of one field of a row type, or of the whole values."""
+
+    row: Any
+    field: str | None
+
+
+class OptionalType(NamedTuple):
+    """The type of one field of a row type, or of the whole values, where null is not a row of nulls."""
+
+    row: Any
+    field: str | None
+
+
+class ListType(NamedTuple):
+    """A list of one field of a row type, or of the whole values, kept as JSON text."""
 
     row: Any
     field: str | None
@@ -97,6 +112,11 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
         return scalar_shape(name, _field_type(declared.row, declared.field, name, logs))
     if isinstance(declared, SumType):
         return scalar_shape(name, _sum_type(declared, name, logs))
+    if isinstance(declared, OptionalType | ListType):
+        part = bind(declared.row if declared.field is None else FieldType(*declared), name, logs)
+        if isinstance(declared, ListType):
+            return list_shape(name, part, declared.row if declared.field is None else None)
+        return part if part.row_type is None else nullable_shape(part, "_is_null")
     if isinstance(declared, EqualType):
         return _common_shape([bind(one, name, logs) for one in declared.types], name)
     if isinstance(declared, RowType):

@@ -93,7 +93,7 @@ def kind_of(declared: Any) -> Kind:
         return _row_kind(declared)
     origin, arguments = typing.get_origin(declared), typing.get_args(declared)
     if origin is list:
-        return _list_kind(kind_of(arguments[0]))
+        return list_kind(kind_of(arguments[0]))
     if origin is dict:
         return _dict_kind(kind_of(arguments[0]), kind_of(arguments[1]))
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
@@ -197,7 +197,9 @@ def _row_kind(row_type: type[Any]) -> Kind:
     return Kind(row_keeper(row_type, [kind.keep for kind in kinds]), rebuild)
 
 
-def _list_kind(item: Kind) -> Kind:
+def list_kind(item: Kind) -> Kind:
+    """Return how a list of values of one kind is kept."""
+
     def keep(value: Any) -> Any:
         return [item.keep(one) for one in value] if value.__class__ is list else keep_plain(value)
 

@@ -16,7 +16,17 @@ from typing import Any
 
 from rewindow.core.cells import Keep, fit_long, fitter
 from rewindow.core.json_codec import dump_value, load_value
-from rewindow.core.plain import Kind, as_row, hints_of, is_row_type, keep_plain, kind_of, row_keeper, without_none
+from rewindow.core.plain import (
+    Kind,
+    as_row,
+    hints_of,
+    is_row_type,
+    keep_plain,
+    kind_of,
+    list_kind,
+    row_keeper,
+    without_none,
+)
 from rewindow.core.record import Window, Windowed, maker, row_class
 from rewindow.errors import ConfigError, DataError
 
@@ -99,6 +109,13 @@ def scalar_shape(name: str, column_type: str, kind: Kind | None = None) -> Shape
     return Shape(
         (Column(name, column_type),), lambda value: (value,), lambda cells: cells[0], fitter(column_type), is_bare=True
     )
+
+
+def list_shape(name: str, item: Shape, declared: Any = None) -> Shape:
+    """Return the shape of a list in one ``json`` column. ``declared``: the items' Python type, if that is known."""
+    if is_row_type(declared) or typing.get_origin(declared) is not None:
+        return scalar_shape(name, "json", kind_of(list[declared]))
+    return scalar_shape(name, "json", list_kind(Kind(item.keep)))
 
 
 def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> Shape:

@@ -11,6 +11,7 @@ from rewindow.core.binding import RowType
 from rewindow.core.record import maker, row_class
 from rewindow.errors import ConfigError
 from rewindow.operators.aggregates import Aggregator, Count, Max, Min, Sum, described
+from rewindow.operators.ordered import Collect, First, Last
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Several:
 
     @cached_property
     def _shows_state(self) -> bool:
-        return all(part.__class__ in (Count, Sum, Min, Max) for part in self._aggregators)
+        return all(part.__class__ in _SHOWN for part in self._aggregators)
 
     def start(self) -> Any:
         """See `Aggregator`."""
@@ -56,7 +57,16 @@ class Several:
 
     def result_type(self, value: Any) -> Any:
         """See `Aggregator`."""
-        return RowType(tuple((name, part.result_type(value)) for name, part in self.parts))
+        return RowType(tuple((name, _result_type(part, value)) for name, part in self.parts))
+
+
+def _result_type(part: Any, value: Any) -> Any:
+    """Return the type of a part of the result: within a row a null is told from a row of nulls."""
+    return part.state_type(value) if part.__class__ in _SHOWN else part.result_type(value)
+
+
+_SHOWN = (Count, Sum, Min, Max, First, Last, Collect)
+"""Those whose result is their state."""
 
 
 @dataclass(frozen=True, slots=True)
