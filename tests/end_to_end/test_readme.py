@@ -88,3 +88,10 @@ def test_every_command_is_in_the_readme() -> None:
     for command in app.registered_commands:
         name = command.name or command.callback.__name__
         assert f"`rewindow {name}" in README
+
+
+def test_every_public_name_is_in_the_readme() -> None:
+    import rewindow
+
+    table = README[README.index("## What to import") : README.index("## A processor of your own")]
+    assert [name for name in rewindow.__all__ if f"`{name}" not in table] == [], "give it a line, or part of one"
