@@ -29,7 +29,6 @@ from rewindow.delta.tables import (
 )
 from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
 from rewindow.machine import drive
-from rewindow.plan.fold import LedgerRow
 from rewindow.plan.landings import (
     GENERATION,
     LANDING,
@@ -40,6 +39,7 @@ from rewindow.plan.landings import (
     definition_as_json,
     log_shapes,
 )
+from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.spec import Attempt, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Engine, Job, RunReport, steps

@@ -17,8 +17,9 @@ from rewindow.core.schema import Column
 from rewindow.core.staging import METRICS, StagedFile, TaskReport
 from rewindow.core.work import LogFile, StageWork
 from rewindow.errors import InvariantError, NotNowError
-from rewindow.plan.fold import COMMIT, PLAN, JobState, LedgerRow
+from rewindow.plan.fold import COMMIT, PLAN
 from rewindow.plan.landings import Feed
+from rewindow.plan.lineage import JobState, LedgerRow
 from rewindow.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.plan.stages import METRICS_TARGET, JobCode, Restored, metrics_rows, stage_work

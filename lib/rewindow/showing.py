@@ -11,7 +11,7 @@ from rewindow.core.schema import Column
 from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
-from rewindow.plan.fold import CommittedRun
+from rewindow.plan.lineage import CommittedRun
 from rewindow.runner import Job
 from rewindow.times import show_time
 

@@ -29,8 +29,8 @@ from rewindow.delta.tables import (
 from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
 from rewindow.dsl.grouped import AggregateSpec
 from rewindow.machine import drive
-from rewindow.plan.fold import LedgerRow
 from rewindow.plan.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
+from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.planner import UpToDate
 from rewindow.plan.spec import Attempt, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from rewindow.core.record import TopicPartition
 from rewindow.core.schema import Column
 from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META
-from rewindow.plan.fold import COMMIT, PLAN, JobState, LedgerRow, fold
+from rewindow.plan.fold import COMMIT, PLAN, fold
 from rewindow.plan.landings import Feed, FeedDefinition, LandedRange, Landing, LogSchema
+from rewindow.plan.lineage import JobState, LedgerRow
 from rewindow.plan.planner import UpToDate, plan_run
 from rewindow.plan.spec import (
     Attempt,

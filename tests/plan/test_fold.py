@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.errors import InvariantError
-from rewindow.plan.fold import COMMIT, FENCE, NOTE, JobState, LedgerRow, fold
+from rewindow.delta.publish import net
+from rewindow.errors import CheckpointError, InvariantError, RewindowError
+from rewindow.plan.fold import COMMIT, FENCE, NOTE, fold
+from rewindow.plan.lineage import JobState, LedgerRow, Standing
 from rewindow.plan.planner import UpToDate, check_is_pending
 from rewindow.plan.spec import Commit, RunRequest, RunSpec, add_digests
-from tests.plan.ledgers import a_feed, commit_row, plan, plan_row, planned, run_rows
+from rewindow.plan.travel import decide_branch, decide_drop, decide_promote, decide_rewind, find_run
+from tests.plan.ledgers import BINDING, a_feed, commit_row, plan, plan_row, planned, run_rows
 
 
 def test_an_empty_ledger_is_a_job_without_lineages():
@@ -30,7 +34,8 @@ def test_runs_follow_each_other_within_their_lineage():
         ("main/2", 5, 1),
     ]
     assert [list(run.spec.epochs) for run in state.lineage("main").runs] == [[1], [2, 3]]
-    assert [(run.ordinal, run.shared_ordinal) for run in state.committed] == [(1, 1), (1, 2), (2, 3)]
+    assert [run.shared_ordinal for run in state.committed] == [1, 2, 3]
+    assert [len(state.lineage(name).publications) for name in ("main", "trial")] == [2, 1]
 
 
 def test_a_plan_and_a_commit_come_back_from_their_json_as_they_were():
@@ -152,7 +157,7 @@ def test_digests_add_up_and_wrap_around():
 
 actions = st.lists(
     st.tuples(
-        st.sampled_from(["run", "die", "fence", "note"]),
+        st.sampled_from(["run", "run", "die", "fence", "note", "branch", "rewind", "promote", "drop"]),
         st.sampled_from(["main", "trial"]),
         st.integers(1, 4),
         st.booleans(),
@@ -161,19 +166,48 @@ actions = st.lists(
 )
 
 
+TRAVELS = ("branch", "rewind", "promote", "drop")
+
+
+def travelled(action, state, lineage, landings, name):
+    """Decide a travel, if it is one that can be made."""
+    names = [name for name, one in state.lineages.items() if name != "main" and one.standing is Standing.OPEN]
+    branch = names[landings % len(names)] if names else "none"
+    head = state.lineage(lineage).head
+    back = str(max(0, head.spec.number - landings)) if head else "0"
+    try:
+        match action:
+            case "branch":
+                at = find_run(state, state.lineage(lineage), back)
+                return [decide_branch(state, name if landings % 2 else "trial", lineage, at)]
+            case "rewind":
+                return [decide_rewind(state, lineage, back)]
+            case "promote":
+                return [decide_promote(state, branch, "main", BINDING)]
+            case _:
+                return [decide_drop(state, branch)]
+    except RewindowError:
+        return []
+
+
 def history(script):
-    """Play a job's life on a feed that grows: runs, attempts that die, fences, notes."""
+    """Play a job's life on a feed that grows: runs, attempts that die, fences, notes, and travels in time."""
     rows: list[LedgerRow] = []
     for number, (action, lineage, landings, replan) in enumerate(script):
         feed = a_feed(landings + number)
         pending = fold(rows).lineage(lineage).pending
-        if action == "note":
+        if action in TRAVELS:
+            rows += travelled(action, fold(rows), lineage, landings, f"branch-{number}")
+        elif action == "note":
             rows.append(LedgerRow(len(rows) + 1, NOTE, {}))
         elif action == "fence":
             if pending:
                 rows.append(LedgerRow(len(rows) + 1, FENCE, {"run": pending.run}))
         else:
-            spec = plan(rows, f"attempt-{number}", feed, RunRequest(lineage=lineage, replan=replan))
+            try:
+                spec = plan(rows, f"attempt-{number}", feed, RunRequest(lineage=lineage, replan=replan))
+            except CheckpointError:
+                continue  # a branch that was promoted or dropped
             if isinstance(spec, UpToDate):
                 continue
             rows.append(plan_row(spec))
@@ -188,7 +222,11 @@ def test_what_the_planner_writes_is_legal_and_takes_each_epoch_once(script):
     for lineage in state.lineages.values():
         epochs = [epoch for run in lineage.runs for epoch in run.spec.epochs]
         assert epochs == list(range(1, len(epochs) + 1))
-        assert [run.ordinal for run in lineage.runs] == list(range(1, len(lineage.runs) + 1))
+        # What its tables hold in the end are the rows of its own runs: nothing lost, nothing doubled, nothing else.
+        added = [run.seq for publication in lineage.publications for run in publication.adds]
+        removed = [run.seq for publication in lineage.publications for run in publication.removes]
+        assert Counter(added) == Counter([*removed, *(run.seq for run in lineage.own_runs)])
+        assert net(lineage.publications).adds == lineage.own_runs
     assert [run.shared_ordinal for run in state.committed] == list(range(1, len(state.committed) + 1))
     assert len({run.spec.run for run in state.committed}) == len(state.committed)
 

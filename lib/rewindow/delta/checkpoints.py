@@ -15,7 +15,7 @@ from rewindow.delta.files import Folder
 from rewindow.delta.publish import Reports
 from rewindow.delta.tables import open_table, table_path
 from rewindow.errors import StorageError
-from rewindow.plan.fold import CommittedRun
+from rewindow.plan.lineage import CommittedRun
 from rewindow.plan.stages import Restored
 
 CHANGELOG = "changelog/"

@@ -72,6 +72,21 @@ class Folder:
         path = f"{directory}/{blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}.parquet"
         return path, self._write(path, data)
 
+    def copy_from(self, other: Folder, path: str, size: int) -> None:
+        """Copy a file of another folder to the same path here, unless one of that size is there.
+
+        Raises `StorageError` (74) if it cannot be read or written.
+        """
+        facts = self.facts(path)
+        if facts is not None and facts.bytes == size:
+            return
+        try:
+            with other._fs.open_input_stream(f"{other._base}/{path}", compression=None) as stream:
+                data = stream.read()
+        except OSError as error:
+            raise _unreadable(other.full_path(path), error) from error
+        self._write(path, data)
+
     def _write(self, path: str, data: pa.Buffer) -> FileFacts:
         full = f"{self._base}/{path}"
         try:

@@ -14,13 +14,12 @@ from rewindow.core.land import LogSpec, Piece, ProducedEpoch, SourceLook
 from rewindow.core.record import UNKNOWN
 from rewindow.delta.commits import full_path
 from rewindow.delta.ledger import Ledger
-from rewindow.delta.publish import OUTPUT
 from rewindow.delta.tables import LANDINGS, check_writable, open_table, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import SourceError
-from rewindow.plan.fold import CommittedRun
 from rewindow.plan.landings import GENERATION, LANDING
-from rewindow.plan.spec import MAIN
+from rewindow.plan.lineage import CommittedRun
+from rewindow.plan.spec import MAIN, OUTPUT
 
 JOB = "job"
 """The kind of position that such sources have: the last epoch that is landed, and the run that made it."""

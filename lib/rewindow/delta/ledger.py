@@ -24,7 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from rewindow.delta.files import Folder
 from rewindow.delta.tables import check_writable, checked_name, commit_actions, create_table, open_table
 from rewindow.errors import InvariantError, StorageError
-from rewindow.plan.fold import LedgerRow
+from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.spec import canonical_json
 
 __all__ = ["Ledger", "LedgerRow"]

@@ -33,8 +33,8 @@ from rewindow.delta.tables import (
     table_path,
 )
 from rewindow.errors import CheckpointError, StorageError
-from rewindow.plan.fold import LedgerRow
 from rewindow.plan.landings import GENERATION, LANDING, LogSchema
+from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.watermarks import HeldFile
 
 LOG_PARTITIONS = ("generation", "partition")

@@ -1,19 +1,24 @@
-"""Let the tables follow the ledger: each committed run becomes one Delta commit of each table it wrote.
+"""Let the tables follow the ledger: each row that changed what is true becomes one Delta commit of each table it touches.
 
 What a table gets as its k-th commit is a function of the ledger alone, so anyone may publish, at any time, as often as
 they like, several at once: a commit that is there is left alone, and the next one can only be its successor.
 
 A lineage publishes the tables that its own runs name: so a table that somebody lost stops the lineages that have it,
-and no other. Where lineages share a table, each publishes the rows of all.
+and no other. Where lineages share a table, each publishes the rows of all. From a shared table nothing is ever taken
+back: which runs count is decided when it is read. An output table gets and loses the rows of whole runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from deltalake import DeltaTable
 
 from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.delta.files import Folder
+from rewindow.delta.retract import retract_all, retract_runs
 from rewindow.delta.tables import (
     METRICS,
     QUARANTINE,
@@ -25,17 +30,11 @@ from rewindow.delta.tables import (
     table_path,
 )
 from rewindow.errors import ConfigError
-from rewindow.plan.fold import CommittedRun, JobState
-from rewindow.plan.spec import TableSpec
-
-OUTPUT = "output/"
-"""How the targets of output tables begin: each lineage has its own. All other tables are shared."""
+from rewindow.plan.lineage import CommittedRun, JobState, Publication, Restart
+from rewindow.plan.spec import OUTPUT, TableSpec
 
 Reports = Callable[[CommittedRun], Sequence[TaskReport]]
 """Reads a run's reports from the journal."""
-
-_EPOCH = 1
-"""The publication epoch: a table that is published anew from the start gets a new one, and so a new application id."""
 
 _OWNER = "rewindow.job"
 """The table property that names the one job that writes the table."""
@@ -43,25 +42,68 @@ _OWNER = "rewindow.job"
 _EVERYBODYS = (METRICS, QUARANTINE)
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A table and all that it is to get, in the order of its publication ordinals 1, 2, 3 ..."""
+
+    target: str
+    table: TableSpec
+    publications: Sequence[Publication]
+    restart: Restart
+
+
 def publish(warehouse: str, job: str, state: JobState, lineage: str, reports: Reports) -> Iterator[str]:
     """Publish what a lineage's tables lack of what is committed; yield the name of each commit before it is made.
 
     Raises `StorageError` (74) if a staged file is gone or a commit does not land; what was published by then stays.
     """
-    for target, table, runs in _publications(state, lineage):
-        path, app_id = table_path(warehouse, table.path), publication_id(job, target)
-        opened = open_table(path) or _make(warehouse, job, table)
+    for due in due_tables(state, lineage):
+        path, app_id = table_path(warehouse, due.table.path), publication_id(job, due.target, due.restart.epoch)
+        opened = open_table(path) or _make(warehouse, job, due.table)
         published = opened.transaction_version(app_id) or 0
         handle: DeltaTable | None = opened
-        for ordinal, run in enumerate(runs[published:], start=published + 1):
-            yield f"publish {target} {ordinal}"
-            commit_files(path, _files(reports(run), target), app_id=app_id, version=ordinal, table=handle)
+        for ordinal in range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1):
+            yield f"publish {due.target} {ordinal}"
+            is_restart = due.restart.epoch > 1 and ordinal == due.restart.ordinal
+            publication = net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1]
+            removed = frozenset(run.spec.run for run in publication.removes)
+            commit_files(
+                path,
+                [file for run in publication.adds for file in _files(warehouse, run, due, reports)],
+                app_id=app_id,
+                version=ordinal,
+                after=due.restart.ordinal - 1 if is_restart else 0,
+                table=handle,
+                retract=retract_all if is_restart else partial(retract_runs, runs=removed) if removed else None,
+            )
             handle = None  # it does not see what was committed through it
 
 
-def publication_id(job: str, target: str) -> str:
-    """Return the application id under which a job publishes a target."""
-    return f"rewindow.pub/{job}/{target}/{_EPOCH}"
+def due_tables(state: JobState, name: str) -> Iterator[Due]:
+    """Yield each table of a lineage, outputs first, with what it is to get."""
+    lineage = state.lineage(name)
+    for target in sorted(lineage.tables, key=lambda target: (not target.startswith(OUTPUT), target)):
+        table = lineage.tables[target]
+        if target.startswith(OUTPUT):
+            yield Due(target, table, lineage.publications, lineage.restarts.get(target, Restart(1, 0)))
+        else:
+            adds = [Publication(adds=(run,)) for run in state.naming(table.path)]
+            yield Due(target, table, adds, state.restarts.get(table.path, Restart(1, 0)))
+
+
+def net(publications: Sequence[Publication]) -> Publication:
+    """Return what several publications come to: the runs whose rows are there in the end."""
+    runs: dict[int, CommittedRun] = {}
+    for publication in publications:
+        for run in publication.removes:
+            runs.pop(run.spec.run, None)
+        runs |= {run.spec.run: run for run in publication.adds}
+    return Publication(adds=tuple(runs.values()))
+
+
+def publication_id(job: str, target: str, epoch: int = 1) -> str:
+    """Return the application id under which a job publishes a target. A table published anew gets a new epoch."""
+    return f"rewindow.pub/{job}/{target}/{epoch}"
 
 
 def prepare(warehouse: str, job: str, tables: Mapping[str, TableSpec]) -> None:
@@ -86,20 +128,12 @@ def _make(warehouse: str, job: str, table: TableSpec) -> DeltaTable:
     return made
 
 
-def _publications(state: JobState, lineage: str) -> Iterator[tuple[str, TableSpec, Sequence[CommittedRun]]]:
-    """Yield each table of a lineage and the runs that it gets, in the order of its publication ordinals 1, 2, 3 ..."""
-    own = state.lineage(lineage).runs
-    tables = own[-1].spec.binding.tables if own else {}
-    for target in sorted(tables, key=lambda target: (not target.startswith(OUTPUT), target)):
-        table = tables[target]
-        runs = own if target.startswith(OUTPUT) else [run for run in state.committed if _names(run, target, table)]
-        yield target, table, runs
-
-
-def _names(run: CommittedRun, target: str, table: TableSpec) -> bool:
-    named = run.spec.binding.tables.get(target)
-    return named is not None and named.path == table.path
-
-
-def _files(reports: Sequence[TaskReport], target: str) -> list[StagedFile]:
-    return [file for report in reports for file in report.files if file.target == target]
+def _files(warehouse: str, run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:
+    """Return a run's files for a table. Those that were staged for a branch's table are copied: a table owns its files."""
+    files = [file for report in reports(run) for file in report.files if file.target == due.target]
+    staged_for = run.spec.binding.tables.get(due.target, due.table)
+    if staged_for.path != due.table.path:
+        folder, branch = Folder(table_path(warehouse, due.table.path)), Folder(table_path(warehouse, staged_for.path))
+        for file in files:
+            folder.copy_from(branch, file.path, file.bytes)
+    return files

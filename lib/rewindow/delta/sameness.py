@@ -17,9 +17,10 @@ from rewindow.core.staging import PARTITION
 from rewindow.delta.checkpoints import CHANGELOG, changelog_files
 from rewindow.delta.contents import content_hash, hash_rows, read_file, read_rows
 from rewindow.delta.files import Folder
-from rewindow.delta.publish import OUTPUT, Reports
+from rewindow.delta.publish import Reports
 from rewindow.delta.tables import METRICS, arrow_schema, table_path
-from rewindow.plan.fold import CommittedRun, Lineage
+from rewindow.plan.lineage import CommittedRun, Lineage
+from rewindow.plan.spec import OUTPUT
 
 _MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
 _SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))

@@ -9,20 +9,23 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 from rewindow.delta.files import Folder
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.plan.spec import MAIN
+
+Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 
 RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journal"
 METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
@@ -174,13 +177,15 @@ def commit_files(
     version: int,
     after: int = 0,
     table: DeltaTable | None = None,
+    retract: Retract | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> bool:
     """Add staged files to a table in exactly one Delta commit of ``(app_id, version)``; False if it was there before.
 
     Versions of an application id are ``after`` + 1, + 2, ...: one that is already there is left alone (False), one that
     would leave a gap is refused with `InvariantError` (70). No files make an empty commit, which counts. Anyone may
-    repeat the call at any time. ``table``: a handle just opened, to save opening another.
+    repeat the call at any time. ``table``: a handle just opened, to save opening another. ``retract`` says what else
+    the commit does, given the path and the handle: which files leave the table.
 
     Raises `StorageError` (74) if a file is missing or has another size, if the table is gone, has features that this
     commit would break, or if the commit does not land.
@@ -207,8 +212,9 @@ def commit_files(
         if actions is None:
             check_writable(path, table)
             actions = add_actions(Folder(path), files)
+        others = retract(path, table) if retract else ()
         try:
-            commit_actions(table, actions, app_id, version)
+            commit_actions(table, _without_standstill([*actions, *others]), app_id, version)
         except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
             failure = error
             time.sleep(0.002 * 2**attempt)
@@ -218,8 +224,14 @@ def commit_files(
     raise StorageError(message) from failure
 
 
-def commit_actions(table: DeltaTable, actions: Sequence[AddAction], app_id: str, version: int) -> None:
-    """Commit add actions with a transaction id through the handle that was asked for its version.
+def _without_standstill(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:
+    """Leave out files that would go and come in one commit: they stay where they are."""
+    times = Counter(action.path for action in actions)
+    return [action for action in actions if times[action.path] == 1]
+
+
+def commit_actions(table: DeltaTable, actions: Sequence[AddAction | RemoveAction], app_id: str, version: int) -> None:
+    """Commit actions with a transaction id through the handle that was asked for its version.
 
     Whatever it returns or raises says nothing: read the log again.
     """

@@ -19,8 +19,9 @@ from rewindow.delta.publish import prepare, publish
 from rewindow.delta.sameness import lineage_hashes
 from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, internal_path, log_path, table_path
 from rewindow.errors import SourceError
-from rewindow.plan.fold import CommittedRun, JobState, LedgerRow, fold_row
+from rewindow.plan.fold import fold_row
 from rewindow.plan.landings import Feed, fold_feed
+from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
 from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, make_commit
 
 METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)

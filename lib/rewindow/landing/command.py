@@ -23,9 +23,10 @@ from rewindow.landing.spec import TABLE_FORMATS, feed_spec
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
 from rewindow.machine import drive
 from rewindow.plan.decide_landings import DecidedLanding, LandingRules, Numbering
-from rewindow.plan.fold import NOTE, LedgerRow
+from rewindow.plan.fold import NOTE
 from rewindow.plan.generations import generation_body, log_schemas, next_generation
 from rewindow.plan.landings import GENERATION, LANDING, PLAN
+from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.progress import Progress, fold_progress
 from rewindow.plan.spec import Attempt
 from rewindow.plan.watermarks import WatermarkPolicy

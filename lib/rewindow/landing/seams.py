@@ -17,9 +17,9 @@ from rewindow.core.land import (
     SourceLook,
     SourceSpec,
 )
-from rewindow.plan.fold import LedgerRow
 from rewindow.plan.generations import Generation
 from rewindow.plan.landings import LogSchema
+from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.progress import Progress
 from rewindow.plan.spec import Attempt
 from rewindow.plan.watermarks import HeldFile

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rewindow.plan.spec import JobBinding, TableSpec, canonical_json
+from rewindow.plan.lineage import Lineage
+from rewindow.plan.spec import OUTPUT, JobBinding, TableSpec, canonical_json
+
+
+def changes_since(lineage: Lineage, now: JobBinding) -> list[str]:
+    """Return what changed since a lineage's last run. A branch, or what one was promoted into, has outputs of its own."""
+    if lineage.head is None:
+        return []
+    before = lineage.head.spec.binding
+    own = {**now.tables, **lineage.tables} if lineage.own_runs else now.tables
+    tables = {
+        target: replace(table, path=own[target].path) if target.startswith(OUTPUT) and target in own else table
+        for target, table in before.tables.items()
+    }
+    return differences(replace(before, tables=tables), now)
 
 
 def differences(before: JobBinding, now: JobBinding) -> list[str]:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rewindow.core.record import MAX_MS, TopicPartition
-from rewindow.plan.difference import differences
-from rewindow.plan.fold import JobState
+from rewindow.plan.difference import changes_since
 from rewindow.plan.landings import Feed
+from rewindow.plan.lineage import JobState
 from rewindow.plan.planner import UpToDate
 from rewindow.plan.spec import JobBinding, RunSpec
 
@@ -32,7 +32,7 @@ def describe_plan(
         "generation": feed.definition.generation,
         "landings": len(feed.landings),
         "committed_through": known.last_epoch,
-        "changed": differences(known.head.spec.binding, binding) if known.head else [],
+        "changed": changes_since(known, binding),
         "run": _describe_run(state, decision) if isinstance(decision, RunSpec) else None,
         "reason": None if is_run else getattr(decision, "reason", None),
         "epochs": [_describe_epoch(feed, epoch) for epoch in decision.epochs] if isinstance(decision, RunSpec) else [],

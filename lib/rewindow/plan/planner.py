@@ -16,10 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError
-from rewindow.plan.difference import differences
-from rewindow.plan.fold import JobState, Lineage
+from rewindow.plan.difference import changes_since
 from rewindow.plan.landings import Feed
+from rewindow.plan.lineage import JobState, Lineage
 from rewindow.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
+from rewindow.plan.travel import check_open
 
 Alive = Callable[[Attempt], bool]
 """Says whether the process of an attempt still lives, as far as anyone can know."""
@@ -41,8 +42,9 @@ def plan_run(
     a new generation dropped, `CheckpointError` (76) for code that does not fit the checkpoint or a sealed lineage.
     """
     lineage = state.lineage(request.lineage)
+    check_open(lineage)
     if request.key is not None:
-        for run in lineage.runs:
+        for run in lineage.own_runs:
             if run.spec.key == request.key:
                 return UpToDate(f"the request {request.key!r} is committed as run {run.spec.name}")
     through = last_epoch_asked(feed, request)
@@ -124,7 +126,7 @@ def _check_binding(lineage: Lineage, binding: JobBinding) -> None:
     head = lineage.head
     if head is None:
         return
-    found = differences(head.spec.binding, binding)
+    found = changes_since(lineage, binding)
     if found:
         listed = "\n".join(f"  - {line}" for line in found)
         message = (

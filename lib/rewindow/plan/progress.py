@@ -15,8 +15,9 @@ from typing import Any
 
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.staging import StagedFile
-from rewindow.plan.fold import NOTE, LedgerRow
+from rewindow.plan.fold import NOTE
 from rewindow.plan.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
+from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.spec import Attempt
 from rewindow.plan.watermarks import Delivery, HeldFile
 

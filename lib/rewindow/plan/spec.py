@@ -16,6 +16,9 @@ from rewindow.core.schema import Column
 MAIN = "main"
 """The lineage whose output tables bear their plain names."""
 
+OUTPUT = "output/"
+"""How the targets of output tables begin: each lineage has its own. All other tables are shared."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:

@@ -1,0 +1,151 @@
+"""Time travel on real tables: what a table holds after a rewind, on a branch, after a promotion, published anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rewindow import travel
+from rewindow.delta.contents import content_hash, read_rows
+from rewindow.delta.tables import output_path, table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import CheckpointError, NotNowError, UsageError
+from rewindow.machine import drive
+from rewindow.plan.fold_travel import REPUBLISH
+from rewindow.plan.lineage import LedgerRow
+from tests.delta.scene import JOB, a_job, finish, land, machine, replay
+
+
+def totals(warehouse: str, lineage: str = "main") -> str:
+    return table_path(warehouse, output_path("alerts.totals", lineage))
+
+
+def runs_in(warehouse: str, lineage: str = "main") -> list[int]:
+    return sorted(set(read_rows(totals(warehouse, lineage), ["_run"])["_run"].to_pylist()))
+
+
+@pytest.fixture
+def warehouse(tmp_path):
+    """Five landings, taken one by one."""
+    place = str(tmp_path / "w")
+    land(place, 5)
+    for landing in range(1, 6):
+        replay(place, f"a{landing}", through_landing=landing)
+    return place
+
+
+def names(warehouse: str, lineage: str = "main") -> list[str]:
+    return [run.spec.name for run in DeltaTables(warehouse).state(JOB).lineage(lineage).runs]
+
+
+def test_a_rewind_takes_the_later_rows_out_and_a_replay_brings_them_back(warehouse):
+    before = content_hash(totals(warehouse))
+    tables = DeltaTables(warehouse)
+    drive(travel.rewind(JOB, "main", "main/2", tables))
+    assert names(warehouse) == ["main/1", "main/2"]
+    kept = {run.spec.run for run in tables.state(JOB).lineage("main").runs}
+    assert set(runs_in(warehouse)) <= kept
+    finish(warehouse)
+    assert content_hash(totals(warehouse)) == before
+    assert tables.hashes(JOB, "main")  # stores and metrics can be read, and count the live chain only
+
+
+def test_what_a_rewound_lineage_says_is_what_a_lineage_says_that_never_went_further(warehouse):
+    tables = DeltaTables(warehouse)
+    drive(travel.rewind(JOB, "main", "3", tables))
+    replay(warehouse, "trial", "trial", through_landing=3)
+    assert tables.hashes(JOB, "main") == tables.hashes(JOB, "trial")
+
+
+def test_a_rewind_to_the_beginning_leaves_empty_tables(warehouse):
+    drive(travel.rewind(JOB, "main", "0", DeltaTables(warehouse)))
+    assert names(warehouse) == []
+    assert read_rows(totals(warehouse)).num_rows == 0
+
+
+def test_a_branch_stands_on_its_parents_state_and_changes_nothing_of_it(warehouse):
+    before = content_hash(totals(warehouse))
+    tables = DeltaTables(warehouse)
+    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    replay(warehouse, "b", "trial")
+    assert names(warehouse, "trial") == ["main/1", "main/2", "trial/3"]
+    assert content_hash(totals(warehouse)) == before
+    later = {run.spec.run for run in tables.state(JOB).lineage("main").runs[2:]}
+    main = read_rows(totals(warehouse)).to_pylist()
+    mine = read_rows(totals(warehouse, "trial")).to_pylist()
+    assert Counter(map(without_run, mine)) == Counter(without_run(row) for row in main if row["_run"] in later)
+
+
+def without_run(row):
+    return tuple(sorted((name, value) for name, value in row.items() if name != "_run"))
+
+
+def test_a_promotion_brings_the_branchs_rows_in_and_takes_the_others_out(warehouse):
+    before = content_hash(totals(warehouse))
+    tables = DeltaTables(warehouse)
+    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    replay(warehouse, "b", "trial")
+    drive(travel.promote(JOB, "trial", a_job(tables).binding, tables))
+    assert names(warehouse) == ["main/1", "main/2", "trial/3"]
+    assert content_hash(totals(warehouse)) == before
+    runs = {run.spec.run for run in tables.state(JOB).lineage("main").runs}
+    assert set(runs_in(warehouse)) <= runs
+    land(warehouse, 6)
+    replay(warehouse, "c")
+    assert names(warehouse)[-1] == "main/4"
+    with pytest.raises(CheckpointError, match="promoted"):
+        replay(warehouse, "d", "trial")
+
+
+def test_a_branch_that_is_behind_is_not_promoted(warehouse):
+    tables = DeltaTables(warehouse)
+    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    with pytest.raises(NotNowError, match="let it catch up"):
+        drive(travel.promote(JOB, "trial", a_job(tables).binding, tables))
+
+
+def test_a_run_in_flight_is_fenced_by_a_rewind(warehouse):
+    land(warehouse, 6)
+    run = machine(warehouse, "slow")
+    for step in run:
+        if step == "commit":
+            break
+    drive(travel.rewind(JOB, "main", "main/4", DeltaTables(warehouse)))
+    with pytest.raises(NotNowError, match="fenced"):
+        drive(run)
+    assert names(warehouse)[-1] == "main/4"
+
+
+@pytest.mark.parametrize("said", ["main/5", "5"])
+def test_there_is_nothing_to_rewind_at_the_head(warehouse, said):
+    with pytest.raises(UsageError, match="nothing to take back"):
+        drive(travel.rewind(JOB, "main", said, DeltaTables(warehouse)))
+
+
+def test_an_unknown_run_is_answered_with_those_that_there_are(warehouse):
+    with pytest.raises(UsageError, match="main/4, main/5"):
+        drive(travel.rewind(JOB, "main", "main/9", DeltaTables(warehouse)))
+
+
+def test_a_dropped_branch_takes_no_more_runs_and_its_name_is_gone(warehouse):
+    tables = DeltaTables(warehouse)
+    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    drive(travel.drop(JOB, "trial", tables))
+    with pytest.raises(CheckpointError, match="dropped"):
+        replay(warehouse, "b", "trial")
+
+
+def test_a_table_published_anew_holds_what_is_due_once(warehouse):
+    before = content_hash(totals(warehouse))
+    tables = DeltaTables(warehouse)
+    drive(travel.rewind(JOB, "main", "main/4", tables))
+    finish(warehouse)
+    state = tables.state(JOB)
+    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "lineage": "main"}))
+    for _ in range(2):
+        list(tables.publish(JOB, tables.state(JOB), "main"))
+        assert content_hash(totals(warehouse)) == before
+    land(warehouse, 6)
+    replay(warehouse, "later")
+    assert len(runs_in(warehouse)) >= 5
