@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.errors import ConfigError, DataError, SourceError
@@ -211,3 +214,50 @@ def test_a_commit_whose_clock_went_back_arrives_when_the_one_before_did(tmp_path
     report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
     assert (report.rows, report.behind) == (2, 0)
     assert {row["arrived_at"] - T0 for row in log_rows(tables)} == {1, HOUR + 30_000}
+
+
+QUIET = st.lists(st.lists(st.integers(0, 3), max_size=2), min_size=3, max_size=6)
+"""For each hour the users of whom a row arrives."""
+
+
+@settings(max_examples=max(5, settings().max_examples // 10))
+@given(QUIET, st.sampled_from(["1h", "2h", "150m"]), st.sampled_from([0, "20m"]))
+def test_whoever_is_quiet_for_a_while_is_given_up_by_hourly_calls_as_by_one(hours, idle, lag):
+    """D16 and D20: the watermark rises in the same interval, whether a call comes then or later, rows or not."""
+    with tempfile.TemporaryDirectory() as folder:
+        place, root = f"{folder}/hourly/raw/events", Path(folder)
+        bulk_place = f"{folder}/bulk/raw/events"
+        hourly, bulk = DeltaFeedTables(f"{folder}/hourly"), DeltaFeedTables(f"{folder}/bulk")
+        feed = table_feed(max_task_idle=idle, lag=lag, partitions=8, **BY_COMMIT)
+        made = False
+        for hour, users in enumerate([*hours, [], [], []]):
+            at = T0 + hour * HOUR
+            if users:
+                rows = [{**row(user, hour), "t": at + user} for user in users]
+                append(place, rows, at + 1)
+                append(bulk_place, rows, at + 1)
+                made = True
+            if made:
+                before = len(hourly.rows("activity"))
+                report = land_locally(feed, hourly, root, at + HOUR + 5)
+                if not users and not report.landings:
+                    assert len(hourly.rows("activity")) == before
+        if made:
+            land_locally(feed, bulk, root, T0 + 1000 * HOUR, until_ms=T0 + (len(hours) + 3) * HOUR)
+            assert landings(hourly) == landings(bulk)
+            assert log_rows(hourly) == log_rows(bulk)
+            latest = max(T0 + hour * HOUR + max(users) for hour, users in enumerate(hours) if users)
+            assert landings(bulk)[-1]["watermark"] == latest - (1_200_000 if lag else 0)
+
+
+def test_each_call_gives_up_who_was_quiet_for_so_long(tmp_path, place, tables):
+    feed = table_feed(max_task_idle="2h", partitions=8, log={"value": ["x"], "arrived_at": None}, **EACH_CALL)
+    append(place, [row(0), row(1, 1)])
+    assert land_locally(feed, tables, tmp_path, T0).watermark_ms == T0
+    assert land_locally(feed, tables, tmp_path, T0 + HOUR).landings == ()
+    append(place, [row(1, 2)])
+    assert land_locally(feed, tables, tmp_path, T0 + HOUR).watermark_ms == T0
+    assert land_locally(feed, tables, tmp_path, T0 + 2 * HOUR - 1).landings == ()
+    report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
+    assert (report.landings, report.rows, report.enforced) == ((3,), 0, 1)
+    assert report.watermark_ms == T0 + 2 * HOUR

@@ -180,12 +180,13 @@ def test_a_failed_landing_lands_nothing_and_the_next_goes_on(tmp_path):
 def test_landing_nothing_leaves_no_attempt_behind(tmp_path):
     source(tmp_path)
     tables = DeltaFeedTables(f"{tmp_path}/w")
-    land_locally(FEED, tables, tmp_path, NOW)
-    assert land_locally(FEED, tables, tmp_path, NOW + HOUR).landings == ()
+    land_locally(FEED, tables, tmp_path, T0 + 2 * HOUR)
     before = len(tables.rows("activity"))
-    land_locally(FEED, tables, tmp_path, NOW + 2 * HOUR)
+    assert land_locally(FEED, tables, tmp_path, T0 + 3 * HOUR).landings == ()
     kinds = [row.kind for row in tables.rows("activity")]
-    assert kinds[before:] == ["PLAN", "NOTE"]
+    assert kinds[before:] == ["PLAN", "NOTE"], "one interval is written without a look at the arrivals before"
+    assert land_locally(FEED, tables, tmp_path, T0 + 5 * HOUR).landings == ()
+    assert len(tables.rows("activity")) == before + 2, "nothing arrived in three intervals: nothing is planned"
 
 
 def test_a_source_that_changes_while_it_is_landed_is_noticed(tmp_path):

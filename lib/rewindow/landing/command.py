@@ -17,7 +17,7 @@ from typing import Any
 from rewindow.config import FeedConfig
 from rewindow.core.land import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
 from rewindow.errors import DataError, InvariantError, NotNowError
-from rewindow.landing.due import Due, find_due, look_at_sources
+from rewindow.landing.due import Due, find_due, look_at_sources, watermark_policy
 from rewindow.landing.seams import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
 from rewindow.landing.spec import TABLE_FORMATS, feed_spec
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
@@ -29,7 +29,6 @@ from rewindow.plan.landings import GENERATION, LANDING, PLAN
 from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.progress import Progress, fold_progress
 from rewindow.plan.spec import Attempt
-from rewindow.plan.watermarks import WatermarkPolicy
 
 __all__ = [
     "LandPlan",
@@ -165,11 +164,11 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
 def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[DecidedLanding]]]:
     """Write the logs under the expected numbers and decide the landings; write again if they came out otherwise."""
     feed, request = call.feed, call.request
-    policy = WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)
+    policy = watermark_policy(feed)
     rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
     for _ in range(_WRITES_MAX):
         blocks: dict[str, list[Block]] = {}
-        for spec in feed.logs:
+        for spec in feed.logs if due.slots else ():  # no rows are due, only the watermark rises
             yield f"write {spec.topic}"
             blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
             if spec.source.format not in TABLE_FORMATS:

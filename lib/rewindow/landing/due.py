@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rewindow.core.land import JOB, Intervals, LogColumns, LogSpec, ReadWindow, Slot, SourceLook
+from rewindow.core.land import JOB, FeedSpec, Intervals, LogColumns, LogSpec, ReadWindow, Slot, SourceLook
 from rewindow.landing.intervals import Epochs, Grid, due_intervals
 from rewindow.landing.seams import Call
 from rewindow.landing.spec import TABLE_FORMATS
+from rewindow.plan.watermarks import WatermarkPolicy, decide_watermark
 
 Interval = tuple[int, int]
 
@@ -40,12 +41,16 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The sources as they are: what is fresh and what may still be due, and the window of arrival it is taken from."""
+    """The sources as they are: what is fresh and what may still be due, and the window of arrival it is taken from.
+
+    ``has_rows``: some may be due; else only the watermark rises.
+    """
 
     looks: Mapping[str, SourceLook]
     window: ReadWindow
     grid: Grid | Epochs | None = None
     epochs: Mapping[int, int] | None = None
+    has_rows: bool = True
 
 
 def find_due(call: Call) -> Due | None:
@@ -59,11 +64,16 @@ def find_due(call: Call) -> Due | None:
     looks, window = looked.looks, looked.window
     columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in call.feed.logs}
     if looked.grid is None:
-        return Due(looks, columns, window, (None,), (Slot(call.progress.number + 1),))
-    arrivals = partial(_arrivals, call, columns, looks, window, looked.grid)
+        next_one = Slot(call.progress.number + 1)
+        return Due(looks, columns, window, (None,), (next_one,) if looked.has_rows else ())
+    arrivals = partial(_arrivals, call, columns, looks, window, looked.grid) if looked.has_rows else set
     intervals, expected = due_intervals(looked.grid, window, arrivals, all_of_them=call.feed.interval_end)
+    if not looked.has_rows:
+        expected = []
+    if not intervals or not (expected or looked.epochs or _rises(call, window)):
+        return None
     slots = tuple(Slot(number, *slot) for number, slot in enumerate(expected, start=call.progress.number + 1))
-    return Due(looks, columns, window, tuple(intervals), slots, looked.epochs) if intervals else None
+    return Due(looks, columns, window, tuple(intervals), slots, looked.epochs)
 
 
 def look_at_sources(call: Call) -> Looked | None:
@@ -80,9 +90,9 @@ def look_at_sources(call: Call) -> Looked | None:
             return None
     looks = {spec.topic: _look(call, spec, window) for spec in feed.logs}
     has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
-    if not has_rows and not feed.interval_end and not _declares_more(call):
+    if not has_rows and not _rises(call, window):
         return None
-    return Looked(looks, window, grid)
+    return Looked(looks, window, grid, has_rows=has_rows)
 
 
 def _look_at_epochs(call: Call) -> Looked | None:
@@ -131,6 +141,23 @@ def _columns(call: Call, spec: LogSpec, look: SourceLook) -> LogColumns:
     return known if known is not None else call.engine.columns(spec, look)
 
 
-def _declares_more(call: Call) -> bool:
-    declared = call.request.watermark_ms
-    return declared is not None and declared > call.progress.watermark_ms
+def _rises(call: Call, window: ReadWindow) -> bool:
+    """Return whether the watermark rises without rows: it is declared, or somebody is waited for no longer (D16).
+
+    Waiting ends with landing time and never begins again by it, so the last due interval decides.
+    """
+    landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
+    watermark = decide_watermark(
+        watermark_policy(call.feed),
+        call.progress.deliveries,
+        landed_ms=landed_ms,
+        interval_end_ms=window.until_ms,
+        declared_ms=call.request.watermark_ms,
+        before_ms=call.progress.watermark_ms,
+    )
+    return watermark.time_ms > call.progress.watermark_ms
+
+
+def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
+    """Return how the landings of a feed get their watermarks."""
+    return WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)
