@@ -13,7 +13,15 @@ from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.grouped import KGroupedStream, TimeWindowedKStream
 from rewindow.dsl.stream import KStream
-from rewindow.dsl.suppressed import until_window_closes
+from rewindow.dsl.suppressed import (
+    BufferConfig,
+    Suppressed,
+    max_bytes,
+    max_records,
+    unbounded,
+    until_time_limit,
+    until_window_closes,
+)
 from rewindow.dsl.table import KTable
 from rewindow.errors import RewindowError
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum
@@ -21,6 +29,7 @@ from rewindow.operators.ordered import Collect, First, Last
 
 __all__ = [
     "BranchedKStream",
+    "BufferConfig",
     "Cancellable",
     "Change",
     "Collect",
@@ -46,6 +55,7 @@ __all__ = [
     "StoreBuilder",
     "StreamsBuilder",
     "Sum",
+    "Suppressed",
     "TimeWindowedKStream",
     "TimeWindows",
     "To",
@@ -57,6 +67,10 @@ __all__ = [
     "WindowStore",
     "Windowed",
     "key_value_store",
+    "max_bytes",
+    "max_records",
+    "unbounded",
+    "until_time_limit",
     "until_window_closes",
     "window_store",
 ]

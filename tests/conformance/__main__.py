@@ -23,13 +23,16 @@ def main(arguments: list[str] | None = None) -> int:
         default="whole",
         help="cut: restore between every two steps; spark: through Spark and Delta, in one run and in several",
     )
+    parser.add_argument("--internals", action="store_true", help="compare the buffers and the metrics of suppress, too")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     options = parser.parse_args(arguments)
     if absent := [str(file) for file in options.files if not file.is_file()]:
         parser.error(f"no such file: {', '.join(absent)}")
     cases = [case for file in options.files for case in read(file)]
     verdicts = (
-        on_spark(cases) if options.mode == "spark" else [judge(case, cut=options.mode == "cut") for case in cases]
+        on_spark(cases)
+        if options.mode == "spark"
+        else [judge(case, cut=options.mode == "cut", internals=options.internals) for case in cases]
     )
     if options.json:
         print(json.dumps(summary(verdicts)))

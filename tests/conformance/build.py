@@ -13,6 +13,10 @@ from rewindow import (
     TimeWindowedKStream,
     TimeWindows,
     Topology,
+    max_bytes,
+    max_records,
+    unbounded,
+    until_time_limit,
     until_window_closes,
 )
 from rewindow.testing.vocabulary import concat, key_selector, predicate, reducer, value_mapper
@@ -99,11 +103,19 @@ class Builder:
         return parent.reduce(reducer(node["fn"]), store=name)
 
     def op_suppress(self, node: dict[str, Any], name: str, parent: KTable) -> KTable:
-        if node["until"] != "window_closes":
-            raise MissingError(f"suppress until {node['until']}")
-        if node.get("buffer"):
-            raise MissingError("suppress buffer bounds")
-        return parent.suppress(until_window_closes(), name=name)
+        given = node.get("buffer", {})
+        buffer = unbounded()
+        if "max_records" in given:
+            buffer = max_records(given["max_records"])
+        if "max_bytes" in given:
+            buffer = (
+                buffer.with_max_bytes(given["max_bytes"]) if "max_records" in given else max_bytes(given["max_bytes"])
+            )
+        if given.get("full") == "shutdown":
+            buffer = buffer.shut_down_when_full()
+        if node["until"] == "window_closes":
+            return parent.suppress(until_window_closes(buffer), name=name)
+        return parent.suppress(until_time_limit(f"{node['ms']}ms", buffer), name=name)
 
     def op_to_stream(self, _node: dict[str, Any], name: str, parent: KTable) -> KStream:
         return parent.to_stream(name=name)

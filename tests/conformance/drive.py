@@ -9,12 +9,16 @@ from typing import Any
 from rewindow import Record, Stamped, Windowed
 from rewindow.errors import RewindowError
 from rewindow.testing import TopologyTestDriver
+from tests.conformance import internals
 from tests.conformance.build import Builder, Fired
 from tests.conformance.played import Played
 
 
-def play(scenario: dict[str, Any], *, cut: bool) -> Played:
-    """Play a scenario; with ``cut`` every task is thrown away and restored between every two steps."""
+def play(scenario: dict[str, Any], *, cut: bool, recorded: dict[str, Any] | None = None) -> Played:
+    """Play a scenario; with ``cut`` every task is thrown away and restored between every two steps.
+
+    ``recorded``: the result whose buffers and metrics are compared too (`internals`).
+    """
     played, fired = Played(), Fired()
     config = scenario.get("config", {})
     try:
@@ -27,6 +31,7 @@ def play(scenario: dict[str, Any], *, cut: bool) -> Played:
         played.error, played.message = ("build", None), str(error)
         return played
     played.init = [sent(*one) for one in driver.read_all()]
+    buffers = []
     for number, step in enumerate(scenario["steps"]):
         ties_before = driver.ties
         fired.clear()
@@ -37,10 +42,17 @@ def play(scenario: dict[str, Any], *, cut: bool) -> Played:
         played.steps.append([sent(*one) for one in driver.read_all()])
         if driver.ties > ties_before or any(count > 1 for count in Counter(fired).values()):
             played.ties.add(number)
+        if recorded is not None and not played.error:
+            buffers.append(internals.buffers_of(driver, scenario))
         if played.error:
-            return played
+            break
         if cut:
             driver.cut()
+    if recorded is not None:
+        metrics = internals.metrics_of(driver, scenario)
+        played.inside = internals.difference(scenario, recorded, metrics, buffers)
+    if played.error:
+        return played
     played.stores = {name: contents(driver.store(name).items()) for name in driver.store_names}
     return played
 

@@ -17,3 +17,5 @@ class Played:
     message: str = ""
     stores: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     metrics: dict[str, int] = field(default_factory=dict)
+    inside: str | None = None
+    """Where buffers or metrics differ from what was recorded, if anybody asked."""

@@ -34,17 +34,21 @@ class Verdict:
     reason: str = ""
 
 
-def judge(case: Case, *, cut: bool) -> Verdict:
-    """Play a case and compare."""
+def judge(case: Case, *, cut: bool, internals: bool = False) -> Verdict:
+    """Play a case and compare; with ``internals`` the buffers and metrics of one that passes, too."""
     try:
-        played = group.play(case.scenario) if case.mode == "partition_group" else drive.play(case.scenario, cut=cut)
+        played = (
+            group.play(case.scenario)
+            if case.mode == "partition_group"
+            else drive.play(case.scenario, cut=cut, recorded=case.expected if internals else None)
+        )
     except MissingError as missing:
         return Verdict(case, NOT_PLAYED, reason=str(missing))
     except Exception as error:  # noqa: BLE001 - whatever an engine raises is a failed scenario, not the end of the player
         return Verdict(case, FAILED, reason=f"{type(error).__name__}: {error}")
     difference = differ(case.expected, played)
     if difference is None:
-        return Verdict(case, PASSED)
+        return Verdict(case, FAILED, reason=played.inside) if played.inside else Verdict(case, PASSED)
     number = proven_deviation(case, played)
     return Verdict(case, DEVIATING if number else FAILED, number, difference)
 

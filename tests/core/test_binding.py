@@ -95,7 +95,7 @@ KINDS = [
     (StoreBuilder("s", KEY_VALUE, Visit, Visit), Visit(1, True, "x"), Visit(2, None, None)),
     (StoreBuilder("s", KEY_VALUE, str, Visit, is_stamped=True), "k", Stamped(Visit(2, None, None), 7)),
     (StoreBuilder("s", BUFFER, str, Visit), "k", Buffered(Visit(None, None, None), 7, 5)),
-    (StoreBuilder("s", BUFFER, str, Visit), "k", Buffered(None, 7, 5)),
+    (StoreBuilder("s", BUFFER, str, Visit), "k", Buffered(None, 7, 5, Visit("x", 1, None), 70)),
     (StoreBuilder("s", WINDOW, str, int, is_stamped=True), Windowed("k", Window(0, 10)), Stamped(3, 9)),
     (
         StoreBuilder("s", WINDOW, WindowedType(str), int, is_stamped=True),

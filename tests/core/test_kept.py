@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rewindow import Change, Record, Stamped, StoreBuilder, Window, Windowed, key_value_store, window_store
 from rewindow.core.binding import bind_store, bound, log_shape
+from rewindow.core.buffer import Update
 from rewindow.core.checkpoint import new_store
 from rewindow.core.record import row_class
 from rewindow.core.schema import Column, row_shape, shape_of
@@ -124,7 +125,8 @@ def test_so_it_is_for_tables_and_buffers(data: st.DataObject, declared: tuple[An
     assert told(restarted(table, stamped).get("k")) == told(stamped.get("k"))
     held = StoreBuilder("b", BUFFER, str, type_)
     buffer = opened(held)
-    buffer.put("k", data.draw(st.none() | values), 5, 3)
+    given, prior = data.draw(st.none() | values), data.draw(st.none() | values)
+    buffer.put("k", Update(given, prior, 5), 3)
     assert told(list(restarted(held, buffer).contents())) == told(list(buffer.contents()))
 
 

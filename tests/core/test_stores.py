@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Stamped, StoreBuilder, Window, Windowed, key_value_store, window_store
-from rewindow.core.buffer import Buffered, TimeOrderedBuffer
+from rewindow.core.buffer import Buffered, TimeOrderedBuffer, Update
 from rewindow.core.checkpoint import new_store
+from rewindow.core.encoding import encoded_size
 from rewindow.core.record import row_class
 from rewindow.core.stores import BUFFER, KeyValueStore
 from rewindow.core.window_store import WindowStore
@@ -101,8 +102,9 @@ def test_a_buffer_gives_the_oldest_back_first_live_and_restored(steps: list[Any]
             assert list(store.pop_until(step)) == [(key, model.pop(key)) for _, _, key in due]
         else:
             key, value, time = step
-            store.put(key, value, time, time)
-            model[key] = Buffered(value, time, model[key].buffer_time if key in model else time)
+            store.put(key, Update(value, None, time), time)
+            size = 28 + len(key.encode()) + encoded_size(value)
+            model[key] = Buffered(value, time, model[key].buffer_time if key in model else time, None, size)
     log += store.take_changes()
     restored = buffer()
     restored.restore(log)
@@ -129,7 +131,7 @@ def test_what_came_and_went_between_two_checkpoints_leaves_no_trace() -> None:
     store.delete("never there")
     assert store.take_changes() == []
     held = buffer()
-    held.put("a", 1, 5, 5)
+    held.put("a", Update(1, None, 5), 5)
     assert [key for key, _ in held.pop_until(5)] == ["a"]
     assert held.take_changes() == []
 
@@ -194,7 +196,7 @@ def test_what_a_restart_would_change_is_refused_when_it_is_put(value: Any) -> No
     with pytest.raises(DataError, match="would come back from a checkpoint as plain data: declare"):
         key_values().put("a", value)
     with pytest.raises(DataError, match="store 's'"):
-        buffer().put("a", value, 1, 1)
+        buffer().put("a", Update(value, None, 1), 1)
     with pytest.raises(DataError, match="store 's'"):
         windows().put("a", Stamped(value, 3), 0)
 

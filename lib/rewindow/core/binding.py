@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rewindow.core.buffer import Buffered
-from rewindow.core.cells import fit_long
 from rewindow.core.plain import as_row, row_keeper
 from rewindow.core.record import row_class
 from rewindow.core.schema import (
@@ -26,7 +24,8 @@ from rewindow.core.schema import (
     windowed_shape,
 )
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
-from rewindow.core.stores import BUFFER, WINDOW, Keeping, Stamped, StoreBuilder, stamped_keep
+from rewindow.core.store_shapes import buffered_shape, entry_codec, nullable_shape, stamped_shape
+from rewindow.core.stores import BUFFER, WINDOW, Keeping, StoreBuilder
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.errors import ConfigError
 
@@ -144,9 +143,9 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
     if store.kind == WINDOW:
         key = windowed_shape(key)
     if store.kind == BUFFER:
-        value = _buffered_shape(value)
+        value = buffered_shape(value)
     elif store.is_stamped:
-        value = _stamped_shape(value)
+        value = stamped_shape(value)
     key = _with_distinct_names(key, value)
     meta = (Column(PARTITION, "long"), *CHANGELOG_META)
     check_distinct((*key.columns, *value.columns, *meta), f"the changelog of the store {store.name!r}")
@@ -160,20 +159,12 @@ def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
 
 def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
     key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
-    stamped = _stamped_shape(value) if store.is_stamped else value
+    stamped = stamped_shape(value) if store.is_stamped else value
+    codec = entry_codec(*bind_store(store, logs)) if store.kind == BUFFER else None
     return replace(
-        store, keeping=Keeping(key.keep, stamped.keep, not key.has_json and not key.has_doubles, not value.has_json)
-    )
-
-
-def nullable_shape(shape: Shape, marker: str) -> Shape:
-    """Return the shape with a boolean column that tells a null value from a row of nulls."""
-    nulls = (None,) * len(shape.columns)
-    return Shape(
-        (*shape.columns, Column(marker, "boolean")),
-        lambda value: (*nulls, True) if value is None else (*shape.to_cells(value), False),
-        lambda cells: None if cells[-1] else shape.from_cells(cells[:-1]),
-        lambda value: None if value is None else shape.keep(value),
+        store,
+        codec=codec,
+        keeping=Keeping(key.keep, stamped.keep, not key.has_json and not key.has_doubles, not value.has_json),
     )
 
 
@@ -206,25 +197,6 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
         from_cells,
         row_keeper(row, [shape.keep for shape in shapes]),
         row_type=row,
-    )
-
-
-def _stamped_shape(shape: Shape) -> Shape:
-    return Shape(
-        (*shape.columns, Column("_timestamp", "long")),
-        lambda stamped: (*shape.to_cells(stamped.value), stamped.timestamp),
-        lambda cells: Stamped(shape.from_cells(cells[:-1]), cells[-1]),
-        stamped_keep(shape.keep),
-    )
-
-
-def _buffered_shape(value: Shape) -> Shape:
-    inner = nullable_shape(value, "_is_null")
-    return Shape(
-        (*inner.columns, Column("_timestamp", "long"), Column("_buffer_time", "long")),
-        lambda entry: (*inner.to_cells(entry.value), entry.timestamp, entry.buffer_time),
-        lambda cells: Buffered(inner.from_cells(cells[:-2]), cells[-2], cells[-1]),
-        lambda entry: Buffered(inner.keep(entry.value), fit_long(entry.timestamp), fit_long(entry.buffer_time)),
     )
 
 

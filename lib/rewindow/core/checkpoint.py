@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rewindow.core.buffer import TimeOrderedBuffer
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
+from rewindow.core.spill import OpenSpill, SpillingBuffer
 from rewindow.core.stores import BUFFER, KEY_VALUE, WINDOW, KeyValueStore, Store, StoreBuilder
 from rewindow.core.window_store import WindowStore
 
 STORE_KINDS: Mapping[str, type[Store]] = {KEY_VALUE: KeyValueStore, WINDOW: WindowStore, BUFFER: TimeOrderedBuffer}
 
 
-def new_store(builder: StoreBuilder) -> Store:
-    """Return an empty store of the builder's kind."""
+def new_store(builder: StoreBuilder, spill: OpenSpill | None = None) -> Store:
+    """Return an empty store of the builder's kind; one that spills opens its file."""
+    if spill is not None and (builder.memory_records is not None or builder.memory_bytes is not None):
+        return SpillingBuffer(builder, spill(builder.name))
     return STORE_KINDS[builder.kind](builder)
+
+
+def open_stores(
+    builders: Iterable[StoreBuilder],
+    state: TaskState,
+    restored: Mapping[str, Iterable[tuple[Any, Any]]],
+    spill: OpenSpill | None,
+) -> dict[str, Store]:
+    """Return stores as a checkpoint has them: ``restored`` are their ``(key, value)`` rows."""
+    stores = {builder.name: new_store(builder, spill) for builder in builders}
+    for name, store in stores.items():
+        store.restore(restored.get(name, ()), state.store_clocks.get(name, UNKNOWN))
+        if isinstance(store, TimeOrderedBuffer):
+            store.is_new = name not in state.held
+    return stores
+
+
+def held_in(stores: Mapping[str, Store]) -> dict[str, int]:
+    """Return how many records each buffer holds back."""
+    return {name: len(store) for name, store in stores.items() if isinstance(store, TimeOrderedBuffer)}
 
 
 @dataclass(slots=True)
@@ -26,6 +49,7 @@ class TaskState:
 
     Times are epoch milliseconds, -1 for unknown. ``offsets`` is the next offset to take of each topic, ``emitted``
     the next offset to give in each topic written, ``calls`` and ``registrations`` number the schedules ever made.
+    ``held`` is the number of records that each buffer holds back.
     """
 
     stream_time_ms: int = UNKNOWN
@@ -38,6 +62,7 @@ class TaskState:
     schedules: list[Schedule] = field(default_factory=list)
     calls: dict[str, int] = field(default_factory=dict)
     registrations: int = 0
+    held: dict[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write; equal states give equal ones."""

@@ -25,6 +25,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 from zlib import crc32
 
+from rewindow.core.json_codec import dump_value
 from rewindow.core.record import Windowed
 from rewindow.errors import DataError
 
@@ -59,6 +60,22 @@ def encode_key(key: Any) -> bytes:
         return _encode_decimal(key)
     message = f"a key of type {type(key).__name__} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple"
     raise DataError(message)
+
+
+def encoded_size(value: Any) -> int:
+    """Return the number of bytes of a key or value: those of `encode_key`, else of its canonical JSON; 0 for null."""
+    if value is None:
+        return 0
+    if value.__class__ is str and value.isascii():
+        return len(value)
+    if value.__class__ is int or value.__class__ is float:
+        return 8
+    if value.__class__ is Windowed:
+        return encoded_size(value.key) + (16 if value.window.is_session else 8)
+    try:
+        return len(encode_key(value))
+    except DataError:
+        return len(dump_value(value).encode())
 
 
 def by_bytes(keys: Iterable[Key]) -> list[Key]:

@@ -17,6 +17,8 @@ PROCESS = "process"
 PUNCTUATE = "punctuate"
 SUPPRESSION_EMIT = "suppression-emit"
 SUPPRESSION_BUFFER_COUNT = "suppression-buffer-count"
+SUPPRESSION_BUFFER_SIZE = "suppression-buffer-size"
+SUPPRESSION_OVERTIME = "intermediate-result-suppression-overtime"
 ENFORCED_PROCESSING = "enforced-processing"
 
 

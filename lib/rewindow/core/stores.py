@@ -12,19 +12,22 @@ that is cut in two sees what one run sees.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.core.cells import Keep, fit_long
 from rewindow.core.duration import to_ms
 from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.keys import KeyForm
-from rewindow.core.metrics import Measure
+from rewindow.core.metrics import EXPIRED_WINDOW_DROP, Measure, Metrics
 from rewindow.core.plain import copied, is_frozen, kind_of
 from rewindow.core.record import UNKNOWN, maker
 from rewindow.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from rewindow.core.spill import Codec
 
 KEY_VALUE, WINDOW, BUFFER = "key-value", "window", "buffer"
 
@@ -77,8 +80,13 @@ class StoreBuilder:
     """Values are `Stamped`: the changelog has a ``_timestamp`` column."""
     window_size_ms: int = 0
     retention_ms: int = 0
+    memory_records: int | None = field(default=None, compare=False)
+    memory_bytes: int | None = field(default=None, compare=False)
+    """Of a buffer that spills: how much of it memory holds."""
     keeping: Keeping | None = field(default=None, compare=False, repr=False)
     """Given when types are bound (`core.binding.bound`); without it keys and values are plain data."""
+    codec: Codec | None = field(default=None, compare=False, repr=False)
+    """Of a buffer that spills: given when types are bound."""
 
     @property
     def kept(self) -> Keeping:
@@ -142,8 +150,12 @@ class Store(ABC):
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """Take in ``(key, value)`` rows of a checkpoint, later rows of a key winning, a None value deleting it."""
 
+    def measured_by(self, metrics: Metrics) -> None:
+        """Count under the store's name from now on."""
+        self.expired = metrics.measure("store", self.name, EXPIRED_WINDOW_DROP, "window-expired")
+
     @abstractmethod
-    def take_changes(self) -> list[tuple[Any, Any]]:
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
         """Return ``(key, value)`` of what changed, by key bytes, with None for what is gone; and start anew."""
 
     @abstractmethod

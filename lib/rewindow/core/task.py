@@ -17,15 +17,16 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from rewindow.core.checkpoint import TaskState, new_store
+from rewindow.core.checkpoint import TaskState, held_in, open_stores
 from rewindow.core.dropped import Drop
 from rewindow.core.failure import explained
-from rewindow.core.metrics import EXPIRED_WINDOW_DROP, PROCESS, PUNCTUATE, RECORD_LATENESS
+from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
 from rewindow.core.ordering import Event
 from rewindow.core.punctuation import PunctuationType, Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, Record, make_record
 from rewindow.core.scope import Moment, TaskScope
 from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
+from rewindow.core.spill import OpenSpill
 from rewindow.core.stores import Store
 from rewindow.core.topology import ProcessorNode, SinkNode, SubTopology
 from rewindow.core.wiring import Entry, Wiring, check_suppliers, wire
@@ -49,22 +50,22 @@ class Task:
         restored: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
         watermark_lags: Mapping[str, int] | None = None,
         dropped: Drop | None = None,
+        spill: OpenSpill | None = None,
     ) -> None:
         """Restore a task from its state and the ``(key, value)`` rows of its stores, or begin a new one.
 
         ``writers`` gives for each sink the function that takes what is emitted there. ``watermark_lags``: see
-        `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them.
+        `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them;
+        ``spill`` opens the local file of a buffer that may not be all in memory (without it, it is).
         """
         state = state or TaskState()
         self._part = part
         self._semantics = semantics or Semantics()
         self._lags = watermark_lags or {}
-        self._stores = {builder.name: new_store(builder) for builder in part.stores}
-        for name, store in self._stores.items():
-            store.restore((restored or {}).get(name, ()), state.store_clocks.get(name, UNKNOWN))
+        self._stores = open_stores(part.stores, state, restored or {}, spill)
         self._scope = TaskScope(partition, state, self._connections(), dropped)
         for name, store in self._stores.items():
-            store.expired = self._scope.metrics.measure("store", name, EXPIRED_WINDOW_DROP, "window-expired")
+            store.measured_by(self._scope.metrics)
             if dropped is not None:
                 store.lost = partial(self._scope.drop, name, "window-expired")
         self._topics = [source.topic for source in part.sources]
@@ -128,6 +129,7 @@ class Task:
             offsets=self.offsets,
             emitted={topic: sink.number for topic, sink in self._sinks.items()},
             store_clocks={name: store.clock_ms for name, store in self._stores.items()},
+            held=held_in(self._stores),
         )
 
     def _replay(self, events: Iterable[Event]) -> None:

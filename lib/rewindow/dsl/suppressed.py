@@ -1,15 +1,147 @@
-"""What a suppress waits for, as values (KIP-328)."""
+"""What a suppress waits for and how much it may hold, as values (KIP-328). The names are Kafka's.
+
+table.suppress(until_window_closes(), name="closed-hours")
+table.suppress(until_window_closes(max_bytes(5_000_000).shut_down_when_full()))
+table.suppress(until_time_limit("30s", max_records(1000)))
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from rewindow.core.duration import to_ms
+from rewindow.errors import ConfigError, TopologyError
+from rewindow.operators.suppress import NO_BOUNDS, Bounds, BufferFull, BufferTime
+
+
+@dataclass(frozen=True, slots=True)
+class BufferConfig:
+    """How much a suppress may hold back, and what it does when it is full.
+
+    A buffer is strict if it never emits early: unbounded, or one that shuts down or spills when it is full. An entry's
+    bytes are Kafka's estimate over the documented encoding of keys and values (D24).
+    """
+
+    bounds: Bounds = NO_BOUNDS
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether it never emits early."""
+        return self.bounds.when_full is not BufferFull.EMIT_EARLY
+
+    def with_max_records(self, record_limit: int) -> BufferConfig:
+        """Hold at most so many keys. Raises `ConfigError` below 0."""
+        return BufferConfig(replace(self.bounds, records=_limit(record_limit, "max_records")))
+
+    def with_max_bytes(self, byte_limit: int) -> BufferConfig:
+        """Hold at most so many bytes. Raises `ConfigError` below 0."""
+        return BufferConfig(replace(self.bounds, bytes=_limit(byte_limit, "max_bytes")))
+
+    def with_no_bound(self) -> BufferConfig:
+        """Hold as much as there is. The buffer is strict then."""
+        return _UNBOUNDED
+
+    def emit_early_when_full(self) -> BufferConfig:
+        """Emit the oldest early when a bound is passed: fewer duplicates, but not none. This is not strict."""
+        return self._when_full(BufferFull.EMIT_EARLY)
+
+    def shut_down_when_full(self) -> BufferConfig:
+        """End the run (exit code 71, nothing committed) when a bound is passed. Raising it fits the checkpoint."""
+        return self._when_full(BufferFull.SHUT_DOWN)
+
+    def spill_to_disk_when_full(self) -> BufferConfig:
+        """Keep what is beyond the bound in a local file (D15). The results are those of a buffer without a bound."""
+        return self._when_full(BufferFull.SPILL_TO_DISK)
+
+    def _when_full(self, when_full: BufferFull) -> BufferConfig:
+        return BufferConfig(replace(self.bounds, when_full=when_full))
+
+
+_UNBOUNDED = BufferConfig()
+
+
+def max_records(record_limit: int) -> BufferConfig:
+    """A buffer of so many keys that emits early when it is full, unless told otherwise."""
+    return BufferConfig(Bounds(records=_limit(record_limit, "max_records"), when_full=BufferFull.EMIT_EARLY))
+
+
+def max_bytes(byte_limit: int) -> BufferConfig:
+    """A buffer of so many bytes that emits early when it is full, unless told otherwise."""
+    return BufferConfig(Bounds(bytes=_limit(byte_limit, "max_bytes"), when_full=BufferFull.EMIT_EARLY))
+
+
+def unbounded() -> BufferConfig:
+    """A buffer without a bound: it holds all that the time bound asks for."""
+    return _UNBOUNDED
 
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """Hold every update of a window back until the window and its grace are over: final results only."""
+    """What a suppress waits for: a window's close where ``limit_ms`` is None, else a time."""
+
+    limit_ms: int | None = None
+    buffer: BufferConfig = _UNBOUNDED
+    buffer_time: BufferTime = BufferTime.FIRST
+    name: str | None = None
+
+    def with_name(self, name: str) -> Suppressed:
+        """Name the node and its buffer: so it can be put into a running job and taken out again."""
+        return replace(self, name=name)
 
 
-def until_window_closes() -> Suppressed:
-    """Emit one final result for each key and window. The buffer is bounded by the windows that are open."""
-    return Suppressed()
+def until_window_closes(buffer: BufferConfig | None = None, *, name: str | None = None) -> Suppressed:
+    """Emit one final result for each key and window: when the window and its grace are over, and it can change no more.
+
+    Results leave in the order (window end, key bytes), each with the timestamp of its newest update. A window that was
+    emptied before it closed sends nothing.
+    Raises `TopologyError` for a buffer that is not strict: a result that is emitted early is not final.
+    """
+    given = _buffer(buffer, "until_window_closes")
+    if not given.is_strict:
+        message = (
+            "until_window_closes: its buffer emits early when it is full, so results would not be final: "
+            "add .shut_down_when_full() or .spill_to_disk_when_full()"
+        )
+        raise TopologyError(message)
+    return Suppressed(buffer=given, name=name)
+
+
+def until_time_limit(
+    time_to_wait_for_more_events: str | int | timedelta,
+    buffer: BufferConfig | None = None,
+    *,
+    buffer_time: str = BufferTime.FIRST,
+    name: str | None = None,
+) -> Suppressed:
+    """Wait so long for more updates of a key before the newest is emitted; ``"0s"`` lets everything through.
+
+    The time counts from the first update that is held: later ones do not begin it anew (D9). ``buffer_time="latest"``
+    begins it anew, as in the proposal's worked tables; ``"window_start"`` counts from the start of the key's window
+    (D23). A tombstone is held and emitted like any update. Results leave in the order (buffer time, key bytes).
+    Raises `ConfigError` for a negative time and for another word.
+    """
+    limit_ms = to_ms(time_to_wait_for_more_events)
+    if limit_ms < 0:
+        message = f"until_time_limit({time_to_wait_for_more_events!r}): the time to wait is 0 or more"
+        raise ConfigError(message)
+    if buffer_time not in list(BufferTime):
+        message = f"until_time_limit(buffer_time={buffer_time!r}): give one of {', '.join(BufferTime)}"
+        raise ConfigError(message)
+    return Suppressed(limit_ms, _buffer(buffer, "until_time_limit"), BufferTime(buffer_time), name)
+
+
+def _buffer(buffer: object, where: str) -> BufferConfig:
+    if buffer is None:
+        return _UNBOUNDED
+    if not isinstance(buffer, BufferConfig):
+        message = f"{where}({buffer!r}): the buffer is unbounded(), max_records(n) or max_bytes(n)"
+        raise TopologyError(message)
+    return buffer
+
+
+def _limit(limit: object, what: str) -> int:
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        message = f"{what}({limit!r}): give a whole number, 0 or more"
+        raise ConfigError(message)
+    return limit

@@ -12,7 +12,7 @@ from rewindow.dsl.graph import Graph, returned_type
 from rewindow.dsl.suppressed import Suppressed
 from rewindow.errors import TopologyError
 from rewindow.operators import stateless
-from rewindow.operators.suppress import SuppressUntilWindowCloses
+from rewindow.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
@@ -40,22 +40,38 @@ class KTable:
         return replace(self, node=node, value=value or returned_type(mapper))
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
-        """Hold updates back as `until_window_closes` says (KIP-328).
+        """Hold updates back as `until_window_closes` or `until_time_limit` says; only the newest of a key leaves (KIP-328).
 
-        ``name`` is that of its buffer in checkpoints; by default ``<parent>-suppress``.
-        Raises `TopologyError` if the table is not windowed, and for anything but `until_window_closes()`.
+        Time is the node's own: the highest timestamp of the updates that reach it. What leaves has the timestamp of its
+        newest update, and its old value is what was last emitted of its key (D13). ``name`` (or the configuration's)
+        is that of node and buffer; by default ``<parent>-suppress``. A named one may be put into a running job, where
+        it begins empty, and taken out while it is empty; a time limit of zero disables it.
+        Raises `TopologyError` if there is no window where one is needed, and for anything but these two.
         """
         given: object = suppressed  # it is up to the user
         if not isinstance(given, Suppressed):
-            message = f"suppress({suppressed!r}) after {self.node!r}: give it until_window_closes()"
+            message = (
+                f"suppress({suppressed!r}) after {self.node!r}: give it until_window_closes() or until_time_limit(...)"
+            )
             raise TopologyError(message)
-        if self.windows is None:
-            message = f"suppress(until_window_closes()) after {self.node!r}: there is no window; use windowed_by before"
+        store = name or suppressed.name or f"{self.node}-suppress"
+        bounds, windows = suppressed.buffer.bounds, self.windows
+        supplier: SuppressUntilTimeLimit | SuppressUntilWindowCloses
+        if suppressed.limit_ms is not None and (windows or suppressed.buffer_time is not BufferTime.WINDOW_START):
+            supplier = SuppressUntilTimeLimit(suppressed.limit_ms, store, suppressed.buffer_time, bounds)
+            holds_ms = suppressed.limit_ms
+        elif windows is not None:
+            supplier = SuppressUntilWindowCloses(windows.final_after_end_ms, store, bounds)
+            holds_ms = windows.holds_ms
+        else:
+            message = (
+                f"suppress({store!r}) after {self.node!r}: there is no window; use windowed_by before, or a time limit"
+            )
             raise TopologyError(message)
-        store = name or f"{self.node}-suppress"
-        self.graph.topology.add_store(StoreBuilder(store, BUFFER, self.key, self.value))
-        supplier = SuppressUntilWindowCloses(self.windows.final_after_end_ms, store)
-        holds_ms = self.windows.holds_ms
+        records, size = bounds.memory
+        self.graph.topology.add_store(
+            StoreBuilder(store, BUFFER, self.key, self.value, memory_records=records, memory_bytes=size)
+        )
         node = self.graph.add("suppress", supplier, self.node, name=store, stores=(store,), holds_ms=holds_ms)
         return replace(self, node=node)
 

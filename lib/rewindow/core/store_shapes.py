@@ -1,0 +1,71 @@
+"""The shapes of what a store's changelog has besides plain values: nulls apart from rows of nulls, stamps, held updates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rewindow.core.buffer import Buffered
+from rewindow.core.cells import fit_long
+from rewindow.core.json_codec import dump_value, load_value
+from rewindow.core.schema import Column, Shape
+from rewindow.core.spill import Codec
+from rewindow.core.stores import Stamped, stamped_keep
+
+
+def nullable_shape(shape: Shape, marker: str) -> Shape:
+    """Return the shape with a boolean column that tells a null value from a row of nulls."""
+    nulls = (None,) * len(shape.columns)
+    return Shape(
+        (*shape.columns, Column(marker, "boolean")),
+        lambda value: (*nulls, True) if value is None else (*shape.to_cells(value), False),
+        lambda cells: None if cells[-1] else shape.from_cells(cells[:-1]),
+        lambda value: None if value is None else shape.keep(value),
+    )
+
+
+def stamped_shape(shape: Shape) -> Shape:
+    """Return the shape of a `Stamped` value."""
+    return Shape(
+        (*shape.columns, Column("_timestamp", "long")),
+        lambda stamped: (*shape.to_cells(stamped.value), stamped.timestamp),
+        lambda cells: Stamped(shape.from_cells(cells[:-1]), cells[-1]),
+        stamped_keep(shape.keep),
+    )
+
+
+def buffered_shape(value: Shape) -> Shape:
+    """Return the shape of a `Buffered` value: the newest and the prior one, and what is known of them."""
+    inner = nullable_shape(value, "_is_null")
+    priors = tuple(Column(f"_prior_{column.name}", column.type) for column in value.columns)
+    prior = nullable_shape(replace(value, columns=priors), "_no_prior")
+    width = len(inner.columns)
+    return Shape(
+        (
+            *inner.columns,
+            *(Column(f"_{name}", "long") for name in ("timestamp", "buffer_time", "size")),
+            *prior.columns,
+        ),
+        lambda e: (*inner.to_cells(e.value), e.timestamp, e.buffer_time, e.size, *prior.to_cells(e.prior)),
+        lambda cells: Buffered(
+            inner.from_cells(cells[:width]),
+            cells[width],
+            cells[width + 1],
+            prior.from_cells(cells[width + 3 :]),
+            cells[width + 2],
+        ),
+        lambda e: Buffered(
+            inner.keep(e.value), fit_long(e.timestamp), fit_long(e.buffer_time), prior.keep(e.prior), fit_long(e.size)
+        ),
+    )
+
+
+def entry_codec(key: Shape, entry: Shape) -> Codec:
+    """Return what writes a buffer's entry as text: the same cells as its changelog has."""
+    width = len(key.columns)
+
+    def load(text: str) -> tuple[Any, Buffered]:
+        cells = load_value(text)
+        return key.from_cells(cells[:width]), entry.from_cells(cells[width:])
+
+    return Codec(lambda one, held: dump_value((*key.checked_cells(one), *entry.checked_cells(held))), load)

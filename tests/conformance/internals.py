@@ -1,0 +1,102 @@
+"""What Kafka's test driver also recorded: the buffers of each suppress, step by step, and metrics over the whole play.
+
+`judge` compares them only if it is asked (`--internals`): a metric is not what a topology says. The names that exist in
+both are compared: lateness (where all is one task in both), what suppress emitted, and its buffer's records and bytes.
+
+Bytes are left out below a `count`: Kafka gives the first update of a key the initializer's 0 as its old value, 8 bytes
+of something that was never there (D13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewindow import Windowed
+from rewindow.core.encoding import encode_key
+from rewindow.core.metrics import (
+    RECORD_LATENESS,
+    SUPPRESSION_BUFFER_COUNT,
+    SUPPRESSION_BUFFER_SIZE,
+    SUPPRESSION_EMIT,
+    Measure,
+    add_up,
+)
+from rewindow.testing import TopologyTestDriver
+
+
+def suppress_nodes(scenario: dict[str, Any]) -> list[str]:
+    """Return the names of a scenario's suppress nodes, which are those of their buffers."""
+    return [node["name"] for node in scenario["nodes"] if node["op"] == "suppress"]
+
+
+def buffers_of(driver: TopologyTestDriver, scenario: dict[str, Any]) -> dict[str, Any]:
+    """Return what each suppress holds, in the order in which it would leave."""
+    found = {}
+    for name in suppress_nodes(scenario):
+        held = sorted(driver.store(name).items(), key=lambda item: (item[1].buffer_time, encode_key(item[0])))
+        entries = [
+            {"key": _plain(key), "value": entry.value, "buffer_time": entry.buffer_time, "ts": entry.timestamp}
+            for key, entry in held
+        ]
+        found[name] = {"entries": entries, "bytes": sum(entry.size for _, entry in held)}
+    return found
+
+
+def metrics_of(driver: TopologyTestDriver, scenario: dict[str, Any]) -> dict[str, float | None]:
+    """Return the metrics that Kafka has too, under its names."""
+    sums = add_up(driver.metrics)
+
+    def measured(level: str, node: str, name: str) -> Measure:
+        return sums.get((level, node, name, ""), Measure())
+
+    lateness = measured("task", "", RECORD_LATENESS)
+    found = {"record-lateness-avg": _average(lateness), "record-lateness-max": _maximum(lateness)}
+    for node in suppress_nodes(scenario):
+        found[f"suppression-emit-total[{node}]"] = measured("node", node, SUPPRESSION_EMIT).total
+        for name in (SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE):
+            samples = measured("store", node, name)
+            found[f"{name}-avg[{node}-store]"] = _average(samples)
+            found[f"{name}-max[{node}-store]"] = _maximum(samples)
+    return found
+
+
+def difference(
+    scenario: dict[str, Any], expected: dict[str, Any], metrics: dict[str, float | None], buffers: list[dict[str, Any]]
+) -> str | None:
+    """Return the first difference in words, or None. A play that ended in an error has its buffers compared only."""
+    weighs = not any(node.get("fn") == "count" for node in scenario["nodes"])
+    traced = [step["buffers"] for step in expected["steps"] if "buffers" in step]
+    for number, (recorded, seen) in enumerate(zip(traced, buffers, strict=False)):
+        for name in recorded:
+            one, other = recorded[name], seen[name]
+            if one["entries"] != other["entries"] or (weighs and one["bytes"] != other["bytes"]):
+                return f"step {number}: buffer {name}: recorded {one}, got {other}"
+    if expected.get("error"):
+        return None
+    is_one_task = expected["subtopologies"] == 1
+    for name, value in metrics.items():
+        skip = (not weighs and name.startswith(SUPPRESSION_BUFFER_SIZE)) or (
+            not is_one_task and name.startswith(RECORD_LATENESS)
+        )
+        recorded = expected["metrics"].get(name)
+        if not skip and name in expected["metrics"] and not _is_close(recorded, value):
+            return f"metric {name}: recorded {recorded}, got {value}"
+    return None
+
+
+def _plain(key: Any) -> Any:
+    if isinstance(key, Windowed):
+        return {"key": key.key, "start": key.window.start_ms, "end": key.window.end_ms}
+    return key
+
+
+def _average(measure: Measure) -> float | None:
+    return measure.total / measure.count if measure.count else None
+
+
+def _maximum(measure: Measure) -> float | None:
+    return measure.maximum
+
+
+def _is_close(one: float | None, other: float | None) -> bool:
+    return one == other if one is None or other is None else abs(one - other) < 1e-9
