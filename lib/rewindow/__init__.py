@@ -12,6 +12,7 @@ from rewindow.core.windows import TimeWindows
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.grouped import KGroupedStream, TimeWindowedKStream
+from rewindow.dsl.materialized import Materialized
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.suppressed import (
     BufferConfig,
@@ -42,6 +43,7 @@ __all__ = [
     "KeyValueStore",
     "Last",
     "LegacyProcessor",
+    "Materialized",
     "Max",
     "Mean",
     "Min",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rewindow.core.spill import Codec
 
 KEY_VALUE, WINDOW, BUFFER = "key-value", "window", "buffer"
+SESSION = "session"
 
 
 class Stamped(NamedTuple):

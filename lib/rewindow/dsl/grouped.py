@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.core.binding import WindowedType
-from rewindow.core.stores import KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.core.windows import TimeWindows
 from rewindow.dsl.graph import returned_type
+from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
 from rewindow.operators import stateless
@@ -34,11 +34,11 @@ class KGroupedStream:
         """Aggregate by window."""
         return TimeWindowedKStream(self.stream, windows)
 
-    def count(self, *, store: str) -> KTable:
+    def count(self, *, store: StoreSpec) -> KTable:
         """Count the records of each key. Null values are skipped."""
         return self.aggregate(Count(), store=store)
 
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: str, value: Any = None) -> KTable:
+    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
         """Combine values, ``reducer(aggregate, value)``; the first value starts."""
         stream = replace(self.stream, value=value) if value else self.stream
         return KGroupedStream(stream).aggregate(Reduce(reducer), store=store)
@@ -48,7 +48,7 @@ class KGroupedStream:
         aggregate: AggregateSpec,
         aggregator: Callable[[Any, Any, Any], Any] | None = None,
         *,
-        store: str,
+        store: StoreSpec,
         value: Any = None,
     ) -> KTable:
         """Aggregate: a built-in one, a dictionary of named ones, or ``initializer, aggregator(key, value, aggregate)``.
@@ -56,12 +56,12 @@ class KGroupedStream:
         ``value`` declares the type of a custom aggregate.
         """
         made = _aggregator(aggregate, aggregator, value)
-        stream = _keyed(self.stream, store)
-        topology = stream.graph.topology
+        kept = materialized(store)
+        stream, name = _keyed(self.stream, kept.name), kept.name
         state, result = made.state_type(stream.value), made.result_type(stream.value)
-        topology.add_store(StoreBuilder(store, KEY_VALUE, stream.key, state, is_stamped=True))
-        supplier = StreamAggregate(made, store)
-        node = stream.graph.add("aggregate", supplier, stream.node, name=store, stores=(store,))
+        stream.graph.topology.add_store(kept.key_values(stream.key, state))
+        supplier = StreamAggregate(made, name)
+        node = stream.graph.add("aggregate", supplier, stream.node, name=name, stores=(name,))
         return KTable(stream.graph, node, stream.key, result)
 
 
@@ -72,11 +72,11 @@ class TimeWindowedKStream:
     stream: KStream
     windows: TimeWindows
 
-    def count(self, *, store: str) -> KTable:
+    def count(self, *, store: StoreSpec) -> KTable:
         """Count the records of each key and window."""
         return self.aggregate(Count(), store=store)
 
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: str, value: Any = None) -> KTable:
+    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
         """Combine values, ``reducer(aggregate, value)``; the first value of a window starts."""
         stream = replace(self.stream, value=value) if value else self.stream
         return TimeWindowedKStream(stream, self.windows).aggregate(Reduce(reducer), store=store)
@@ -86,26 +86,17 @@ class TimeWindowedKStream:
         aggregate: AggregateSpec,
         aggregator: Callable[[Any, Any, Any], Any] | None = None,
         *,
-        store: str,
+        store: StoreSpec,
         value: Any = None,
     ) -> KTable:
         """Aggregate each window: see `KGroupedStream.aggregate`. Late records are dropped and counted."""
         made = _aggregator(aggregate, aggregator, value)
-        stream, windows = _keyed(self.stream, store), self.windows
+        kept, windows = materialized(store), self.windows
+        stream, name = _keyed(self.stream, kept.name), kept.name
         state, result = made.state_type(stream.value), made.result_type(stream.value)
-        stream.graph.topology.add_store(
-            StoreBuilder(
-                store,
-                WINDOW,
-                stream.key,
-                state,
-                is_stamped=True,
-                window_size_ms=windows.size_ms,
-                retention_ms=windows.needed_retention_ms,
-            )
-        )
-        supplier = WindowAggregate(windows, made, store)
-        node = stream.graph.add("window", supplier, stream.node, name=store, stores=(store,))
+        stream.graph.topology.add_store(kept.windowed(windows, stream.key, state))
+        supplier = WindowAggregate(windows, made, name)
+        node = stream.graph.add("window", supplier, stream.node, name=name, stores=(name,))
         return KTable(stream.graph, node, WindowedType(stream.key), result, windows)
 
 

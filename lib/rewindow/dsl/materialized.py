@@ -1,0 +1,104 @@
+"""Where a verb keeps its state, as a value (Kafka's `Materialized`, with the retention of KIP-328)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from rewindow.core.duration import to_ms
+from rewindow.core.stores import KEY_VALUE, WINDOW, StoreBuilder
+from rewindow.core.windows import Windows
+from rewindow.errors import TopologyError
+
+
+@dataclass(frozen=True, slots=True)
+class Materialized:
+    """The name of a verb's store, and how long the windows in it are kept.
+
+    A verb with ``store=`` takes one, or the bare name, or a store that was made before (`window_store`,
+    `session_store`, `key_value_store`), whose own retention and declared types then count.
+    """
+
+    name: str
+    retention_ms: int | None = None
+    """None: as long as the windows need. Key-value stores forget nothing and ignore it (KIP-328)."""
+    ready_made: StoreBuilder | None = None
+
+    @classmethod
+    def as_(cls, store: str | StoreBuilder, *, retention: str | int | timedelta | None = None) -> Materialized:
+        """Keep state under this name, windows for at least the ``retention`` (``"1d"``; an int is milliseconds).
+
+        Raises `TopologyError` if it is given together with a store made before, which has its own.
+        """
+        if isinstance(store, StoreBuilder):
+            made = cls(store.name, ready_made=store)
+            return made if retention is None else made.with_retention(retention)
+        return cls(store, None if retention is None else to_ms(retention))
+
+    def with_retention(self, retention: str | int | timedelta) -> Materialized:
+        """Return the same with a retention. Raises `TopologyError` as `as_` does."""
+        if self.ready_made is not None:
+            message = f"store {self.name!r} was given ready-made and has a retention of its own: change it there"
+            raise TopologyError(message)
+        return replace(self, retention_ms=to_ms(retention))
+
+    def retained_ms(self, needed_ms: int, default_ms: int | None = None) -> int:
+        """Return how long windows are kept. Raises `TopologyError` for less than they need."""
+        given_ms = self.ready_made.retention_ms if self.ready_made is not None else self.retention_ms
+        if given_ms is None:
+            return needed_ms if default_ms is None else default_ms
+        if given_ms < needed_ms:
+            message = (
+                f"store {self.name!r}: its retention of {given_ms} ms is less than its windows need, {needed_ms} ms "
+                "(with their grace): make it at least that, or leave it out"
+            )
+            raise TopologyError(message)
+        return given_ms
+
+    def key_values(self, key: Any, value: Any) -> StoreBuilder:
+        """Return the store of a table without windows. Raises `TopologyError` for a ready-made one of another kind."""
+        self._check_kind(KEY_VALUE)
+        return replace(self._builder(KEY_VALUE, key, value), is_stamped=True)
+
+    def windowed(self, windows: Windows, key: Any, value: Any) -> StoreBuilder:
+        """Return the store of these windows.
+
+        Raises `TopologyError` for a retention that is too short, and for a ready-made store of another kind or size.
+        """
+        kind, size_ms = windows.store_kind, windows.size_ms
+        self._check_kind(kind)
+        if self.ready_made is not None and self.ready_made.window_size_ms != size_ms:
+            message = (
+                f"store {self.name!r} was made for windows of {self.ready_made.window_size_ms} ms, and these are "
+                f"{size_ms} ms long: make it with size={size_ms}"
+            )
+            raise TopologyError(message)
+        return replace(
+            self._builder(kind, key, value),
+            is_stamped=kind == WINDOW,
+            window_size_ms=size_ms,
+            retention_ms=self.retained_ms(windows.needed_retention_ms, windows.retention_ms),
+        )
+
+    def _builder(self, kind: str, key: Any, value: Any) -> StoreBuilder:
+        made = self.ready_made
+        if made is None:
+            return StoreBuilder(self.name, kind, key, value)
+        return replace(
+            made, key=key if made.key is None else made.key, value=value if made.value is None else made.value
+        )
+
+    def _check_kind(self, kind: str) -> None:
+        if self.ready_made is not None and self.ready_made.kind != kind:
+            message = f"store {self.name!r} is a {self.ready_made.kind} store where a {kind} store is needed"
+            raise TopologyError(message)
+
+
+StoreSpec = str | Materialized | StoreBuilder
+"""What a verb takes for its store: a name, a `Materialized`, or a store made before."""
+
+
+def materialized(store: StoreSpec) -> Materialized:
+    """Return what was given for a store as a `Materialized`."""
+    return store if isinstance(store, Materialized) else Materialized.as_(store)
