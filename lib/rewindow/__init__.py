@@ -7,6 +7,7 @@ from rewindow.core.punctuation import Cancellable, PunctuationType
 from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
 from rewindow.core.stores import KeyValueStore, Stamped, StoreBuilder, key_value_store, window_store
 from rewindow.core.topology import Topology
+from rewindow.core.versioned_store import VersionedStore, versioned_store
 from rewindow.core.window_store import WindowStore
 from rewindow.core.windows import TimeWindows
 from rewindow.dsl.branched import BranchedKStream
@@ -65,6 +66,7 @@ __all__ = [
     "Transformer",
     "ValueTransformer",
     "ValueTransformerWithKey",
+    "VersionedStore",
     "Window",
     "WindowStore",
     "Windowed",
@@ -74,5 +76,6 @@ __all__ = [
     "unbounded",
     "until_time_limit",
     "until_window_closes",
+    "versioned_store",
     "window_store",
 ]

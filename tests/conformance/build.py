@@ -55,8 +55,6 @@ class Builder:
         op, name = node["op"], node["name"]
         names = node["in"] if isinstance(node["in"], list) else [node["in"]]
         made = [self._made[one] for one in names]
-        if node.get("materialize"):
-            raise MissingError(f"{op} materialized")
         method = getattr(self, f"op_{op}", None)
         if method is None:
             raise MissingError(op)
@@ -64,9 +62,13 @@ class Builder:
 
     def op_filter(self, node: dict[str, Any], name: str, parent: KStream | KTable) -> KStream | KTable:
         test = predicate(node["pred"])
+        if isinstance(parent, KTable):
+            return parent.filter(lambda _key, value: test(value), store=_store(node), name=name)
         return parent.filter(lambda _key, value: test(value), name=name)
 
     def op_map_values(self, node: dict[str, Any], name: str, parent: KStream | KTable) -> KStream | KTable:
+        if isinstance(parent, KTable):
+            return parent.map_values(value_mapper(node["fn"]), store=_store(node), name=name)
         return parent.map_values(value_mapper(node["fn"]), name=name)
 
     def op_select_key(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
@@ -117,9 +119,16 @@ class Builder:
             return parent.suppress(until_window_closes(buffer), name=name)
         return parent.suppress(until_time_limit(f"{node['ms']}ms", buffer), name=name)
 
+    def op_to_table(self, _node: dict[str, Any], name: str, parent: KStream) -> KTable:
+        return parent.to_table(store=name)
+
     def op_to_stream(self, _node: dict[str, Any], name: str, parent: KTable) -> KStream:
         return parent.to_stream(name=name)
 
     def op_processor(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
         script = Script(node, self._fired)
         return parent.process(script, name=name, stores=script.stores())
+
+
+def _store(node: dict[str, Any]) -> str | None:
+    return node["name"] if node.get("materialize") else None

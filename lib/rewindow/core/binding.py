@@ -25,7 +25,8 @@ from rewindow.core.schema import (
 )
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
 from rewindow.core.store_shapes import buffered_shape, entry_codec, nullable_shape, stamped_shape
-from rewindow.core.stores import BUFFER, WINDOW, Keeping, StoreBuilder
+from rewindow.core.stores import BUFFER, VERSIONED, WINDOW, Keeping, StoreBuilder
+from rewindow.core.table_shapes import change_shape, version_key_shape, version_shape
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.errors import ConfigError
 
@@ -84,6 +85,12 @@ class RowType(NamedTuple):
     fields: tuple[tuple[str, Any], ...]
 
 
+class ChangeType(NamedTuple):
+    """The updates of a table (`Change`) whose values have a type."""
+
+    value: Any
+
+
 LogShapes = Mapping[str, tuple[Shape, Shape]]
 """For each topic the shapes of its key and value."""
 
@@ -120,6 +127,9 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
         return _common_shape([bind(one, name, logs) for one in declared.types], name)
     if isinstance(declared, RowType):
         return _compound_shape({field: bind(part, field, logs) for field, part in declared.fields})
+    if isinstance(declared, ChangeType):
+        value = bind(declared.value, name, logs)
+        return change_shape(nullable_shape(value, "is_null"))
     return shape_of(declared, name)
 
 
@@ -142,6 +152,8 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
     key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
     if store.kind == WINDOW:
         key = windowed_shape(key)
+    if store.kind == VERSIONED:
+        key, value = version_key_shape(key), version_shape(nullable_shape(value, "_is_null"))
     if store.kind == BUFFER:
         value = buffered_shape(value)
     elif store.is_stamped:

@@ -121,6 +121,10 @@ class TimeOrderedBuffer(Store):
             self._changed[key] = entry is None
         self.sample()
 
+    def find(self, key: Any) -> Buffered | None:
+        """Return what is held of a key, or None."""
+        return self._find(key)
+
     def pop_until(self, time_ms: int) -> Iterable[tuple[Any, Buffered]]:
         """Take out, oldest first, all entries with a buffer time up to and including ``time_ms``."""
         return self._pop_until(time_ms) if self._times and self._times[0] <= time_ms else ()

@@ -10,10 +10,16 @@ from rewindow.core.buffer import TimeOrderedBuffer
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
 from rewindow.core.spill import OpenSpill, SpillingBuffer
-from rewindow.core.stores import BUFFER, KEY_VALUE, WINDOW, KeyValueStore, Store, StoreBuilder
+from rewindow.core.stores import BUFFER, KEY_VALUE, VERSIONED, WINDOW, KeyValueStore, Store, StoreBuilder
+from rewindow.core.versioned_store import VersionedStore
 from rewindow.core.window_store import WindowStore
 
-STORE_KINDS: Mapping[str, type[Store]] = {KEY_VALUE: KeyValueStore, WINDOW: WindowStore, BUFFER: TimeOrderedBuffer}
+STORE_KINDS: Mapping[str, type[Store]] = {
+    KEY_VALUE: KeyValueStore,
+    WINDOW: WindowStore,
+    BUFFER: TimeOrderedBuffer,
+    VERSIONED: VersionedStore,
+}
 
 
 def new_store(builder: StoreBuilder, spill: OpenSpill | None = None) -> Store:

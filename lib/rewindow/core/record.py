@@ -86,6 +86,22 @@ class Change(NamedTuple):
     new: Any
     old: Any = None
 
+    @property
+    def is_latest(self) -> bool:
+        """Whether it changes what the table says now. `PastChange` does not."""
+        return True
+
+
+class PastChange(Change):
+    """An update of a versioned table that came late: a newer version was there, ``old`` is that one's value (KIP-914)."""
+
+    __slots__ = ()
+
+    @property
+    def is_latest(self) -> bool:
+        """See `Change`."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class To:

@@ -29,7 +29,7 @@ from rewindow.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from rewindow.core.spill import Codec
 
-KEY_VALUE, WINDOW, BUFFER = "key-value", "window", "buffer"
+KEY_VALUE, WINDOW, BUFFER, VERSIONED = "key-value", "window", "buffer", "versioned"
 SESSION = "session"
 
 
@@ -120,6 +120,9 @@ def window_store(
 class Store(ABC):
     """What every kind of store can do."""
 
+    expired_reason = "window-expired"
+    """Why it loses what it does not take."""
+
     def __init__(self, builder: StoreBuilder) -> None:
         self.builder = builder
         self.expired = Measure()
@@ -153,7 +156,7 @@ class Store(ABC):
 
     def measured_by(self, metrics: Metrics) -> None:
         """Count under the store's name from now on."""
-        self.expired = metrics.measure("store", self.name, EXPIRED_WINDOW_DROP, "window-expired")
+        self.expired = metrics.measure("store", self.name, EXPIRED_WINDOW_DROP, self.expired_reason)
 
     @abstractmethod
     def take_changes(self) -> Collection[tuple[Any, Any]]:
@@ -185,6 +188,8 @@ class KeyValueStore(Store):
         """Return the value, or None."""
         value = self._values.get(key)
         return value if self._all_frozen else copied(value)
+
+    find = get
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value; None deletes the key.

@@ -67,7 +67,7 @@ class Task:
         for name, store in self._stores.items():
             store.measured_by(self._scope.metrics)
             if dropped is not None:
-                store.lost = partial(self._scope.drop, name, "window-expired")
+                store.lost = partial(self._scope.drop, name, store.expired_reason)
         self._topics = [source.topic for source in part.sources]
         self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]

@@ -43,6 +43,10 @@ class WindowStore(Store):
         window = self._windows.get(start_ms)
         return None if window is None else window.get(key)
 
+    def find(self, key: Windowed) -> Any:
+        """Return the value of a windowed key, or None."""
+        return self.fetch(key.key, key.window.start_ms)
+
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
         """Iterate over ``(start, value)`` of a key's windows that start in ``[from, to]``, ascending."""
         inside = sorted(start for start in self._windows if from_ms <= start <= to_ms)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rewindow.core.binding import LogType
-from rewindow.core.stores import KEY_VALUE, StoreBuilder
+from rewindow.core.stores import StoreBuilder
 from rewindow.core.topology import SourceNode, Topology
 from rewindow.dsl.graph import Graph
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.table import KTable
-from rewindow.operators.aggregate import TableSource
+from rewindow.dsl.table_store import kept_table
 
 
 class StreamsBuilder:
@@ -25,14 +25,17 @@ class StreamsBuilder:
         """Read a log of the feed as a stream of records. Reading it twice gives the same source."""
         return KStream(self._graph, self._source(topic), LogType(topic, "key"), LogType(topic, "value"))
 
-    def table(self, topic: str, *, store: str) -> KTable:
-        """Read a log of the feed as a table, kept in a store: the last value a key, in offset order."""
+    def table(self, topic: str, *, store: str | StoreBuilder) -> KTable:
+        """Read a log of the feed as a table, kept in a store: the last value a key, in offset order.
+
+        A null value is a tombstone, which deletes and goes downstream; a null key is skipped and counted. An update that
+        is older than what it replaces still replaces it, and takes the row's timestamp back. With
+        ``store=versioned_store(name, history=...)`` the table keeps its past and its newest row is the newest by
+        timestamp (KIP-889): see `versioned_store` and `KStream.join`.
+        """
         source = self._source(topic)
-        name = f"{store}-table" if store == topic else store
         key, value = LogType(topic, "key"), LogType(topic, "value")
-        self._graph.topology.add_store(StoreBuilder(store, KEY_VALUE, key, value, is_stamped=True))
-        node = self._graph.add("table", TableSource(store), source, name=name, stores=(store,))
-        return KTable(self._graph, node, key, value)
+        return kept_table(self._graph, source, key, value, store)
 
     def add_store(self, builder: StoreBuilder) -> None:
         """Declare a store that several processors share; they name it in ``process(..., stores=(name,))``."""

@@ -16,6 +16,7 @@ from rewindow.operators import stateless
 from rewindow.operators.aggregate import StreamAggregate, WindowAggregate
 from rewindow.operators.aggregates import Aggregator, Count
 from rewindow.operators.compound import Custom, Reduce, several
+from rewindow.operators.table_view import DerivedView, StoreView
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
@@ -57,12 +58,13 @@ class KGroupedStream:
         """
         made = _aggregator(aggregate, aggregator, value)
         kept = materialized(store)
-        stream, name = _keyed(self.stream, kept.name), kept.name
+        stream, name = keyed(self.stream, kept.name), kept.name
         state, result = made.state_type(stream.value), made.result_type(stream.value)
         stream.graph.topology.add_store(kept.key_values(stream.key, state))
         supplier = StreamAggregate(made, name)
         node = stream.graph.add("aggregate", supplier, stream.node, name=name, stores=(name,))
-        return KTable(stream.graph, node, stream.key, result)
+        view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
+        return KTable(stream.graph, node, stream.key, result, view=view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +94,17 @@ class TimeWindowedKStream:
         """Aggregate each window: see `KGroupedStream.aggregate`. Late records are dropped and counted."""
         made = _aggregator(aggregate, aggregator, value)
         kept, windows = materialized(store), self.windows
-        stream, name = _keyed(self.stream, kept.name), kept.name
+        stream, name = keyed(self.stream, kept.name), kept.name
         state, result = made.state_type(stream.value), made.result_type(stream.value)
         stream.graph.topology.add_store(kept.windowed(windows, stream.key, state))
         supplier = WindowAggregate(windows, made, name)
         node = stream.graph.add("window", supplier, stream.node, name=name, stores=(name,))
-        return KTable(stream.graph, node, WindowedType(stream.key), result, windows)
+        view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
+        return KTable(stream.graph, node, WindowedType(stream.key), result, windows, view)
 
 
-def _keyed(stream: KStream, store: str) -> KStream:
-    """Return the stream with its records in the partitions of their keys."""
+def keyed(stream: KStream, store: str) -> KStream:
+    """Return the stream with its records in the partitions of their keys, without those that have none."""
     if not stream.is_rekeyed:
         return stream
     node = stream.graph.add("keyed-only", stateless.KeyedOnly(), stream.node)

@@ -15,7 +15,7 @@ from rewindow.core.processor import Processor
 from rewindow.core.stores import StoreBuilder
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.graph import returned_pair, returned_type
-from rewindow.dsl.grouped import KGroupedStream
+from rewindow.dsl.grouped import KGroupedStream, keyed
 from rewindow.dsl.legacy import LegacyVerbs
 from rewindow.operators import foreach, stateless
 from rewindow.operators.branches import Split
@@ -23,6 +23,7 @@ from rewindow.operators.transform import ProcessValues
 
 if TYPE_CHECKING:
     from rewindow.core.record import Record  # noqa: F401 - named in docstrings
+    from rewindow.dsl.table import KTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,16 @@ class KStream(LegacyVerbs):
         key, value = key or self.key, value or self.value
         node = self.graph.topology.add_repartition(name, self.node, key=key, value=value)
         return KStream(self.graph, node, key, value)
+
+    def to_table(self, *, store: str | StoreBuilder, name: str | None = None) -> KTable:
+        """Take the records as updates of a table, as `StreamsBuilder.table` does; a null value is a tombstone.
+
+        Where the key was changed, through a repartition that is named after the store.
+        """
+        from rewindow.dsl.table_store import kept_table  # noqa: PLC0415 - streams and tables make each other
+
+        stream = keyed(self, store if isinstance(store, str) else store.name)
+        return kept_table(stream.graph, stream.node, stream.key, stream.value, store, name=name)
 
     def group_by_key(self) -> KGroupedStream:
         """Group by the key; where it was changed, through a repartition that is named after the store."""

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.stores import BUFFER, StoreBuilder
+from rewindow.core.stores import BUFFER, KEY_VALUE, StoreBuilder
 from rewindow.core.windows import Windows
 from rewindow.dsl.graph import Graph, returned_type
 from rewindow.dsl.suppressed import Suppressed
 from rewindow.errors import TopologyError
-from rewindow.operators import stateless
 from rewindow.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
+from rewindow.operators.table_verbs import TableDerive, TableToStream, kept_by
+from rewindow.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
@@ -20,24 +21,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KTable:
-    """A table. Every update goes downstream: there is no record cache. ``windows`` is set for windowed tables."""
+    """A table. Every update goes downstream: there is no record cache. ``windows`` is set for windowed tables.
+
+    ``view`` says how joins look the current value of a key up (`TableView`). ``knows_old``: an update has with it what
+    was last emitted, which `filter`, `group_by` and `suppress` need (see `join` for the one table that does not).
+    """
 
     graph: Graph
     node: str
     key: Any = None
     value: Any = None
     windows: Windows | None = None
+    view: TableView | None = None
+    knows_old: bool = True
 
-    def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KTable:
-        """Keep the rows for which ``predicate(key, value)`` is true; one that fits no longer becomes a tombstone."""
-        return replace(
-            self, node=self.graph.add("table-filter", stateless.TableFilter(predicate), self.node, name=name)
-        )
+    def filter(
+        self, predicate: Callable[[Any, Any], bool], *, store: str | None = None, name: str | None = None
+    ) -> KTable:
+        """Keep the rows for which ``predicate(key, value)`` is true; one that fits no longer becomes a tombstone.
 
-    def map_values(self, mapper: Callable[[Any], Any], *, value: Any = None, name: str | None = None) -> KTable:
-        """Map the values; a tombstone stays one."""
-        node = self.graph.add("table-map-values", stateless.TableMapValues(mapper), self.node, name=name)
-        return replace(self, node=node, value=value or returned_type(mapper))
+        An update from a row that did not fit to another one sends nothing; of a versioned table it sends a tombstone,
+        as its order says nothing of what was sent before (KIP-914). ``store`` keeps the rows in a store of that name.
+        The timestamp is the update's.
+        """
+        return self._filtered(predicate, store, name, negate=False)
+
+    def filter_not(
+        self, predicate: Callable[[Any, Any], bool], *, store: str | None = None, name: str | None = None
+    ) -> KTable:
+        """Keep the rows for which ``predicate(key, value)`` is false: see `filter`."""
+        return self._filtered(predicate, store, name, negate=True)
+
+    def map_values(
+        self,
+        mapper: Callable[..., Any],
+        *,
+        with_key: bool = False,
+        store: str | None = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> KTable:
+        """Make a new value, ``mapper(value)`` or with ``with_key`` ``mapper(key, value)``; a tombstone stays one.
+
+        A mapper that gives None makes a tombstone. ``store`` keeps the mapped values. The timestamp is the update's.
+        """
+        derive = mapper if with_key else lambda _key, value: mapper(value)
+        return self._derived(TableDerive("table_map_values", derive, store=store), value or returned_type(mapper), name)
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back as `until_window_closes` or `until_time_limit` says; only the newest of a key leaves (KIP-328).
@@ -46,7 +75,8 @@ class KTable:
         newest update, and its old value is what was last emitted of its key (D13). ``name`` (or the configuration's)
         is that of node and buffer; by default ``<parent>-suppress``. A named one may be put into a running job, where
         it begins empty, and taken out while it is empty; a time limit of zero disables it.
-        Raises `TopologyError` if there is no window where one is needed, and for anything but these two.
+        Raises `TopologyError` if there is no window where one is needed, for anything but these two, and for a versioned
+        table, whose late updates are no news.
         """
         given: object = suppressed  # it is up to the user
         if not isinstance(given, Suppressed):
@@ -54,6 +84,10 @@ class KTable:
                 f"suppress({suppressed!r}) after {self.node!r}: give it until_window_closes() or until_time_limit(...)"
             )
             raise TopologyError(message)
+        self.check_old("suppress")
+        if self.view is not None and self.view.history_ms is not None:
+            message = f"suppress after {self.node!r}, which is versioned: keep its values in a plain store first"
+            raise TopologyError(f"{message}, map_values(..., store=...)")
         store = name or suppressed.name or f"{self.node}-suppress"
         bounds, windows = suppressed.buffer.bounds, self.windows
         supplier: SuppressUntilTimeLimit | SuppressUntilWindowCloses
@@ -73,11 +107,41 @@ class KTable:
             StoreBuilder(store, BUFFER, self.key, self.value, memory_records=records, memory_bytes=size)
         )
         node = self.graph.add("suppress", supplier, self.node, name=store, stores=(store,), holds_ms=holds_ms)
-        return replace(self, node=node)
+        return replace(self, node=node, view=self.view and HeldBackView(self.view, store))
 
     def to_stream(self, *, name: str | None = None) -> KStream:
         """Send the updates as records: the new value, null for a tombstone."""
         from rewindow.dsl.stream import KStream  # noqa: PLC0415 - streams and tables make each other
 
-        node = self.graph.add("to-stream", stateless.TableToStream(), self.node, name=name)
+        node = self.graph.add("to-stream", TableToStream(), self.node, name=name)
         return KStream(self.graph, node, self.key, self.value)
+
+    def _filtered(
+        self, predicate: Callable[[Any, Any], bool], store: str | None, name: str | None, *, negate: bool
+    ) -> KTable:
+        verb = "table_filter_not" if negate else "table_filter"
+        self.check_old(verb.removeprefix("table_"))
+        is_versioned = self.view is not None and self.view.history_ms is not None
+        supplier = TableDerive(verb, kept_by(predicate, negate=negate), skips_empty=not is_versioned, store=store)
+        return self._derived(supplier, self.value, name)
+
+    def _derived(self, supplier: TableDerive, value: Any, name: str | None) -> KTable:
+        store, topology = supplier.store, self.graph.topology
+        if store is not None:
+            topology.add_store(StoreBuilder(store, KEY_VALUE, self.key, value, is_stamped=True))
+        stores = () if store is None else (store,)
+        verb = supplier.verb.replace("_", "-")
+        node = self.graph.add(verb, supplier, self.node, name=name or store, stores=stores)
+        view: TableView | None = StoreView(store) if store else None
+        if view is None and self.view is not None:
+            view = DerivedView(self.view, supplier.derive)
+        return replace(self, node=node, value=value, view=view, knows_old=self.knows_old or store is not None)
+
+    def check_old(self, verb: str) -> None:
+        """Raise `TopologyError` if a verb needs what was last emitted, and the table does not know it."""
+        if not self.knows_old:
+            message = (
+                f"{verb} after the join {self.node!r} needs to know what it emitted last, and both of its sides read the "
+                "same store: give the join a store=..."
+            )
+            raise TopologyError(message)

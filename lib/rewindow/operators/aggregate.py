@@ -19,20 +19,6 @@ from rewindow.operators.aggregates import Aggregator, described
 
 
 @dataclass(frozen=True, slots=True)
-class TableSource:
-    """Keep a topic as a table: the last value a key, in offset order; a null value deletes. A null key is skipped."""
-
-    store: str
-
-    def __call__(self) -> Processor:
-        return _TableSource(self)
-
-    def describe(self) -> str:
-        """See `topology.describe_supplier`."""
-        return f"table(store={self.store})"
-
-
-@dataclass(frozen=True, slots=True)
 class StreamAggregate:
     """Aggregate by key. A null key or value is skipped; a null state deletes the key."""
 
@@ -67,24 +53,6 @@ class WindowAggregate:
         w = self.windows
         what = described(self.aggregator)
         return f"window({what}, size={w.size_ms}, advance={w.advance_ms}, grace={w.grace_ms}, store={self.store})"
-
-
-class _TableSource(Processor):
-    def __init__(self, settings: TableSource) -> None:
-        self._settings = settings
-
-    def init(self, context: ProcessorContext) -> None:
-        self.context = context
-        self._store: KeyValueStore = context.store(self._settings.store)
-
-    def process(self, record: Record) -> None:
-        key, value = record.key, record.value
-        if key is None:
-            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
-            return
-        old = self._store.get(key)
-        self._store.put(key, None if value is None else Stamped(value, record.timestamp))
-        self.context.forward(record.with_value(Change(value, old.value if old else None)))
 
 
 class _StreamAggregate(Processor):

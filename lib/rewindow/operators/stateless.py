@@ -12,7 +12,7 @@ from typing import Any
 
 from rewindow.core.metrics import SKIPPED_RECORDS
 from rewindow.core.processor import Processor
-from rewindow.core.record import Change, Record
+from rewindow.core.record import Record
 
 
 class _PerRecord(Processor):
@@ -167,60 +167,6 @@ class KeyedOnly:
 
     def __call__(self) -> Processor:
         return _KeyedOnly()
-
-
-@dataclass(frozen=True, slots=True)
-class TableToStream:
-    """Send a table's new values as records; a tombstone is a record with a null value."""
-
-    def describe(self) -> str:
-        """See `topology.describe_supplier`."""
-        return "to_stream"
-
-    def __call__(self) -> Processor:
-        return _PerRecord(lambda r: (r.with_value(r.value.new),))
-
-
-@dataclass(frozen=True, slots=True)
-class TableFilter:
-    """Keep a table's rows for which ``predicate(key, value)`` is true; a row that no longer fits becomes a tombstone."""
-
-    predicate: Callable[[Any, Any], bool]
-    negate: bool = False
-
-    def describe(self) -> str:
-        """See `topology.describe_supplier`."""
-        return "table_filter_not" if self.negate else "table_filter"
-
-    def __call__(self) -> Processor:
-        def apply(record: Record) -> tuple[Record, ...]:
-            new, old = self._kept(record.key, record.value.new), self._kept(record.key, record.value.old)
-            return () if new is None and old is None else (record.with_value(Change(new, old)),)
-
-        return _PerRecord(apply)
-
-    def _kept(self, key: Any, value: Any) -> Any:
-        return value if value is not None and bool(self.predicate(key, value)) is not self.negate else None
-
-
-@dataclass(frozen=True, slots=True)
-class TableMapValues:
-    """Map a table's values; a tombstone stays one."""
-
-    mapper: Callable[[Any], Any]
-
-    def describe(self) -> str:
-        """See `topology.describe_supplier`."""
-        return "table_map_values"
-
-    def __call__(self) -> Processor:
-        def apply(record: Record) -> tuple[Record]:
-            change = record.value
-            new = None if change.new is None else self.mapper(change.new)
-            old = None if change.old is None else self.mapper(change.old)
-            return (record.with_value(Change(new, old)),)
-
-        return _PerRecord(apply)
 
 
 def _pair(result: Any, record: Record, verb: str) -> Record:
