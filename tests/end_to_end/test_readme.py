@@ -82,6 +82,26 @@ def test_the_test_that_it_shows(shop: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert TopologyTestDriver is scope["TopologyTestDriver"]
 
 
+@pytest.mark.parametrize("mode", ["whole", "cut"])
+def test_the_transcript_that_it_shows(shop: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    story = next(block for block in blocks("yaml") if "transcript:" in block)
+    (shop / "tests").mkdir()
+    (shop / "tests/daily_orders.yaml").write_text(story)
+    monkeypatch.chdir(shop)
+    monkeypatch.syspath_prepend(str(shop))
+    monkeypatch.setattr("jobs.__path__", [str(shop / "jobs")], raising=False)
+    scope: dict[str, Any] = {}
+    exec(next(block for block in blocks("python") if "Transcript" in block), scope)  # noqa: S102 - the README's own code
+    (case,) = scope["load"]("tests/daily_orders.yaml")
+    scope["test_daily_orders"](case, mode == "cut")
+    wrong = story.replace("{orders: 2, amount: 4.0}, 23h]]", "{orders: 2, amount: 4.0}, 22h]]")
+    assert wrong != story
+    (shop / "tests/daily_orders.yaml").write_text(wrong)
+    (case,) = scope["load"]("tests/daily_orders.yaml")
+    with pytest.raises(scope["check"].__globals__["TranscriptError"], match="another timestamp"):
+        scope["test_daily_orders"](case, mode == "cut")
+
+
 def test_every_command_is_in_the_readme() -> None:
     from rewindow.cli import app
 

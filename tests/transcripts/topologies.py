@@ -125,3 +125,13 @@ def _nothing() -> str:
 
 def _joined(_key: str, value: object, text: str) -> str:
     return f"{text}{value}"
+
+
+def negative() -> Topology:
+    class Negative(Processor):
+        def process(self, record: Record) -> None:
+            self.context.forward(record, to=To.all().with_timestamp(-1))
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Negative, name="negative").to("out")
+    return builder.build()

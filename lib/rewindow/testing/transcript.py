@@ -18,12 +18,18 @@ What was sent must be expected before the next step, in order; anything else fai
 ``cut``        the epoch and the run end: every task is checkpointed, thrown away and restored
 ``finish``     nothing ever comes any more (D18)
 ``expect``     the records that the step before sent
+``metrics``    what was counted since the beginning, by ``name`` or ``name/reason``: ``{late-record-drop: 1}``
 ============== ==========================================================================================
 
 A topic may be left out where the topology has one. Times are epoch milliseconds or durations since the epoch. A value
 that is a mapping is a row; a windowed key is ``{key: ann, start: 0s, end: 1h}``. A step with ``error: some words``
 must fail with these words in the message. A case may have ``with:`` (arguments of the topology's function),
-``semantics``, ``wall_clock``, ``max_task_idle`` and ``partitions``.
+``semantics``, ``wall_clock``, ``max_task_idle`` (a duration or ``forever``) and ``partitions``. In a test of yours:
+
+    @pytest.mark.parametrize("case", load("tests/low_activity.yaml"), ids=str)
+    @pytest.mark.parametrize("cut", [False, True])
+    def test_low_activity(case: Transcript, cut: bool) -> None:
+        check(case, cut=cut)
 """
 
 from __future__ import annotations
@@ -37,13 +43,14 @@ from typing import Any
 import yaml
 
 from rewindow.core.duration import to_ms
-from rewindow.core.record import Record, Window, Windowed, row_class
+from rewindow.core.record import MAX_MS, Record, Window, Windowed, row_class
 from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
 from rewindow.errors import ConfigError, RewindowError
+from rewindow.testing.compared import compared, counted
 from rewindow.testing.driver import Input, TopologyTestDriver
 
-VERBS = ("input", "clock", "watermark", "cut", "finish", "expect")
+VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
 FIELDS = {
     "name",
     "why",
@@ -114,24 +121,28 @@ def play(
     pending: list[Any] = _sent(driver)
     sender = "the beginning"
     for number, step in enumerate(transcript.steps, start=1):
-        where = f"{transcript.name}, step {number} ({_words(step)})"
+        this = f"step {number} ({_words(step)})"
+        where = f"{transcript.name}, {this}"
         if "expect" in step:
             wanted = [_wanted(one, driver) for one in step["expect"]]
             got, pending = pending[: len(wanted)], pending[len(wanted) :]
             if wanted != got:
-                raise TranscriptError(f"{where}: expected {wanted}, but {sender} sent {got + pending}")
-            continue
-        _check_nothing_is_left(transcript, sender, pending)
-        if cut and number > 1 and not driver.is_finished:
-            driver.cut()
-        _take(driver, step, where)
-        pending, sender = _sent(driver), f"step {number} ({_words(step)})"
+                raise TranscriptError(f"{where}: {sender} sent something else\n{compared(wanted, got + pending)}")
+        elif "metrics" in step:
+            if wrong := counted(step["metrics"], driver.metrics):
+                raise TranscriptError(f"{where}: {wrong}")
+        else:
+            _check_nothing_is_left(transcript, sender, pending)
+            if cut and number > 1 and not driver.is_finished:
+                driver.cut()
+            _take(driver, step, where)
+            pending, sender = _sent(driver), this
     _check_nothing_is_left(transcript, sender, pending)
 
 
 def _check_nothing_is_left(transcript: Transcript, sender: str, pending: list[Any]) -> None:
     if pending:
-        raise TranscriptError(f"{transcript.name}: not expected, but {sender} sent {pending}")
+        raise TranscriptError(f"{transcript.name}: no step expects what {sender} sent\n{compared([], pending)}")
 
 
 def _take(driver: TopologyTestDriver, step: Mapping[str, Any], where: str) -> None:
@@ -229,7 +240,8 @@ def _parsed(case: Any, path: str) -> Transcript:
     if "wall_clock" in case:
         settings["wall_clock_ms"] = to_ms(case["wall_clock"])
     if "max_task_idle" in case:
-        settings["max_task_idle_ms"] = to_ms(case["max_task_idle"])
+        idle = case["max_task_idle"]
+        settings["max_task_idle_ms"] = MAX_MS if idle == "forever" else to_ms(idle)
     if "partitions" in case:
         settings["partitions"] = case["partitions"]
     return Transcript(
