@@ -128,7 +128,7 @@ class Project:
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             return drive(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
 
-    def show(self, job: str, *, lineage: str | None = None, hashes: bool = False) -> dict[str, Any]:
+    def show(self, job: str, *, lineage: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as plain data."""
         self.job_config(job)
         return describe_job(self.tables, job, lineage=lineage, hashes=hashes)

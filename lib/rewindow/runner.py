@@ -8,7 +8,7 @@ any two. Killed anywhere, the next call finishes what was decided, or does again
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,6 +25,9 @@ from rewindow.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequ
 from rewindow.plan.stages import METRICS_TARGET, JobCode, Restored, metrics_rows, stage_work
 
 Steps = Generator[str, None, "RunReport | UpToDate"]
+
+RootsOf = Callable[[RunSpec, Iterable[str]], Mapping[str, str]]
+"""Gives for each target of a run, its internal topics included, the folder of its files."""
 
 _PLAN_ATTEMPTS = 5
 
@@ -107,7 +110,7 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     if isinstance(spec, UpToDate):
         return spec
     yield "execute"
-    reports = yield from _execute(job, spec, engine, tables)
+    reports = yield from execute(job, spec, engine, tables, tables.roots)
     yield "stage"
     staged = tables.stage(spec, reports)
     yield "audit"
@@ -131,10 +134,12 @@ def _plan(job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive
     raise NotNowError(message)
 
 
-def _execute(job: Job, spec: RunSpec, engine: Engine, tables: Tables) -> Generator[str, None, list[TaskReport]]:
+def execute(
+    job: Job, spec: RunSpec, engine: Engine, tables: Tables, roots_of: RootsOf
+) -> Generator[str, None, list[TaskReport]]:
     """Run each sub-topology once, upstream first; what it sends to internal logs is read by those after it."""
     parts = job.code.load_topology().sub_topologies()
-    roots = tables.roots(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
+    roots = roots_of(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
     restored = tables.restore(tables.state(job.name), spec)
     reports: list[TaskReport] = []
     for part in parts:

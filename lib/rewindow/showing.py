@@ -11,21 +11,23 @@ from rewindow.core.schema import Column
 from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
-from rewindow.plan.lineage import CommittedRun
+from rewindow.plan.lineage import CommittedRun, Lineage
+from rewindow.plan.spec import OUTPUT
 from rewindow.runner import Job
 from rewindow.times import show_time
 
 
-def describe_job(tables: DeltaTables, job: str, *, lineage: str | None, hashes: bool) -> dict[str, Any]:
-    """Return the committed runs, their tables and the sums of their metrics, of one lineage or of all."""
+def describe_job(tables: DeltaTables, job: str, *, lineage: str, hashes: bool) -> dict[str, Any]:
+    """Return the runs of a lineage, its tables and the sums of its metrics. What was rewound does not count."""
     state = tables.state(job)
-    runs = [run for run in state.committed if lineage in (None, run.spec.lineage)]
+    known = state.lineage(lineage)
+    runs = known.runs
     return {
         "job": job,
         "lineage": lineage,
         "lineages": sorted(name for name, known in state.lineages.items() if known.runs),
         "runs": [_describe_run(run) for run in runs],
-        "tables": _describe_tables(tables, runs, hashes=hashes),
+        "tables": _describe_tables(tables, known, hashes=hashes),
         "metrics": _describe_metrics(tables, runs),
     }
 
@@ -96,21 +98,16 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
     }
 
 
-def _describe_tables(tables: DeltaTables, runs: Iterable[CommittedRun], *, hashes: bool) -> list[dict[str, Any]]:
-    """Return the tables that runs wrote. Of a changelog, which lineages share, only the rows of these runs count."""
-    written: dict[tuple[str, str], int] = {}
-    for run in runs:
-        for target, table in run.spec.binding.tables.items():
-            total = run.commit.targets.get(target)
-            written[target, table.path] = written.get((target, table.path), 0) + (total.rows if total else 0)
+def _describe_tables(tables: DeltaTables, lineage: Lineage, *, hashes: bool) -> list[dict[str, Any]]:
+    """Return a lineage's tables. Of a changelog, which lineages share, only the rows of its own runs count."""
     described = []
-    for (target, path), rows in written.items():
+    for target, table in lineage.tables.items():
         if "/" not in target:
             continue
-        place = table_path(tables.warehouse, path)
-        count = count_rows(place) if target.startswith("output/") else rows
-        row: dict[str, Any] = {"table": target, "path": place, "rows": count}
-        if hashes and target.startswith("output/"):
+        place, is_output = table_path(tables.warehouse, table.path), target.startswith(OUTPUT)
+        totals = [run.commit.targets[target].rows for run in lineage.runs if target in run.commit.targets]
+        row: dict[str, Any] = {"table": target, "path": place, "rows": count_rows(place) if is_output else sum(totals)}
+        if hashes and is_output:
             row["content"] = content_hash(place)[:16]
         described.append(row)
     return described

@@ -47,7 +47,7 @@ MODULES = {
     "__main__": "cli",
     "errors": "errors",
     **dict.fromkeys(("config", "config_file", "config_words"), "config"),
-    **dict.fromkeys(("landing", "runner", "travel", "liveness", "loading", "machine"), "flow"),
+    **dict.fromkeys(("landing", "runner", "travel", "verify", "liveness", "loading", "machine"), "flow"),
     **dict.fromkeys(("cli", "printing", "project", "showing", "times"), "cli"),
 }
 """The layer of each module that lies beside the layers' folders."""

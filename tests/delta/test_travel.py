@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from rewindow import travel
+from rewindow import Count, Sum, travel
+from rewindow.delta.compare import compare
 from rewindow.delta.contents import content_hash, read_rows
 from rewindow.delta.tables import output_path, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import CheckpointError, NotNowError, UsageError
 from rewindow.machine import drive
 from rewindow.plan.fold_travel import REPUBLISH
-from rewindow.plan.lineage import LedgerRow
+from rewindow.plan.lineage import CommittedRun, LedgerRow
+from rewindow.plan.spec import Attempt
+from rewindow.spark.engine import LocalEngine
+from rewindow.verify import verify
 from tests.delta.scene import JOB, a_job, finish, land, machine, replay
 
 
@@ -149,3 +156,61 @@ def test_a_table_published_anew_holds_what_is_due_once(warehouse):
     land(warehouse, 6)
     replay(warehouse, "later")
     assert len(runs_in(warehouse)) >= 5
+
+
+def verified(warehouse: str, run: CommittedRun, name: str = "check"):
+    tables = DeltaTables(warehouse)
+    return drive(verify(a_job(tables), run, Attempt(name), LocalEngine(), tables))
+
+
+def test_a_deterministic_run_is_proven_so_and_leaves_nothing_behind(warehouse):
+    before = files_in(warehouse)
+    for run in DeltaTables(warehouse).state(JOB).lineage("main").runs:
+        proof = verified(warehouse, run)
+        assert proof.differences == {}
+        assert proof.rows > 0
+    assert files_in(warehouse) == before
+
+
+def test_a_rewound_run_can_still_be_verified(warehouse):
+    last = DeltaTables(warehouse).state(JOB).lineage("main").runs[-1]
+    drive(travel.rewind(JOB, "main", "main/2", DeltaTables(warehouse)))
+    assert verified(warehouse, last).differences == {}
+
+
+def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkeypatch):
+    place = str(tmp_path / "w")
+    land(place, 3)
+    replay(place, "a")
+    (run,) = DeltaTables(place).state(JOB).lineage("main").runs
+    monkeypatch.setattr(Count, "add", lambda _self, _key, _value, state: state + 2)
+    found = verified(place, run).differences
+    assert set(found) == {"changelog/sums", "changelog/closed", "output/totals"}
+    assert "only: {'user':" in found["output/totals"]
+
+
+def test_other_code_than_the_runs_cannot_verify_it(warehouse):
+    tables = DeltaTables(warehouse)
+    run = tables.state(JOB).lineage("main").runs[-1]
+    with pytest.raises(CheckpointError, match="made by other code"):
+        drive(verify(a_job(tables, aggregate={"n": Count(), "sum": Sum()}), run, Attempt("x"), LocalEngine(), tables))
+
+
+def test_two_lineages_are_compared_key_by_key(warehouse):
+    replay(warehouse, "t", "trial", aggregate=Count())
+    one_partition = pc.field("_partition") == 0
+    first, second = (read_rows(totals(warehouse, name), where=one_partition) for name in ("main", "trial"))
+    keys = ["user", "window_start", "window_end"]
+    assert compare(first, second, keys).is_none
+    changed = second.set_column(
+        second.schema.get_field_index("value"),
+        "value",
+        pa.array([v + (n == 3) for n, v in enumerate(second["value"].to_pylist())]),
+    )
+    found = compare(first, changed.slice(1), keys)
+    assert (found.different, found.only_first, found.only_second) == (1, 1, 0)
+    assert len(found.samples) == 2
+
+
+def files_in(folder: str) -> set[Path]:
+    return {path for path in Path(folder).rglob("*") if path.is_file()}

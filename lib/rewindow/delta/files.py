@@ -72,6 +72,11 @@ class Folder:
         path = f"{directory}/{blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}.parquet"
         return path, self._write(path, data)
 
+    def remove(self) -> None:
+        """Remove the folder with all that is in it, if it is there."""
+        if self._fs.get_file_info(self._base).type == fs.FileType.Directory:
+            self._fs.delete_dir(self._base)
+
     def copy_from(self, other: Folder, path: str, size: int) -> None:
         """Copy a file of another folder to the same path here, unless one of that size is there.
 

@@ -36,13 +36,14 @@ def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | 
     state = tables.state(job)
     for _step in tables.publish(job, state, MAIN):
         pass
-    runs = state.lineage(MAIN).runs
+    lineage = state.lineage(MAIN)
+    runs = lineage.runs
     if not runs:
         message = f"the job {job} has not run in {warehouse}: `rewindow run {job}` first"
         raise SourceError(message)
-    target = runs[-1].spec.binding.tables.get(OUTPUT + output)
+    target = lineage.tables.get(OUTPUT + output)
     if target is None:
-        names = ", ".join(name.removeprefix(OUTPUT) for name in runs[-1].spec.binding.tables if name.startswith(OUTPUT))
+        names = ", ".join(name.removeprefix(OUTPUT) for name in lineage.tables if name.startswith(OUTPUT))
         message = f"the job {job} has no output {output!r}: it has {names}"
         raise SourceError(message)
     epochs = _epochs(tables, runs)
@@ -88,7 +89,7 @@ def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[Prod
     if made_by.get(position["epoch"]) != position["run"]:
         message = (
             f"epoch {position['epoch']} of the job {job}, which was landed, is no longer that of run {position['run']}: "
-            "its ledger was altered. Land again: `rewindow land FEED --new-generation [--keep N]`"
+            "it was rewound, or a branch was promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
         )
         raise SourceError(message)
 

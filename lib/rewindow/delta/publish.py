@@ -30,7 +30,7 @@ from rewindow.delta.tables import (
     table_path,
 )
 from rewindow.errors import ConfigError
-from rewindow.plan.lineage import CommittedRun, JobState, Publication, Restart
+from rewindow.plan.lineage import CommittedRun, JobState, Publication, Restart, Standing
 from rewindow.plan.spec import OUTPUT, TableSpec
 
 Reports = Callable[[CommittedRun], Sequence[TaskReport]]
@@ -84,6 +84,8 @@ def due_tables(state: JobState, name: str) -> Iterator[Due]:
     lineage = state.lineage(name)
     for target in sorted(lineage.tables, key=lambda target: (not target.startswith(OUTPUT), target)):
         table = lineage.tables[target]
+        if target.startswith(OUTPUT) and lineage.standing is Standing.DROPPED:
+            continue  # `gc` removes them
         if target.startswith(OUTPUT):
             yield Due(target, table, lineage.publications, lineage.restarts.get(target, Restart(1, 0)))
         else:

@@ -35,7 +35,7 @@ def lineage_hashes(warehouse: str, lineage: Lineage, reports: Reports) -> dict[s
     if lineage.head is None:
         return {}
     hashes = {}
-    for target, table in sorted(lineage.head.spec.binding.tables.items()):
+    for target, table in sorted(lineage.tables.items()):
         if target.startswith(OUTPUT):
             hashes[target] = content_hash(table_path(warehouse, table.path))
         elif target.startswith(CHANGELOG):

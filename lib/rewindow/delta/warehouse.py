@@ -12,6 +12,8 @@ from rewindow.core.staging import TaskReport
 from rewindow.core.work import LogFile
 from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, totals
 from rewindow.delta.checkpoints import Checkpoint, find_checkpoint
+from rewindow.delta.compare import first_difference, staged_rows
+from rewindow.delta.files import Folder
 from rewindow.delta.journal import Journal
 from rewindow.delta.ledger import Ledger
 from rewindow.delta.log_files import LogFiles
@@ -22,7 +24,7 @@ from rewindow.errors import SourceError
 from rewindow.plan.fold import fold_row
 from rewindow.plan.landings import Feed, fold_feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
-from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, make_commit
+from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal, make_commit
 
 METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
 """What `JobBinding.tables` has for the metrics."""
@@ -79,6 +81,30 @@ class DeltaTables:
         prepare(self.warehouse, spec.job, spec.binding.tables)
         return self._roots(spec, internal)
 
+    def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
+        """Return a folder for each target that is no table's: what is written there is compared and thrown away."""
+        folder = table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")
+        return {
+            target: f"{folder}/{target}"
+            for target in (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
+        }
+
+    def discard(self, spec: RunSpec) -> None:
+        """Remove what an attempt left in its scratch folders."""
+        Folder(table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")).remove()
+
+    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
+        """Return for each target what was made for it."""
+        return totals(reports)
+
+    def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
+        """Return in words the first row of a target that a replay into scratch folders made otherwise."""
+        internal = [target.removeprefix(INTERNAL)] if target.startswith(INTERNAL) else []
+        made, committed = self.scratch_roots(spec, internal), self._roots(run.spec, internal)
+        return first_difference(
+            staged_rows(committed[target], self.reports(run), target), staged_rows(made[target], reports, target)
+        )
+
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
         """Return the files that hold the offsets ``[start, end)``. A log is listed once for each state of its feed."""
         key = (feed.definition.feed, where.topic)
@@ -92,9 +118,10 @@ class DeltaTables:
 
         Another process may have committed the parent a moment ago: what this one has not seen published, it publishes.
         """
-        runs = state.lineage(spec.lineage).runs[: spec.number - 1]
-        if runs and self._published.get((spec.job, spec.lineage), 0) < runs[-1].shared_ordinal:
-            for _ in self.publish(spec.job, state, spec.lineage):
+        runs = state.chain_to(spec.parent)
+        maker = runs[-1].spec.lineage if runs else spec.lineage
+        if runs and self._published.get((spec.job, maker), 0) < runs[-1].shared_ordinal:
+            for _ in self.publish(spec.job, state, maker):
                 pass
         return find_checkpoint(self.warehouse, runs, self.reports)
 

@@ -138,6 +138,14 @@ class JobState:
             run for run in self.committed if any(table.path == path for table in run.spec.binding.tables.values())
         )
 
+    def chain_to(self, run: int | None) -> tuple[CommittedRun, ...]:
+        """Return the runs that a run stands on, itself included, first to last; none for None. Rewound ones are found too."""
+        chain: list[CommittedRun] = []
+        while run is not None and (found := self.find_run(run)) is not None:
+            chain.append(found)
+            run = found.spec.parent
+        return tuple(reversed(chain))
+
     def find_run(self, run: int) -> CommittedRun | None:
         """Return the committed run of that id, or None."""
         return next((committed for committed in self.committed if committed.spec.run == run), None)

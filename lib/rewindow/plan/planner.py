@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError
 from rewindow.plan.difference import changes_since
 from rewindow.plan.landings import Feed
-from rewindow.plan.lineage import JobState, Lineage
+from rewindow.plan.lineage import CommittedRun, JobState, Lineage
 from rewindow.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
 from rewindow.plan.travel import check_open
 
@@ -104,8 +104,13 @@ def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
 
 def check_landings(lineage: Lineage, feed: Feed) -> None:
     """Raise `SourceError` (66) if a lineage stands on landings that the feed's generation no longer has."""
-    head = lineage.head
-    if head is None or _has(feed, head.spec):
+    if lineage.head is not None:
+        check_has_landings(lineage.head, feed)
+
+
+def check_has_landings(head: CommittedRun, feed: Feed) -> None:
+    """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run stands on."""
+    if _has(feed, head.spec):
         return
     message = (
         f"run {head.spec.name} stands on landing {head.spec.last_epoch} of generation {head.spec.generation}, which "

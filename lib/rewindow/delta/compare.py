@@ -1,0 +1,90 @@
+"""How two tables differ: the first row, or key by key."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.delta.contents import sorted_rows
+from rewindow.delta.files import Folder
+
+IGNORED = ("_run", "_offset")
+"""Columns in which two lineages may differ and say the same: who made a row, and its number in its own table."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How many keys two tables have alike, otherwise, or one without the other; and rows of some that differ."""
+
+    equal: int
+    different: int
+    only_first: int
+    only_second: int
+    samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
+    """For each: the key, the first table's rows of it, the second's."""
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the tables say the same."""
+        return not (self.different or self.only_first or self.only_second)
+
+
+def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> Difference:
+    """Compare two tables of the same columns key by key: the rows of a key in their order, all columns but `IGNORED`."""
+    one, other = (_by_key(table, keys) for table in (first, second))
+    both = one.keys() & other.keys()
+    differing = [key for key in both if one[key] != other[key]]
+    ours, theirs = one.keys() - other.keys(), other.keys() - one.keys()
+    shown = sorted([*differing, *ours, *theirs], key=repr)[:samples]
+    values = _values(first, keys)
+    pairs = [
+        (dict(zip(keys, key, strict=True)), _as_rows(values, one.get(key, ())), _as_rows(values, other.get(key, ())))
+        for key in shown
+    ]
+    return Difference(len(both) - len(differing), len(differing), len(ours), len(theirs), pairs)
+
+
+def _values(table: pa.Table, keys: Sequence[str]) -> list[str]:
+    return [name for name in table.column_names if name not in keys and name not in IGNORED]
+
+
+def _as_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[Row]:
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _by_key(table: pa.Table, keys: Sequence[str]) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
+    ordered = table.sort_by([(name, "ascending") for name in ("_partition", "_offset")])
+    values = _values(table, keys)
+    found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    columns = [ordered[name].to_pylist() for name in (*keys, *values)]
+    for cells in zip(*columns, strict=True):
+        found.setdefault(cells[: len(keys)], []).append(cells[len(keys) :])
+    return found
+
+
+def staged_rows(root: str, reports: Sequence[TaskReport], target: str) -> pa.Table | None:
+    """Return the rows that were staged for a target, in total order; None if there are none, or they are gone."""
+    folder = Folder(root)
+    files: list[StagedFile] = [file for report in reports for file in report.files if file.target == target]
+    if not files or any(folder.facts(file.path) is None for file in files):
+        return None
+    return sorted_rows(pa.concat_tables([folder.read_table(file.path) for file in files]))
+
+
+def first_difference(committed: pa.Table | None, made: pa.Table | None) -> str:
+    """Return in words the first row, in total order, that two sets of rows do not share."""
+    if committed is None or made is None:
+        return "one has rows and the other has none that can be read"
+    sides = [Counter(zip(*table.to_pydict().values(), strict=True)) for table in (committed, made)]
+    apart = sorted([*(sides[0] - sides[1]), *(sides[1] - sides[0])], key=repr)
+    if not apart:
+        return "the rows are equal, their digests are not"
+    where = "committed" if apart[0] in sides[0] - sides[1] else "made now"
+    return f"{where} only: {dict(zip(committed.column_names, apart[0], strict=True))}"

@@ -1,0 +1,78 @@
+"""Replay a committed run from its parent's checkpoint and compare: a proof that the job is deterministic, or where not.
+
+The replay is placed otherwise (`engine`), writes into folders that no table names, and leaves nothing behind. Equal are
+the digests of all rows that it made for each target: outputs, changes of every store, metrics and internal logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rewindow.core.staging import TaskReport
+from rewindow.errors import CheckpointError
+from rewindow.plan.difference import differences
+from rewindow.plan.lineage import CommittedRun
+from rewindow.plan.planner import check_has_landings
+from rewindow.plan.spec import Attempt, RunSpec, TargetTotal
+from rewindow.runner import Engine, Job, Tables, execute
+
+
+class Scratch(Tables, Protocol):
+    """Tables that can also compare a replay with what was committed."""
+
+    def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
+        """Return a folder for each target that is no table's."""
+        ...
+
+    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
+        """Return for each target what was made for it."""
+        ...
+
+    def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
+        """Return in words the first row that a replay made otherwise."""
+        ...
+
+    def discard(self, spec: RunSpec) -> None:
+        """Remove what was written to scratch folders."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A run that was replayed. ``differences``: for each target that differs, its first differing row in words."""
+
+    run: str
+    rows: int
+    differences: Mapping[str, str]
+
+
+def verify(
+    job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch
+) -> Generator[str, None, Verified]:
+    """Replay one committed run. Raises `CheckpointError` (76) if the code is not that of the run."""
+    found = differences(replace(run.spec.binding, tables=job.binding.tables), job.binding)
+    if found:
+        listed = "\n".join(f"  - {line}" for line in found)
+        message = (
+            f"run {run.spec.name} was made by other code:\n{listed}\nCheck out the version that made it, then verify"
+        )
+        raise CheckpointError(message)
+    spec = replace(run.spec, attempt=attempt)
+    check_has_landings(run, job.feed)
+    try:
+        reports = yield from execute(job, spec, engine, tables, tables.scratch_roots)
+        made, committed = tables.totals(reports), run.commit.targets
+        different = {
+            target: tables.first_difference(run, target, spec, reports)
+            for target in sorted({*made, *committed})
+            if _content(made.get(target)) != _content(committed.get(target))
+        }
+    finally:
+        tables.discard(spec)
+    return Verified(run.spec.name, sum(total.rows for total in made.values()), different)
+
+
+def _content(total: TargetTotal | None) -> tuple[int, str]:
+    return (total.rows, total.digest) if total and total.rows else (0, "")
