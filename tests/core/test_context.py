@@ -281,3 +281,9 @@ def test_what_a_window_store_lost_is_in_the_metrics() -> None:
     assert [(row["node"], row["name"], row["reason"], row["total"]) for row in lost] == [
         ("hours", "expired-window-record-drop", "window-expired", 2)
     ]
+
+
+def test_a_value_that_a_store_refuses_is_told_with_its_node_and_record() -> None:
+    one = driver(doing(lambda context, record: context.store("seen").put(record.key, object())))
+    with pytest.raises(DataError, match=r"store 'seen', key 'k': .* \[at in offset 0, partition 0, node 'p'\]$"):
+        one.pipe("in", "k", None, 10)

@@ -18,7 +18,9 @@ def explained(scope: TaskScope) -> Iterator[None]:
     except EmissionError:
         raise
     except (DataError, ConfigError) as error:
-        raise type(error)(f"{error} [at {scope.moment}, partition {scope.partition}]") from error
+        node = _node(error, scope)
+        at = f"at {scope.moment}, partition {scope.partition}" + (f", node {node!r}" if node else "")
+        raise type(error)(f"{error} [{at}]") from error
     except RewindowError:
         raise
     except Exception as error:
@@ -26,13 +28,19 @@ def explained(scope: TaskScope) -> Iterator[None]:
 
 
 def _explain(error: Exception, scope: TaskScope) -> DataError:
+    node = _node(error, scope)
+    at = f"{scope.moment}, partition {scope.partition}"
+    what = f"{type(error).__name__}: {error}{where(error)}"
+    return DataError(f"node {node!r} failed at {at}: {what}. Nothing was committed: mend the code and run again")
+
+
+def _node(error: Exception, scope: TaskScope) -> str:
+    """Return the node whose code it was in the end; nothing if it was none's."""
     names = {id(processor): name for name, processor in scope.processors.items()}
     node = ""
     for frame, _ in walk_tb(error.__traceback__):
         node = names.get(id(frame.f_locals.get("self")), node)
-    at = f"{scope.moment}, partition {scope.partition}"
-    what = f"{type(error).__name__}: {error}{where(error)}"
-    return DataError(f"node {node!r} failed at {at}: {what}. Nothing was committed: mend the code and run again")
+    return node
 
 
 def where(error: BaseException) -> str:
