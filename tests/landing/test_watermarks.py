@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.core.record import UNKNOWN, TopicPartition
+from rewindow.plan.landings import Feed, FeedDefinition, LandedRange, Landing
 from rewindow.plan.watermarks import Delivery, HeldFile, WatermarkPolicy, decide_watermark, release_offset
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -32,14 +33,14 @@ def test_forever_waits_for_the_slowest_that_ever_delivered():
 
 def test_a_while_leaves_out_those_that_were_quiet_and_counts_them():
     decided = watermark(WatermarkPolicy(15))
-    assert (decided.time_ms, decided.enforced) == (50, 1)
+    assert (decided.time_ms, decided.given_up) == (50, (A,))
     decided = watermark(WatermarkPolicy(15), landed_ms=44)
-    assert (decided.time_ms, decided.enforced) == (50, 2)
+    assert (decided.time_ms, decided.given_up) == (50, (A, C))
 
 
 def test_if_all_were_quiet_nobody_is_waited_for():
     decided = watermark(WatermarkPolicy(15), landed_ms=1000)
-    assert (decided.time_ms, decided.enforced) == (100, 3)
+    assert (decided.time_ms, decided.given_up) == (100, (A, B, C))
 
 
 def test_lag_holds_back_and_declarations_win():
@@ -94,3 +95,24 @@ def test_release_is_up_to_the_first_record_above_the_watermark(drawn, earlier, l
     assert [file for file in files if file.end > first] == list(held)
     again, _ = release_offset(held, first, len(times), max(earlier, later), first_above)
     assert again == naive(max(earlier, later))
+
+
+def test_a_task_that_takes_records_without_waiting_for_a_topic_is_enforced():
+    """KIP-353's metric: of each task, in how many epochs it was so."""
+
+    def landing(number, released, given_up):
+        ranges = {where: LandedRange(0, end, end, end) for where, end in released.items()}
+        return Landing.from_json(Landing(number, 1, 100 * number, ranges, counts={}, given_up=given_up).as_json())
+
+    definition = FeedDefinition("f", 1, 2, {}, "", 0)
+    feed = Feed(
+        definition,
+        (
+            landing(1, {A: 3, B: 1, C: 2}, ()),
+            landing(2, {A: 3, B: 1, C: 5}, (A,)),
+            landing(3, {A: 3, B: 2, C: 5}, (A,)),
+        ),
+    )
+    told = {(epoch, p): feed.is_enforced(epoch, ["a", "b"], p) for epoch in (1, 2, 3) for p in (0, 1)}
+    assert [where for where, is_enforced in told.items() if is_enforced] == [(2, 0)]
+    assert not feed.is_enforced(2, ["b"], 0), "the task does not read the topic that is given up"

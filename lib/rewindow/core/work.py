@@ -53,13 +53,17 @@ class LogSlice:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """One task: what it reads and where it goes on. ``stores`` names changelog files in the order of their runs."""
+    """One task: what it reads and where it goes on. ``stores`` names changelog files in the order of their runs.
+
+    ``enforced``: in how many of its epochs it takes records although a topic is waited for no longer (D16).
+    """
 
     partition: int
     logs: Mapping[str, LogSlice]
     internal: Mapping[str, tuple[InternalFile, ...]]
     state: TaskState | None
     stores: Mapping[str, tuple[str, ...]]
+    enforced: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,10 +116,12 @@ class Numbering:
             "rows": sum(block.end - block.start for _, block in _each(made_of)),
             "quarantined": sum(block.quarantined for _, block in _each(made_of)),
             "behind": sum(block.behind for _, block in _each(made_of)),
-            "enforced": watermark.enforced,
+            "enforced": len(watermark.given_up),
         }
         arrived = interval if epoch_ms is None else None
-        landing = Landing(self._number, self._rules.generation, self._watermark, self._ranges, arrived, counts)
+        landing = Landing(
+            self._number, self._rules.generation, self._watermark, self._ranges, arrived, counts, watermark.given_up
+        )
         return DecidedLanding(landing, interval, {topic: tuple(blocks) for topic, blocks in made_of.items()}, landed_ms)
 
     def _next_ranges(self, made_of: Mapping[str, Sequence[Block]]) -> dict[TopicPartition, LandedRange]:

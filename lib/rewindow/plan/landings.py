@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -71,7 +71,9 @@ class Landing:
     interval: tuple[int, int] | None = None
     """``[start, end)`` of arrival in epoch ms, with ``every``."""
     counts: Mapping[str, int] | None = None
-    """``rows``, ``quarantined``, ``behind``."""
+    """``rows``, ``quarantined``, ``behind``, ``enforced``."""
+    given_up: tuple[TopicPartition, ...] = ()
+    """The topic-partitions that its watermark did not wait for any longer (D16)."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""
@@ -82,6 +84,7 @@ class Landing:
             "interval": list(self.interval) if self.interval else None,
             "counts": dict(self.counts or {}),
             "ranges": [[*tp, r.start, r.end, r.max_timestamp, r.release] for tp, r in sorted(self.ranges.items())],
+            "given_up": [list(tp) for tp in self.given_up],
         }
 
     @classmethod
@@ -96,6 +99,7 @@ class Landing:
             ranges=ranges,
             interval=(interval[0], interval[1]) if interval else None,
             counts=data["counts"],
+            given_up=tuple(TopicPartition(*tp) for tp in data.get("given_up", ())),
         )
 
 
@@ -112,6 +116,14 @@ class Feed:
         now = self.landings[epoch - 1].ranges.get(topic_partition)
         start = before.release if before else 0
         return start, now.release if now else start
+
+    def is_enforced(self, epoch: int, topics: Collection[str], partition: int) -> bool:
+        """Return whether a task takes records in an epoch although one of its topics is not waited for (KIP-353)."""
+        given_up = self.landings[epoch - 1].given_up
+        if not any(where.partition == partition and where.topic in topics for where in given_up):
+            return False
+        ranges = (self.epoch_range(epoch, TopicPartition(topic, partition)) for topic in topics)
+        return any(end > start for start, end in ranges)
 
 
 def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Feed | None:

@@ -131,6 +131,7 @@ def stage_work(
     tasks = []
     for partition in range(feed.definition.partitions):
         state = restored.states.get((part.index, partition))
+        topics = [source.topic for source in part.sources if not source.is_internal]
         tasks.append(
             TaskWork(
                 partition,
@@ -138,6 +139,7 @@ def stage_work(
                 {s.topic: _inside(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
                 None if state is None else TaskState.from_json(state),
                 {store.name: restored.stores.get((store.name, partition), ()) for store in part.stores},
+                sum(feed.is_enforced(epoch, topics, partition) for epoch in spec.epochs),
             )
         )
     return StageWork(

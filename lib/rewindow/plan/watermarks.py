@@ -31,10 +31,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A landing's watermark, and how many topic-partitions it did not wait for (enforced processing)."""
+    """A landing's watermark, and the topic-partitions that it did not wait for (enforced processing)."""
 
     time_ms: int
-    enforced: int = 0
+    given_up: tuple[TopicPartition, ...] = ()
 
 
 def decide_watermark(
@@ -55,21 +55,17 @@ def decide_watermark(
         return Watermark(max(before_ms, declared_ms))
     if policy.interval_end and interval_end_ms is not None:
         return Watermark(max(before_ms, interval_end_ms - policy.lag_ms))
-    known = [delivery for delivery in deliveries.values() if delivery.largest != UNKNOWN]
+    known = {where: delivery for where, delivery in deliveries.items() if delivery.largest != UNKNOWN}
     if not known:
         return Watermark(before_ms)
-    complete, enforced = _complete_through(policy.max_task_idle_ms, known, landed_ms)
-    return Watermark(max(before_ms, complete - policy.lag_ms), enforced)
-
-
-def _complete_through(idle_ms: int | None, known: Sequence[Delivery], landed_ms: int) -> tuple[int, int]:
-    largest = max(delivery.largest for delivery in known)
+    idle_ms = policy.max_task_idle_ms
+    largest = max(delivery.largest for delivery in known.values())
     if idle_ms == 0:
-        return largest, 0
-    waited_for = [delivery for delivery in known if idle_ms is None or landed_ms - delivery.landed_ms < idle_ms]
-    if not waited_for:
-        return largest, len(known)
-    return min(delivery.largest for delivery in waited_for), len(known) - len(waited_for)
+        return Watermark(max(before_ms, largest - policy.lag_ms))
+    given_up = [where for where, last in known.items() if idle_ms is not None and landed_ms - last.landed_ms >= idle_ms]
+    waited_for = [delivery.largest for where, delivery in known.items() if where not in given_up]
+    complete = min(waited_for, default=largest)
+    return Watermark(max(before_ms, complete - policy.lag_ms), tuple(sorted(given_up)))
 
 
 @dataclass(frozen=True, slots=True)

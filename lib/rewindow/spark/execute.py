@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.core.binding import bind_sink, bind_store, bound
+from rewindow.core.metrics import ENFORCED_PROCESSING
 from rewindow.core.ordering import Event, events, merge
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Shape
@@ -68,6 +69,8 @@ def _run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
         },
         watermark_lags=topology.watermark_lags(),
     )
+    if times := task_work.enforced:
+        task.scope.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
     consumed = _replay(work, task, _sources(task_work, topology, part, logs), list(writers.values()))
     files: list[StagedFile] = [file for writer in writers.values() for file in writer.close()]
     for name, shapes in store_shapes.items():
