@@ -24,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="cut: restore between every two steps; spark: through Spark and Delta, in one run and in several",
     )
     parser.add_argument("--internals", action="store_true", help="compare the buffers and the metrics of suppress, too")
+    parser.add_argument("--unlisted", action="store_true", help="print what deviates and is not in deviations.yaml")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     options = parser.parse_args(arguments)
     if absent := [str(file) for file in options.files if not file.is_file()]:
@@ -34,7 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
         if options.mode == "spark"
         else [judge(case, cut=options.mode == "cut", internals=options.internals) for case in cases]
     )
-    if options.json:
+    if options.unlisted:
+        unlisted(verdicts)
+    elif options.json:
         print(json.dumps(summary(verdicts)))
     else:
         report(verdicts)
@@ -60,6 +63,15 @@ def summary(verdicts: list[Verdict]) -> dict[str, object]:
         "not_played": by_status[NOT_PLAYED],
         "failed_names": [verdict.case.name for verdict in verdicts if verdict.status == FAILED],
     }
+
+
+def unlisted(verdicts: list[Verdict]) -> None:
+    """Print the deviations that are proven and not listed, in the form of the list; the reason is for a person to say."""
+    listed = listed_deviations()
+    for verdict in verdicts:
+        case, number = verdict.case, verdict.number.split("+")[0]
+        if verdict.status == DEVIATING and (case.file, case.name) not in listed:
+            print(f"- {{file: {case.file}, scenario: {case.name}, number: {number}, reason: *{number.lower()}}}")
 
 
 def report(verdicts: list[Verdict]) -> None:

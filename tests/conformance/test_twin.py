@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.testing import naive
-from tests.conformance import drive, verdict
+from tests.conformance import drive
+from tests.conformance.outcome import unordered
 from tests.properties.effort import examples
 
 IDS = st.sampled_from(["p", "q"])
@@ -155,4 +156,4 @@ def test_the_engine_gives_what_the_definition_gives(
         assert played.error == ("step", twin.error_step), played.message
     assert played.steps == twin.steps
     for name, rows in twin.stores.items() if played.error is None else ():
-        assert verdict._unordered(played.stores[name]) == verdict._unordered(rows), name
+        assert unordered(played.stores[name]) == unordered(rows), name

@@ -7,21 +7,19 @@ the recorded result, and with all switches at ours it gives what the engine gave
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from rewindow.runner import Engine
-from rewindow.testing import naive
 from tests.conformance import drive, group, on_spark
 from tests.conformance.build import MissingError
 from tests.conformance.on_spark import NotLandedError
+from tests.conformance.outcome import recorded, text, unordered
 from tests.conformance.played import Played
+from tests.conformance.proof import proven_deviation
 from tests.conformance.scenario import Case
 
 PASSED, FAILED, DEVIATING, NOT_PLAYED = "passed", "failed", "deviating", "not_played"
-TIES = frozenset({"D6", "law 1"})
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class _Tables:
     @classmethod
     def recorded(cls, expected: dict[str, Any]) -> _Tables:
         error = expected.get("error")
-        steps = [_recorded(step) for step in expected["steps"]]
+        steps = [recorded(step) for step in expected["steps"]]
         return cls._of(
             steps, expected.get("init", []), expected.get("stores", {}), error and (error["phase"], error.get("step"))
         )
@@ -112,10 +110,10 @@ class _Tables:
             return f"steps: recorded {len(self.steps)}, got {len(played.steps)}"
         for number, (one, step) in enumerate(zip(self.steps, played.steps, strict=True)):
             other = _by_sink(step)
-            if _text(one) != _text(other) and (number not in ties or _unordered(one) != _unordered(other)):
+            if text(one) != text(other) and (number not in ties or unordered(one) != unordered(other)):
                 return f"step {number}: recorded {one}, got {other}"
         for name, rows in self.stores.items() if not self.error else ():
-            if _text(rows) != _text(played.stores.get(name, [])):
+            if text(rows) != text(played.stores.get(name, [])):
                 return f"store {name}: recorded {rows}, got {played.stores.get(name)}"
         return None
 
@@ -133,91 +131,19 @@ def differ(expected: dict[str, Any], played: Played) -> str | None:
     wanted = (error["phase"], error.get("step")) if error else None
     if wanted != played.error:
         return f"error: recorded {wanted}, got {played.error} {played.message}"
-    if _text(expected.get("init", [])) != _text(played.init):
+    if text(expected.get("init", [])) != text(played.init):
         return f"init: recorded {expected.get('init', [])}, got {played.init}"
-    steps = [_recorded(step) for step in expected["steps"]]
+    steps = [recorded(step) for step in expected["steps"]]
     if len(steps) != len(played.steps):
         return f"steps: recorded {len(steps)}, got {len(played.steps)}"
     for number, (one, other) in enumerate(zip(steps, played.steps, strict=True)):
-        same = _text(one) == _text(other) or (number in played.ties and _unordered(one) == _unordered(other))
+        same = text(one) == text(other) or (number in played.ties and unordered(one) == unordered(other))
         if not same:
             return f"step {number}: recorded {one}, got {other}"
     for name, rows in expected.get("stores", {}).items() if not error else ():
-        if _text(rows) != _text(played.stores.get(name)):
+        if text(rows) != text(played.stores.get(name)):
             return f"store {name}: recorded {rows}, got {played.stores.get(name)}"
     for name, value in played.metrics.items():
         if expected["metrics"][name] != value:
             return f"metric {name}: recorded {expected['metrics'][name]}, got {value}"
     return None
-
-
-def proven_deviation(case: Case, played: Played) -> str:
-    """Return the numbers by which a case deviates, as ``D2`` or ``D2+D6``; an empty text if nothing is proven."""
-    try:
-        if not _is_same(_twin(case, frozenset()), _engine(played)):
-            return ""
-        for size in range(1, len(naive.SWITCHES) + 1):
-            for chosen in combinations(naive.SWITCHES, size):
-                if _explains(case, frozenset(chosen)):
-                    return "+".join(chosen)
-    except naive.NotCoveredError:
-        return ""
-    return ""
-
-
-def _explains(case: Case, switches: frozenset[str]) -> bool:
-    """Say whether these switches give what was recorded, but for the order inside a tie, which the heap then gives."""
-    recorded = _Outcome(
-        [_recorded(step) for step in case.expected["steps"]],
-        case.expected.get("error"),
-        case.expected.get("stores", {}),
-    )
-    ours = _twin(case, switches)
-    as_sets = [_unordered(step) for step in ours.steps] == [_unordered(step) for step in recorded.steps]
-    return as_sets and _is_same(_twin(case, switches | TIES), recorded)
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    steps: list[Any]
-    error: Any
-    stores: dict[str, Any]
-
-
-def _engine(played: Played) -> _Outcome:
-    return _Outcome(played.steps, played.error, played.stores)
-
-
-def _twin(case: Case, switches: frozenset[str]) -> _Outcome:
-    rules = naive.Rules(switches)
-    if case.mode == "partition_group":
-        return _Outcome(naive.play_group(case.scenario, rules), None, {})
-    result = naive.play(case.scenario, rules)
-    return _Outcome(result.steps, result.error_step, result.stores)
-
-
-def _is_same(twin: _Outcome, other: _Outcome) -> bool:
-    """Say whether the twin gave what the other did, order included; of stores what the twin knows."""
-    if (twin.error is None) != (other.error is None) or _text(twin.steps) != _text(other.steps):
-        return False
-    stores = {} if twin.error is not None else twin.stores
-    return all(
-        _unordered(rows) == _unordered(other.stores[name]) for name, rows in stores.items() if name in other.stores
-    )
-
-
-def _recorded(step: dict[str, Any]) -> Any:
-    if "out" in step:
-        return step["out"]
-    return {name: value for name, value in step.items() if name != "i"}
-
-
-def _text(plain: Any) -> str:
-    return json.dumps(plain, sort_keys=True)
-
-
-def _unordered(step: Any) -> Any:
-    """Return a step without the order of what was sent or picked in it."""
-    if isinstance(step, list):
-        return sorted(_text(one) for one in step)
-    return {name: _unordered(value) if isinstance(value, list) else _text(value) for name, value in step.items()}

@@ -4,8 +4,9 @@ It shares nothing with the engine but the words of a scenario (`rewindow.testing
 rule it must give what Kafka gave, with ours what the engine gave: that is the proof of a deviation.
 """
 
+from rewindow.testing.naive.graph import NotCoveredError
 from rewindow.testing.naive.groups import play_group
 from rewindow.testing.naive.rules import SWITCHES, Rules
-from rewindow.testing.naive.twin import NotCoveredError, play
+from rewindow.testing.naive.twin import play
 
 __all__ = ["SWITCHES", "NotCoveredError", "Rules", "play", "play_group"]

@@ -1,10 +1,13 @@
-"""Where a scenario's graph is cut: above an aggregate whose records may have another key than their topic's."""
+"""Where a scenario's graph is cut: above what needs records of a key together, if they may lie by another key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+MAKES_TABLE = ("aggregate", "suppress", "to_table", "table_table_join")
+TOGETHER = ("aggregate", "to_table", "stream_stream_join", "stream_table_join")
 
 
 @dataclass
@@ -15,24 +18,49 @@ class Part:
     names: list[str] = field(default_factory=list)
 
 
+def repartition_topic(node: str, side: int) -> str:
+    """Return the name of the topic in front of a node's input."""
+    return f"{node}-repartition" if side == 0 else f"{node}-repartition-{side}"
+
+
+def grouped_tables(scenario: Mapping[str, Any]) -> set[str]:
+    """Return the nodes that group a table: all aggregates of one read the same topic."""
+    tables = {source["name"] for source in scenario["sources"] if source["kind"] == "table"}
+    grouped = set()
+    for node in scenario["nodes"]:
+        above = node["in"][0] if isinstance(node["in"], list) else node["in"]
+        if node["op"] == "group_by" and above in tables:
+            grouped.add(node["name"])
+        elif node["op"] in MAKES_TABLE or (node["op"] in ("filter", "map_values") and above in tables):
+            tables.add(node["name"])
+    return grouped
+
+
 def cut_at_repartitions(scenario: Mapping[str, Any], *, is_one_task: bool) -> list[Part]:
     """Return the parts, upstream first; with ``is_one_task`` all in one, as Kafka's test driver has them."""
     rekeyed = {source["name"]: False for source in scenario["sources"]}
     part_of = {source["name"]: number for number, source in enumerate(scenario["sources"])}
     topics = list(part_of)
+    shared = grouped_tables(scenario)
     for node in scenario["nodes"]:
         name, parents = node["name"], node["in"] if isinstance(node["in"], list) else [node["in"]]
-        is_rekeyed = any(rekeyed[parent] for parent in parents)
-        if node["op"] == "aggregate" and is_rekeyed:
-            topic = f"{name}-repartition"
-            topics.append(topic)
-            part_of[topic] = part_of[name] = max(part_of.values()) + 1
-            rekeyed[name] = False
-            continue
+        needs_cut = node["op"] in TOGETHER
+        feeding = []
+        for side, parent in enumerate(parents):
+            if needs_cut and rekeyed[parent]:
+                topic = repartition_topic(name if parent not in shared else parent, side)
+                if topic not in topics:
+                    topics.append(topic)
+                    part_of[topic] = max(part_of.values()) + 1
+                feeding.append(topic)
+            else:
+                feeding.append(parent)
+        is_rekeyed = not needs_cut and any(rekeyed[parent] for parent in parents)
         rekeyed[name] = is_rekeyed or node["op"] in ("select_key", "group_by", "processor")
-        joined = {part_of[parent] for parent in parents}
-        part_of = {known: min(joined) if part in joined else part for known, part in part_of.items()}
-        part_of[name] = min(joined)
+        joined = {part_of[one] for one in feeding}
+        last = max(joined)
+        part_of = {known: last if part in joined else part for known, part in part_of.items()}
+        part_of[name] = last
     parts: dict[int, Part] = {}
     for name, number in part_of.items():
         part = parts.setdefault(0 if is_one_task else number, Part())

@@ -1,89 +1,143 @@
-"""Aggregates, windows and suppress by definition: the whole history is looked at again for each record."""
+"""Tables: sources, filters and maps with or without a store, and grouping by another key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from rewindow.core.record import Window, Windowed
+from rewindow.testing.naive.cells import Cell, Rows
+from rewindow.testing.naive.folds import Fold
+from rewindow.testing.naive.nodes import Node, Setting
 from rewindow.testing.naive.scripts import Message
-from rewindow.testing.vocabulary import concat, reducer
-
-Forward = Callable[[Message], None]
+from rewindow.testing.vocabulary import key_selector, predicate, value_mapper
 
 
-def fold(name: str, values: list[tuple[Any, int]]) -> tuple[Any, int]:
-    """Return the aggregate of ``(value, timestamp)`` pairs, and the timestamp of the result. None starts anew."""
-    state: Any = None
-    timestamp = -1
-    for value, at in values:
-        timestamp = at if state is None else max(timestamp, at)
-        if name == "count":
-            state = (state or 0) + 1
-        elif name == "concat":
-            state = concat(state or "", value)
-        else:
-            state = value if state is None else reducer(name)(state, value)
-    return state, timestamp
+class TableSource(Node):
+    """A topic as a table: the last value of each key, in the order of the records, whatever their timestamps."""
 
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._rows = Rows()
 
-class Aggregate:
-    """One state a key, or a key and window."""
-
-    def __init__(self, name: str, windows: Mapping[str, Any] | None, forward: Forward) -> None:
-        self._name = name
-        self._windows = windows
-        self._forward = forward
-        self._taken: dict[Any, list[tuple[Any, int]]] = {}
-        self._clock = -1
-
-    def process(self, message: Message) -> None:
-        """Take a record into each window that takes it."""
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
         key, value, timestamp = message
-        if key is None or (self._windows is None and value is None):
+        if key is None:
             return
-        self._clock = max(self._clock, timestamp)
-        for place in self._places(key, timestamp):
-            history = self._taken.setdefault(place, [])
-            old = fold(self._name, history)[0]
-            history.append((value, timestamp))
-            new, at = fold(self._name, history)
-            self._forward((place, (new, old), at))
+        old = self._rows.get(key)
+        self._rows.put(key, value, timestamp)
+        self.send((key, (value, old and old[0]), timestamp))
 
-    def contents(self) -> dict[Any, tuple[Any, int]]:
-        """Return what the store shows: a window goes when a newer one started its retention later."""
-        results = {place: fold(self._name, history) for place, history in self._taken.items()}
-        if self._windows is not None and results:
-            newest = max(place.window.start_ms for place in results)
-            kept = self._windows["size"] + self._windows["grace"]
-            results = {place: one for place, one in results.items() if place.window.start_ms > newest - kept}
-        return {place: one for place, one in results.items() if one[0] is not None}
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        return self._rows.get(key)
 
-    def _places(self, key: Any, timestamp: int) -> list[Any]:
-        if self._windows is None:
-            return [key]
-        size, grace = self._windows["size"], self._windows["grace"]
-        advance = self._windows.get("advance", size)
-        starts = [start for start in range(0, timestamp + 1, advance) if timestamp < start + size]
-        return [Windowed(key, Window(s, s + size)) for s in starts if s + size + grace > self._clock]
+    def contents(self) -> list[dict[str, Any]]:
+        """See `Node`."""
+        return self._rows.contents()
 
 
-class UntilWindowCloses:
-    """Holds results back until their window is over."""
+class TableMap(Node):
+    """A filter or a map of values; a filter makes a tombstone of what it does not let through.
 
-    def __init__(self, grace: int, forward: Forward) -> None:
-        self._grace = grace
-        self._forward = forward
-        self._held: dict[Any, tuple[Any, int]] = {}
-        self._clock = -1
+    A filter that knows the old value (``sends_old``) does not send a tombstone for what was not there.
+    """
 
-    def process(self, message: Message) -> None:
-        """Hold an update; send what is final now."""
-        key, (new, _old), timestamp = message
-        self._clock = max(self._clock, timestamp)
-        self._held[key] = (new, timestamp)
-        due = [one for one in self._held if one.window.end_ms + self._grace <= self._clock]
-        for one in sorted(due, key=lambda w: (w.window.end_ms, w.key.encode(), w.window.start_ms)):
-            value, at = self._held.pop(one)
-            if value is not None:
-                self._forward((one, (value, None), at))
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._is_filter = setting.spec["op"] == "filter"
+        self._rows = Rows() if setting.spec.get("materialize") else None
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, (new, old), timestamp = message
+        new, old = self._mapped(new), self._mapped(old)
+        if self._rows is not None:
+            before = self._rows.get(key)
+            old = before and before[0]
+        if self._is_filter and self.setting.sends_old and new is None and old is None:
+            return
+        if self._rows is not None:
+            self._rows.put(key, new, timestamp)
+        self.send((key, (new, old), timestamp))
+
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        if self._rows is not None:
+            return self._rows.get(key)
+        cell = self.setting.parents[0].get(key)
+        mapped = None if cell is None else self._mapped(cell[0])
+        return None if cell is None or mapped is None else (mapped, cell[1])
+
+    def contents(self) -> list[dict[str, Any]] | None:
+        """See `Node`."""
+        return None if self._rows is None else self._rows.contents()
+
+    def _mapped(self, value: Any) -> Any:
+        if not self._is_filter:
+            return value_mapper(self.setting.spec["fn"])(value)
+        return value if value is not None and predicate(self.setting.spec["pred"])(value) else None
+
+
+def regrouped(by: dict[str, Any], message: Message) -> list[Message]:
+    """Return an update of a table by its new key: one update, or what goes from one key and what comes to another."""
+    key, (new, old), timestamp = message
+    select = key_selector(by)
+    new_key = None if new is None else select(key, new)
+    old_key = None if old is None else select(key, old)
+    if new_key is not None and new_key == old_key:
+        return [(new_key, (new, old), timestamp)]
+    went = [] if old_key is None else [(old_key, (None, old), timestamp)]
+    return went if new_key is None else [*went, (new_key, (new, None), timestamp)]
+
+
+class StreamAggregate(Node):
+    """One state a key of a stream."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._rows = Rows()
+        self._fold = Fold(setting.spec["fn"])
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, value, timestamp = message
+        if key is None or value is None:
+            return
+        cell = self._rows.get(key)
+        if cell is None:
+            old = self._fold.start if self.follow_kafka("D13") else None
+            new = self._fold.add(None, value)
+        else:
+            old, new, timestamp = cell[0], self._fold.add(cell[0], value), max(timestamp, cell[1])
+        self._rows.put(key, new, timestamp)
+        self.send((key, (new, old), timestamp))
+
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        return self._rows.get(key)
+
+    def contents(self) -> list[dict[str, Any]]:
+        """See `Node`."""
+        return self._rows.contents()
+
+
+class TableAggregate(StreamAggregate):
+    """One state a key of a grouped table: what went is subtracted, then what came is added."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._fold = Fold(setting.spec["fn"], of_table=True)
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, (came, went), timestamp = message
+        cell = self._rows.get(key)
+        old = state = cell and cell[0]
+        if cell is not None and (came is not None or went is not None):
+            timestamp = max(timestamp, cell[1])
+        if went is not None and state is not None:
+            state = self._fold.subtract(state, went)
+        if came is not None:
+            state = self._fold.add(state, came)
+        self._rows.put(key, state, timestamp)
+        self.send((key, (state, old), timestamp))

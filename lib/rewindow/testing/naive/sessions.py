@@ -1,0 +1,65 @@
+"""Aggregates by session: records of a key that are no further apart than the gap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewindow.core.record import Window, Windowed
+from rewindow.testing.naive.cells import Cell, SessionRows
+from rewindow.testing.naive.closing import SessionClosing
+from rewindow.testing.naive.folds import Fold
+from rewindow.testing.naive.nodes import Node, Setting
+from rewindow.testing.naive.scripts import Message
+from rewindow.testing.naive.windows import needed_retention
+
+
+class SessionAggregate(Node):
+    """One state a key and session. A merge withdraws the sessions that it joins, then sends what came of them."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        assert setting.windows is not None
+        self._windows = setting.windows
+        self._fold = Fold(setting.spec["fn"])
+        self._clock = -1
+        self._emits = setting.windows.get("emit") == "window_close"
+        retention = setting.spec.get("retention", needed_retention(setting.windows))
+        self._rows = SessionRows(retention)
+        self._closing = SessionClosing(self, self._rows)
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, value, timestamp = message
+        if key is None:
+            return
+        gap = self._windows["gap"]
+        self._clock = max(self._clock, timestamp)
+        close = self._clock - self._windows["grace"] - gap
+        near = self._rows.near(key, timestamp - gap, timestamp + gap)
+        state, start, end = self._fold.start, timestamp, timestamp
+        for other_start, other_end, other in near:
+            state = self._fold.merge(state, other)
+            start, end = min(start, other_start), max(end, other_end)
+        if end >= close:
+            if (start, end) != (timestamp, timestamp):
+                for other_start, other_end, other in near:
+                    self._rows.put(key, other_start, other_end, None)
+                    self._update(key, other_start, other_end, None, other)
+            state = self._fold.add(state, value)
+            self._rows.put(key, start, end, state)
+            self._update(key, start, end, state, None)
+        if self._emits:
+            self._closing.emit(close)
+
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        value = self._rows.values.get((key.window.end_ms, key.window.start_ms, key.key))
+        return None if value is None or not self._rows.is_visible(key.window.end_ms) else (value, key.window.end_ms)
+
+    def contents(self) -> list[dict[str, Any]]:
+        """See `Node`."""
+        return self._rows.contents()
+
+    def _update(self, key: Any, start: int, end: int, new: Any, old: Any) -> None:
+        if not self._emits:
+            self.send((Windowed(key, Window(start, end, True)), (new, old), end))

@@ -1,0 +1,84 @@
+"""What playing a scenario comes to, whoever played it: Kafka, the engine or the naive twin; and whether two are the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewindow.testing import naive
+from tests.conformance.played import Played
+from tests.conformance.scenario import Case
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Step by step what was sent (of a partition group: seen), the step of an error (-1: building), and the stores."""
+
+    steps: list[Any]
+    error: int | None = None
+    stores: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    init: list[dict[str, Any]] = field(default_factory=list)
+
+    def difference(self, other: Outcome) -> str:
+        """Return in words where another is not the same, order included; of stores those that both know."""
+        if self.error != other.error:
+            return f"error: {self.error}, {other.error}"
+        if text(self.init) != text(other.init):
+            return f"init: {self.init}, {other.init}"
+        if len(self.steps) != len(other.steps):
+            return f"{len(self.steps)} steps, {len(other.steps)}"
+        for number, (one, another) in enumerate(zip(self.steps, other.steps, strict=True)):
+            if text(one) != text(another):
+                return f"step {number}: {one}, {another}"
+        for name in () if self.error is not None else self.stores.keys() & other.stores.keys():
+            if unordered(self.stores[name]) != unordered(other.stores[name]):
+                return f"store {name}: {self.stores[name]}, {other.stores[name]}"
+        return ""
+
+
+def of_record(case: Case) -> Outcome:
+    """Return what Kafka gave."""
+    expected = case.expected
+    steps = [recorded(step) for step in expected["steps"]]
+    return Outcome(steps, _error_step(expected.get("error")), expected.get("stores", {}), expected.get("init", []))
+
+
+def of_engine(played: Played) -> Outcome:
+    """Return what the engine gave."""
+    error = played.error and {"phase": played.error[0], "step": played.error[1]}
+    return Outcome(played.steps, _error_step(error), played.stores, played.init)
+
+
+def of_twin(case: Case, switches: frozenset[str]) -> Outcome:
+    """Return what the naive twin gives with these switches at Kafka's rule."""
+    rules = naive.Rules(switches)
+    if case.mode == "partition_group":
+        return Outcome(naive.play_group(case.scenario, rules))
+    result = naive.play(case.scenario, rules)
+    return Outcome(result.steps, result.error_step, result.stores, result.init)
+
+
+def recorded(step: dict[str, Any]) -> Any:
+    """Return a recorded step without its number and what is traced besides."""
+    if "out" in step:
+        return step["out"]
+    return {name: value for name, value in step.items() if name != "i"}
+
+
+def text(plain: Any) -> str:
+    """Return plain data as text, to compare: 1 is not 1.0."""
+    return json.dumps(plain, sort_keys=True)
+
+
+def unordered(step: Any) -> Any:
+    """Return a step without the order of what was sent or picked in it."""
+    if isinstance(step, list):
+        return sorted(text(one) for one in step)
+    return {name: unordered(value) if isinstance(value, list) else text(value) for name, value in step.items()}
+
+
+def _error_step(error: Any) -> int | None:
+    if not error:
+        return None
+    return -1 if error["phase"] == "build" else int(error["step"])

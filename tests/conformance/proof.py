@@ -1,0 +1,64 @@
+"""Which decision of the design a scenario deviates by: proven by the naive twin, or not at all.
+
+A scenario deviates by some numbers if the twin gives what Kafka recorded once these switches are at Kafka's rule, and
+what the engine gave with all at ours. The fewest numbers that explain it are taken, in the order of `naive.SWITCHES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from rewindow.testing import naive
+from tests.conformance.outcome import Outcome, of_engine, of_record, of_twin, unordered
+from tests.conformance.played import Played
+from tests.conformance.scenario import Case
+
+TIES = frozenset({"D6", "law 1"})
+OURS: frozenset[str] = frozenset()
+
+
+def proven_deviation(case: Case, played: Played) -> str:
+    """Return the numbers by which a case deviates, as ``D2`` or ``D2+D6``; an empty text if nothing is proven."""
+    if of_twin(case, OURS).difference(of_engine(played)):
+        return ""
+    record = of_record(case)
+    for switches in _smallest_first(concerned(case.scenario)):
+        if _explains(case, record, frozenset(switches)):
+            return "+".join(switches)
+    return ""
+
+
+def concerned(scenario: Mapping[str, Any]) -> list[str]:
+    """Return the switches that can change anything in a scenario."""
+    if scenario.get("mode") == "partition_group":
+        return ["D16", "law 1"]
+    nodes = scenario["nodes"]
+    words = {node["op"] for node in nodes}
+    windows = {node["type"] for node in nodes if node["op"] == "window"}
+    is_concerned = {
+        "D2": "processor" in words,
+        "D6": "processor" in words,
+        "D10": bool(windows & {"session", "sliding"}),
+        "D11": any(node.get("emit") == "window_close" for node in nodes),
+        "D12": any(node["op"] == "stream_stream_join" and node["how"] != "inner" for node in nodes),
+        "D13": bool(words & {"aggregate", "suppress"}),
+        "D16": "max_task_idle_ms" in scenario.get("config", {}),
+        "D21": bool(words & {"select_key", "group_by", "processor"}),
+        "D24": any("max_bytes" in node.get("buffer", {}) for node in nodes),
+        "law 1": len(scenario["sources"]) > 1 or bool(words & {"select_key", "group_by", "processor"}),
+    }
+    return [number for number in naive.SWITCHES if is_concerned[number]]
+
+
+def _smallest_first(numbers: list[str]) -> Iterator[tuple[str, ...]]:
+    for size in range(1, len(numbers) + 1):
+        yield from combinations(numbers, size)
+
+
+def _explains(case: Case, record: Outcome, switches: frozenset[str]) -> bool:
+    """Say whether these switches give what was recorded, but for the order inside a tie, which the heap then gives."""
+    given = of_twin(case, switches)
+    as_sets = [unordered(step) for step in given.steps] == [unordered(step) for step in record.steps]
+    return as_sets and not of_twin(case, switches | TIES).difference(record)
