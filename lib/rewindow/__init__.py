@@ -13,6 +13,7 @@ from rewindow.core.windows import TimeWindows
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.grouped import KGroupedStream, TimeWindowedKStream
+from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import Materialized
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.suppressed import (
@@ -39,6 +40,7 @@ __all__ = [
     "First",
     "FixedKeyProcessor",
     "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "KeyValueStore",

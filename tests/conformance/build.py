@@ -7,6 +7,7 @@ from typing import Any
 from rewindow import (
     Count,
     KGroupedStream,
+    KGroupedTable,
     KStream,
     KTable,
     StreamsBuilder,
@@ -19,7 +20,7 @@ from rewindow import (
     until_time_limit,
     until_window_closes,
 )
-from rewindow.testing.vocabulary import concat, key_selector, predicate, reducer, value_mapper
+from rewindow.testing.vocabulary import concat, key_selector, predicate, reducer, text_of, value_mapper
 from tests.conformance.script import Script
 
 Fired = list[tuple[str, int]]
@@ -81,9 +82,10 @@ class Builder:
         return parent.group_by_key()
 
     def op_group_by(self, node: dict[str, Any], _name: str, parent: KStream | KTable) -> KGroupedStream:
+        select = key_selector(node["by"])
         if isinstance(parent, KTable):
-            raise MissingError("group_by of a table")
-        return parent.group_by(key_selector(node["by"]))
+            return parent.group_by(lambda key, value: (select(key, value), value))
+        return parent.group_by(select)
 
     def op_window(self, node: dict[str, Any], _name: str, parent: KGroupedStream) -> TimeWindowedKStream:
         if node["type"] not in ("tumbling", "hopping"):
@@ -95,7 +97,11 @@ class Builder:
             windows = windows.advance_by(f"{node['advance']}ms")
         return parent.windowed_by(windows)
 
-    def op_aggregate(self, node: dict[str, Any], name: str, parent: KGroupedStream | TimeWindowedKStream) -> KTable:
+    def op_aggregate(
+        self, node: dict[str, Any], name: str, parent: KGroupedStream | TimeWindowedKStream | KGroupedTable
+    ) -> KTable:
+        if isinstance(parent, KGroupedTable):
+            return _table_aggregate(node["fn"], name, parent)
         if "retention" in node:
             raise MissingError("aggregate retention")
         if node["fn"] == "count":
@@ -122,6 +128,10 @@ class Builder:
     def op_to_table(self, _node: dict[str, Any], name: str, parent: KStream) -> KTable:
         return parent.to_table(store=name)
 
+    def op_table_table_join(self, node: dict[str, Any], name: str, left: KTable, right: KTable) -> KTable:
+        join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[node["how"]]
+        return join(right, lambda one, other: f"{text_of(one)}|{text_of(other)}", store=_store(node), name=name)
+
     def op_to_stream(self, _node: dict[str, Any], name: str, parent: KTable) -> KStream:
         return parent.to_stream(name=name)
 
@@ -132,3 +142,17 @@ class Builder:
 
 def _store(node: dict[str, Any]) -> str | None:
     return node["name"] if node.get("materialize") else None
+
+
+def _table_aggregate(fn: str, name: str, parent: KGroupedTable) -> KTable:
+    if fn == "count":
+        return parent.count(store=name)
+    if fn == "sum":
+        return parent.reduce(lambda one, other: one + other, lambda one, other: one - other, store=name)
+    return parent.aggregate(
+        lambda: "",
+        lambda _key, value, state: f"{state}+{value}",
+        lambda _key, value, state: f"{state}-{value}",
+        store=name,
+        value=str,
+    )

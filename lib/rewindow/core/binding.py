@@ -129,7 +129,7 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
         return _compound_shape({field: bind(part, field, logs) for field, part in declared.fields})
     if isinstance(declared, ChangeType):
         value = bind(declared.value, name, logs)
-        return change_shape(nullable_shape(value, "is_null"))
+        return change_shape(nullable_shape(value, "_is_null"))
     return shape_of(declared, name)
 
 

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.core.stores import BUFFER, KEY_VALUE, StoreBuilder
 from rewindow.core.windows import Windows
-from rewindow.dsl.graph import Graph, returned_type
+from rewindow.dsl.graph import Graph, returned_pair, returned_type
+from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.suppressed import Suppressed
+from rewindow.dsl.table_joins import Joiner, Kept, join_tables
 from rewindow.errors import TopologyError
 from rewindow.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
+from rewindow.operators.table_group import TableGroupBy
 from rewindow.operators.table_verbs import TableDerive, TableToStream, kept_by
 from rewindow.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
 
 if TYPE_CHECKING:
+    from rewindow.dsl.grouped_table import KGroupedTable
     from rewindow.dsl.stream import KStream
 
 
@@ -67,6 +71,74 @@ class KTable:
         """
         derive = mapper if with_key else lambda _key, value: mapper(value)
         return self._derived(TableDerive("table_map_values", derive, store=store), value or returned_type(mapper), name)
+
+    def group_by(
+        self,
+        mapper: Callable[[Any, Any], tuple[Any, Any]],
+        *,
+        key: Any = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> KGroupedTable:
+        """Group the rows, ``mapper(key, value) -> (group, value)``, to aggregate them as they are now (`KGroupedTable`).
+
+        A row whose group or value is null belongs to none. ``key`` and ``value`` declare the types that the mapper
+        gives; one that is not declared is taken from its annotation, else kept as JSON text.
+        Of a versioned table late updates are dropped and counted.
+        """
+        from rewindow.dsl.grouped_table import KGroupedTable  # noqa: PLC0415 - tables and groups make each other
+
+        self.check_old("group_by")
+        known = returned_pair(mapper)
+        node = self.graph.add("table-group-by", TableGroupBy(mapper), self.node, name=name)
+        return KGroupedTable(self.graph, node, key or known[0], value or known[1])
+
+    def join(
+        self,
+        other: KTable,
+        joiner: Joiner,
+        *,
+        store: StoreSpec | None = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> KTable:
+        """Join with the row of the same key in another table, ``joiner(value, other_value)``: rows that both have.
+
+        An update of either side sends the joined row with the larger of both timestamps, a deletion a tombstone; nothing
+        is sent where the other side has no row. A repeated tombstone is sent again while the other side has its row.
+        ``store`` keeps the joined rows, ``value`` declares their type. Of a versioned side late updates are dropped and
+        counted. Both tables must be in the same partitions: of the same feed, by the same key.
+
+        Tables that read the same store (a table joined with itself, or with its own filter) see one update as two: both
+        are sent, each joined with what the other side says by then, and the deletion of a row in both sends nothing.
+        Such a join does not know what it emitted last unless it has a store.
+        Raises `TopologyError` if one side keeps nothing to look up.
+        """
+        return join_tables(self, other, joiner, Kept(), store=store, value=value, name=name)
+
+    def left_join(
+        self,
+        other: KTable,
+        joiner: Joiner,
+        *,
+        store: StoreSpec | None = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> KTable:
+        """Join as `join` does, and keep the rows that the other table has not: ``joiner(value, None)``."""
+        return join_tables(self, other, joiner, Kept(left=True), store=store, value=value, name=name)
+
+    def outer_join(
+        self,
+        other: KTable,
+        joiner: Joiner,
+        *,
+        store: StoreSpec | None = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> KTable:
+        """Join as `join` does, and keep the rows that only one table has: ``joiner(value, None)``, ``joiner(None, other)``."""
+        return join_tables(self, other, joiner, Kept(left=True, right=True), store=store, value=value, name=name)
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back as `until_window_closes` or `until_time_limit` says; only the newest of a key leaves (KIP-328).

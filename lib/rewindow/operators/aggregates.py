@@ -38,6 +38,14 @@ class Aggregator(Protocol):
         """Return the declared type of the result."""
 
 
+@runtime_checkable
+class Subtractable(Aggregator, Protocol):
+    """An aggregate that can take a value back: what a grouped table needs."""
+
+    def subtract(self, key: Any, value: Any, state: Any) -> Any:
+        """Return the state without a value that it has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Count:
     """The number of records (null values included, as windowed counts of Kafka Streams do)."""
@@ -54,6 +62,11 @@ class Count:
         """See `Aggregator`."""
         del key, value
         return state + 1
+
+    def subtract(self, key: Any, value: Any, state: int) -> int:
+        """See `Subtractable`."""
+        del key, value
+        return state - 1
 
     def result(self, state: int) -> int:
         """See `Aggregator`."""
@@ -87,10 +100,14 @@ class _OfField(ABC):
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
         del key
-        operand = value if self.field is None or value is None else getattr(value, self.field)
+        operand = self.operand(value)
         if operand is None:
             return state
         return self.first(operand) if state is None else self.combine(state, operand)
+
+    def operand(self, value: Any) -> Any:
+        """Return what of a value counts."""
+        return value if self.field is None or value is None else getattr(value, self.field)
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
@@ -124,6 +141,12 @@ class Sum(_OfField):
     def first(self, operand: Any) -> Any:
         """See `_OfField`."""
         return _number(operand, "Sum")
+
+    def subtract(self, key: Any, value: Any, state: Any) -> Any:
+        """See `Subtractable`. Of no values it is 0 then, not null."""
+        del key
+        operand = self.operand(value)
+        return state if operand is None or state is None else _added(state, _negated(_number(operand, "Sum")))
 
     def combine(self, state: Any, operand: Any) -> Any:
         """See `_OfField`. Raises `DataError` where a sum of decimals is longer than 38 digits."""
@@ -174,6 +197,15 @@ class Mean:
         total, number = state
         return _MEAN(_number(operand, "Mean") if total is None else _added(total, operand), number + 1)
 
+    def subtract(self, key: Any, value: Any, state: Any) -> Any:
+        """See `Subtractable`."""
+        del key
+        operand = value if self.field is None or value is None else getattr(value, self.field)
+        total, number = state
+        if operand is None or total is None:
+            return state
+        return _MEAN(_added(total, _negated(_number(operand, "Mean"))) if number > 1 else None, number - 1)
+
     def result(self, state: Any) -> float | None:
         """See `Aggregator`."""
         if not state.number:
@@ -215,6 +247,10 @@ def _number(operand: Any, what: str) -> Any:
         message = f"{what} of {operand!r} ({type(operand).__name__}): it takes numbers"
         raise DataError(message)
     return int(operand) if operand.__class__ is bool else operand
+
+
+def _negated(number: Any) -> Any:
+    return number.copy_negate() if number.__class__ is Decimal else -number
 
 
 def _added(state: Any, operand: Any) -> Any:

@@ -45,6 +45,11 @@ class Several:
         parts = zip(self._aggregators, state)  # noqa: B905 - to check the length of both would cost a third of it all
         return self._row(tuple([part.add(key, value, one) for part, one in parts]))
 
+    def subtract(self, key: Any, value: Any, state: Any) -> Any:
+        """See `Subtractable`. All of its aggregates must be able to."""
+        parts = zip(self._aggregators, state, strict=True)
+        return self._row(tuple([part.subtract(key, value, one) for part, one in parts]))
+
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
         if self._shows_state:

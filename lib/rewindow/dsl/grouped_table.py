@@ -1,0 +1,88 @@
+"""A table by group: what is aggregated takes rows back as they change. A grouped table makes tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rewindow.core.binding import ChangeType
+from rewindow.dsl.graph import Graph, returned_type
+from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.table import KTable
+from rewindow.errors import TopologyError
+from rewindow.operators.aggregates import Aggregator, Count, Subtractable, described
+from rewindow.operators.compound import Several, several
+from rewindow.operators.table_group import CustomSubtractable, ReduceSubtractable, TableAggregate
+from rewindow.operators.table_view import DerivedView, StoreView
+
+
+@dataclass(frozen=True, slots=True)
+class KGroupedTable:
+    """The rows of a table by group (`KTable.group_by`), to be aggregated as they are now.
+
+    Each update takes back what its row gave before and gives what it says now; its result has the larger of the
+    update's and the group's timestamps. A group without rows keeps its last aggregate (a count of 0): it sends a
+    tombstone only if its result is null. Updates cross a repartition that is named after the store.
+    """
+
+    graph: Graph
+    node: str
+    key: Any = None
+    value: Any = None
+
+    def count(self, *, store: StoreSpec) -> KTable:
+        """Count the rows of each group."""
+        return self.aggregate(Count(), store=store)
+
+    def reduce(
+        self,
+        adder: Callable[[Any, Any], Any],
+        subtractor: Callable[[Any, Any], Any],
+        *,
+        store: StoreSpec,
+        value: Any = None,
+    ) -> KTable:
+        """Combine the values: ``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value starts."""
+        grouped = replace(self, value=value) if value else self
+        return _aggregated(grouped, ReduceSubtractable(adder, subtractor), store)
+
+    def aggregate(
+        self,
+        aggregate: Aggregator | Mapping[str, Aggregator] | Callable[[], Any],
+        adder: Callable[[Any, Any, Any], Any] | None = None,
+        subtractor: Callable[[Any, Any, Any], Any] | None = None,
+        *,
+        store: StoreSpec,
+        value: Any = None,
+    ) -> KTable:
+        """Aggregate: ``initializer, adder(key, value, aggregate), subtractor(key, value, aggregate)``, or a built-in one.
+
+        Those that can take a value back are `Count`, `Sum` and `Mean`, and a dictionary of them; of floats the last bits
+        of a sum depend on what came and went. ``value`` declares the type of a custom aggregate. A null that the adder
+        or the subtractor gives deletes the group's row. Raises `TopologyError` for an aggregate that cannot subtract.
+        """
+        if adder is not None and subtractor is not None and callable(aggregate):
+            made = CustomSubtractable(aggregate, adder, value or returned_type(adder), subtractor)
+            return _aggregated(self, made, store)
+        built_in = several(aggregate) if isinstance(aggregate, Mapping) else aggregate
+        parts = [part for _, part in built_in.parts] if isinstance(built_in, Several) else [built_in]
+        for part in parts:
+            if not isinstance(part, Subtractable):
+                what = described(part) if isinstance(part, Aggregator) else repr(part)
+                message = (
+                    f"aggregate({what}) of a grouped table cannot take a row back: use Count, Sum or Mean, or give "
+                    "initializer, adder and subtractor"
+                )
+                raise TopologyError(message)
+        return _aggregated(self, built_in, store)
+
+
+def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec) -> KTable:
+    kept, graph, key, value = materialized(store), grouped.graph, grouped.key, grouped.value
+    name = kept.name
+    source = graph.topology.add_repartition(name, grouped.node, key=key, value=ChangeType(value))
+    graph.topology.add_store(kept.key_values(key, made.state_type(value)))
+    node = graph.add("table-aggregate", TableAggregate(made, name), source, name=name, stores=(name,))
+    view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
+    return KTable(graph, node, key, made.result_type(value), view=view)
