@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
+from rewindow.cli_history import register
 from rewindow.errors import RewindowError, UsageError
 from rewindow.printing import Printer
 from rewindow.project import Project
@@ -130,6 +131,9 @@ def setup() -> None:
     from rewindow.spark.setup import set_up
 
     set_up(typer.echo)
+
+
+register(app)
 
 
 def main() -> None:

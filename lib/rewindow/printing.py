@@ -23,16 +23,24 @@ class Printer:
     """Prints results to stdout, progress and errors to stderr."""
 
     def __init__(self, *, as_json: bool = False) -> None:
-        self._as_json = as_json
+        self.as_json = as_json
         self._out = Console(
             file=sys.stdout, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160
         )
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
+    def say(self, line: str) -> None:
+        """Print a line as it is."""
+        self._out.print(line, markup=False)
+
+    def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Print rows as a table."""
+        self._out.print(as_table(title, rows))
+
     def landed(self, feed: str, report: Any) -> None:
         """Say what `land` did."""
-        if self._as_json:
-            self._json(report.as_json())
+        if self.as_json:
+            self.json(report.as_json())
             return
         if not report.landings:
             self._out.print(f"Feed {feed}: nothing new to land.")
@@ -49,73 +57,74 @@ class Printer:
 
     def planned(self, plan: dict[str, Any]) -> None:
         """Say what would run."""
-        if self._as_json:
-            self._json(plan)
+        if self.as_json:
+            self.json(plan)
             return
         for line in explain(plan):
-            self._out.print(line, markup=False)
+            self.say(line)
 
     def ran(self, results: Sequence[RunReport | UpToDate]) -> None:
         """Say what runs did; JSON is the last one's, with ``taken_over`` where it was not the only one."""
-        if self._as_json:
+        if self.as_json:
             before = [describe_result(result) for result in results[:-1]]
-            self._json(describe_result(results[-1]) | ({"taken_over": before} if before else {}))
+            self.json(describe_result(results[-1]) | ({"taken_over": before} if before else {}))
             return
         for result in results:
             if isinstance(result, UpToDate):
-                self._out.print(f"Nothing to run: {result.reason}.", markup=False)
+                self.say(f"Nothing to run: {result.reason}.")
             else:
                 for line in _result_lines(result):
-                    self._out.print(line, markup=False)
+                    self.say(line)
 
     def shown(self, shown: Mapping[str, Any]) -> None:
         """Show runs, tables and metrics."""
-        if self._as_json:
-            self._json(shown)
+        if self.as_json:
+            self.json(shown)
             return
         if not shown["runs"]:
             job, lineage = shown["job"], shown["lineage"]
             others = f" It has the lineages {', '.join(shown['lineages'])}." if shown["lineages"] else ""
             again = f"`rewindow run {job}`" if lineage in (None, MAIN) else f"`rewindow run {job} --lineage {lineage}`"
-            self._out.print(f"Job {job} has not run yet in lineage {lineage or MAIN}: {again}.{others}", markup=False)
+            self.say(f"Job {job} has not run yet in lineage {lineage or MAIN}: {again}.{others}")
             return
         for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
             self._out.print(as_table(title, rows))
 
     def explained(self, explained: Mapping[str, Any]) -> None:
         """Show a topology."""
-        if self._as_json:
-            self._json(explained)
+        if self.as_json:
+            self.json(explained)
             return
         for part in explained["sub_topologies"]:
-            self._out.print(f"Sub-topology {part['sub_topology']}: {part['lane']}", markup=False)
+            self.say(f"Sub-topology {part['sub_topology']}: {part['lane']}")
             for source in part["sources"]:
-                self._out.print(f"  reads {source['topic']}: {source['how']}", markup=False)
+                self.say(f"  reads {source['topic']}: {source['how']}")
             self._out.print(as_table("", part["nodes"]))
             for store in part["stores"]:
-                self._out.print(f"  store {store['name']} ({store['kind']}): {store['columns']}", markup=False)
+                self.say(f"  store {store['name']} ({store['kind']}): {store['columns']}")
         for output in explained["outputs"]:
-            self._out.print(f"Output {output['topic']} -> {output['table']}: {output['columns']}", markup=False)
+            self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
 
     def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
         """Say what went wrong; the stack only if it is given."""
         if error is not None:
             traceback.print_exception(error, file=sys.stderr)
-        if self._as_json:
-            self._json({"error": message, "exit_code": code})
+        if self.as_json:
+            self.json({"error": message, "exit_code": code})
         else:
             self._err.print(f"rewindow: {message}", markup=False)
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[str], None]]:
         """Show the step that a run is at, while it is on a terminal."""
-        if self._as_json or not self._err.is_terminal:
+        if self.as_json or not self._err.is_terminal:
             yield _ignore
             return
         with self._err.status("start") as status:
             yield status.update
 
-    def _json(self, value: Any) -> None:
+    def json(self, value: Any) -> None:
+        """Print one JSON object."""
         sys.stdout.write(json.dumps(value, sort_keys=True) + "\n")
 
 

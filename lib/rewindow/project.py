@@ -124,7 +124,7 @@ class Project:
         self.feed_tables.publish(self.job_config(job).feed)
         bound = self.bind(job, request.lineage)
         attempt = this_attempt()
-        engine = SparkEngine(self.spark, slots=self._slots, import_paths=[str(self.root)])
+        engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)])
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             return drive(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
 
@@ -148,9 +148,7 @@ class Project:
         """The Spark session, started at the first use."""
         from rewindow.spark.session import local_session  # noqa: PLC0415 - Spark only where it is needed
 
-        return local_session(
-            cores=self._slots, conf=dict(self.target.spark), python_path=[self.root], debug=self._debug
-        )
+        return local_session(cores=self.slots, conf=dict(self.target.spark), python_path=[self.root], debug=self._debug)
 
     def _landed(self, config: JobConfig) -> Feed:
         """Return the job's feed; where it was never landed, a name that is no feed's is told from one that is."""
@@ -164,7 +162,8 @@ class Project:
         raise ConfigError(message)
 
     @property
-    def _slots(self) -> int:
+    def slots(self) -> int:
+        """Spark tasks at once."""
         return self.target.cores or os.cpu_count() or 1
 
     @property

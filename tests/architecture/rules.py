@@ -48,7 +48,9 @@ MODULES = {
     "errors": "errors",
     **dict.fromkeys(("config", "config_file", "config_words"), "config"),
     **dict.fromkeys(("landing", "runner", "travel", "verify", "liveness", "loading", "machine"), "flow"),
-    **dict.fromkeys(("cli", "printing", "project", "showing", "times"), "cli"),
+    **dict.fromkeys(
+        ("cli", "cli_history", "history", "printing", "printing_history", "project", "showing", "times"), "cli"
+    ),
 }
 """The layer of each module that lies beside the layers' folders."""
 

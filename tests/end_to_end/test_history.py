@@ -1,0 +1,92 @@
+"""Time travel from the command line, over Spark and Delta: what each command says, its exit code, and the tables after it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rewindow.cli import run_command
+from rewindow.project import Project
+from tests.conftest import copy_project
+from tests.end_to_end.flights import write_sources
+
+pytestmark = pytest.mark.spark
+
+JOB = "quiet_carriers"
+
+
+@pytest.fixture(scope="module")
+def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three months landed and replayed, month by month."""
+    root = copy_project(tmp_path_factory.mktemp("history"))
+    write_sources(root)
+    assert run_command(["land", "flights", "--project", str(root)]) == 0
+    for landing in ("1", "2", "3"):
+        assert run_command(["run", JOB, "--through", landing, "--project", str(root)]) == 0
+    return root
+
+
+def test_history_is_rewound_replayed_on_a_branch_compared_and_promoted(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(*arguments: str, code: int = 0) -> dict[str, Any]:
+        capsys.readouterr()
+        assert run_command([*arguments, "--project", str(root), "--json"]) == code
+        said: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return said
+
+    def hashes() -> dict[str, str]:
+        return Project.open(root).tables.hashes(JOB, "main")
+
+    before = hashes()
+    assert call("verify", JOB, "2", "3") == {"main/2": {}, "main/3": {}}
+    made = call("backfill", JOB, "--from", "2013-02-10", "--to", "3", "--branch", "fix")
+    assert (made["stands_on"], made["from_epoch"], made["runs"][0]["run"]) == ("main/1", 2, "fix/2")
+    assert hashes() == before
+    compared = call("diff", JOB, "main", "fix")
+    assert all(not one["different"] and one["equal"] for one in compared.values())
+    assert call("promote", JOB, "fix")["at"] == "fix/2"
+    assert hashes() == before
+    assert call("rewind", JOB, "--to", "1")["rewound"] == ["fix/2"]
+    assert hashes() != before
+    assert call("run", JOB)["epochs"] == [2, 3]
+    assert hashes() == before
+    standing = {one["lineage"]: one["standing"] for one in call("branch", "list", JOB)["lineages"]}
+    assert standing == {"main": "open", "fix": "promoted"}
+
+
+def test_a_backfill_that_differs_ends_with_1_and_shows_keys(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = ["--project", str(root)]
+    assert run_command(["backfill", JOB, "--from", "0", "--to", "2", "--branch", "short", *here]) == 0
+    conf = root / "conf" / "jobs" / f"{JOB}.yaml"
+    as_it_was = conf.read_text()
+    conf.write_text(f"{as_it_was}\nsemantics: {{stream_time_from: watermark}}\n")
+    try:
+        assert run_command(["run", JOB, "--lineage", "other", "--through", "2", *here]) == 0
+    finally:
+        conf.write_text(as_it_was)
+    capsys.readouterr()
+    assert run_command(["diff", JOB, "short", "other", *here]) == 1
+    said = capsys.readouterr().out
+    assert "only in short" in said
+    assert "carrier" in said
+
+
+def test_what_cannot_be_is_refused_with_the_fix(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, code, named in (
+        (["rewind", JOB, "--to", "main/99"], 2, "name one"),
+        (["promote", JOB, "nobody"], 2, "no branch 'nobody'"),
+        (["branch", "drop", JOB, "main"], 2, "no branch 'main'"),
+        (["diff", JOB, "main", "nobody"], 2, "no runs in lineage 'nobody'"),
+        (["backfill", "nobody", "--from", "1"], 78, "nobody"),
+        (["backfill", JOB, "--from", "1", "--branch", "main"], 2, "branch of its own"),
+    ):
+        capsys.readouterr()
+        assert run_command([*arguments, "--project", str(root)]) == code, arguments
+        said = capsys.readouterr().err
+        assert named in said
+        assert "Traceback" not in said
