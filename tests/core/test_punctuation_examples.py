@@ -229,3 +229,29 @@ def test_p25_the_time_shift_formula(clock: int, shift: int, first: int) -> None:
 
     told = fires(Shifted, f"{clock} {first - 1 if first > clock + 1 else clock} {first}")
     assert told.split(";")[0].split(":")[1] == str(first)
+
+
+def test_several_shifts_in_one_task_keep_their_own_grids() -> None:
+    class Shifted(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            for shift in ("0ms", "3ms", "-2ms"):
+                context.schedule("10ms", STREAM, self.fire, name=shift, time_shift=shift, args=(shift,))
+
+        def fire(self, now_ms: int, shift: str) -> None:
+            self.context.forward(Record(shift, self.context.scheduled_ms, now_ms))
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Shifted, name="p").to("out")
+    driver = TopologyTestDriver(builder.build())
+    for at in (26, 28, 30, 33, 61):
+        driver.pipe("in", "k", None, at)
+    fired = [(record.key, record.value, record.timestamp) for record in driver.read("out")]
+    assert fired == [
+        ("-2ms", 28, 28),
+        ("0ms", 30, 30),
+        ("3ms", 33, 33),
+        ("-2ms", 38, 61),
+        ("0ms", 40, 61),
+        ("3ms", 43, 61),
+    ]
