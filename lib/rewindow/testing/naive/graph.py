@@ -67,6 +67,7 @@ class Graph:
         self._in_memory = scenario.get("config", {}).get("store") == "in_memory"
         self._sends_old = tables_that_send_old_values(scenario)
         self._specs = {node["name"]: node for node in scenario["nodes"]}
+        self._with_finals = self._above_finals(scenario["nodes"])
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[tuple[str, Callable[[Message], None]]]] = {}
         self._sent: list[dict[str, Any]] = []
@@ -145,6 +146,7 @@ class Graph:
             self._windows(spec),
             name in self._sends_old,
             self._in_memory,
+            name in self._with_finals,
         )
         self._children[name] = []
         self._nodes[name] = self._scripted(setting) if kind is ScriptedNode else kind(setting)
@@ -165,7 +167,9 @@ class Graph:
         node = self._put(spec, self._kind(spec, is_table=is_table), parents)
         for side, parent in enumerate(parents):
             handler = partial(self._take, node, side)
-            topic = repartition_topic(grouping["name"] if grouping and is_table else name, side)
+            topic = repartition_topic(name, side)
+            if topic not in self._clocks_of and grouping and is_table:
+                topic = repartition_topic(grouping["name"], side)
             if topic not in self._clocks_of:
                 self._children[parent].append((name, handler))
                 continue
@@ -210,6 +214,15 @@ class Graph:
         while spec["op"] not in ("group_by", "group_by_key"):
             spec = self._specs[spec["in"]]
         return spec
+
+    def _above_finals(self, nodes: list[Mapping[str, Any]]) -> set[str]:
+        """Return the aggregates whose results are sent once, and what is between them and the suppress."""
+        found = {node["name"] for node in nodes if (self._windows(node) or {}).get("emit") == "window_close"}
+        for node in reversed(nodes):
+            if node["name"] in found or node.get("until") == "window_closes":
+                above = node["in"] if isinstance(node["in"], list) else [node["in"]]
+                found |= {one for one in above if one in self._specs}
+        return found
 
     def _windows(self, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if spec["op"] != "aggregate":

@@ -54,12 +54,14 @@ class StreamStreamJoin(Node):
         """See `Node`."""
         key, value, timestamp = message
         self._clock = max(self._clock, timestamp)
+        if not self.follow_kafka("D12"):
+            self._send_lonely(side, timestamp)
         if value is None or (key is None and not self._is_outer[side]):
             return
         if key is None:
             self._send(side, key, value, None, timestamp)
             return
-        if any(self._is_outer.values()):
+        if self.follow_kafka("D12"):
             self._send_lonely(side, timestamp)
         partners = self._partners(side, key, timestamp)
         for _, other, at in partners:

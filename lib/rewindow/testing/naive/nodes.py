@@ -35,6 +35,8 @@ class Setting:
     sends_old: bool = False
     """Whether Kafka would have it send old values."""
     in_memory: bool = False
+    has_finals: bool = False
+    """Whether it sends final results only, or a suppress below does."""
 
 
 class Node:

@@ -24,7 +24,8 @@ class SessionAggregate(Node):
         self._clock = -1
         self._emits = setting.windows.get("emit") == "window_close"
         retention = setting.spec.get("retention", needed_retention(setting.windows))
-        self._rows = SessionRows(retention)
+        is_kept = setting.has_finals and not self.follow_kafka("D10")
+        self._rows = SessionRows(retention, slack=0 if is_kept else 1)
         self._closing = SessionClosing(self, self._rows)
 
     def take(self, message: Message, _side: int, /) -> None:
@@ -45,9 +46,10 @@ class SessionAggregate(Node):
                 for other_start, other_end, other in near:
                     self._rows.put(key, other_start, other_end, None)
                     self._update(key, other_start, other_end, None, other)
+            old = near[0][2] if near and (start, end) == (timestamp, timestamp) else None
             state = self._fold.add(state, value)
             self._rows.put(key, start, end, state)
-            self._update(key, start, end, state, None)
+            self._update(key, start, end, state, None if self.follow_kafka("D13") else old)
         if self._emits:
             self._closing.emit(close)
 

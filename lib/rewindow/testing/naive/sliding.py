@@ -83,11 +83,12 @@ class SlidingAggregate(WindowAggregate):
         key, value, timestamp = self._record
         if start + self._windows["diff"] < self._close:
             return
-        if cell is None:
-            old = self._fold.start if self.follow_kafka("D13") else None
-            new = self._fold.add(None, value)
-        else:
-            old, new, timestamp = cell[0], self._fold.add(cell[0], value), max(timestamp, cell[1])
+        was = self._rows.get(key, start)
+        old = was and was[0]
+        if self.follow_kafka("D13"):
+            old = self._fold.start if cell is None else cell[0]
+        new = self._fold.add(None if cell is None else cell[0], value)
+        timestamp = timestamp if cell is None else max(timestamp, cell[1])
         self._rows.put(key, start, new, timestamp)
         self._update(start, new, old, timestamp)
 
