@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.core.binding import ChangeType
+from rewindow.core.topology import SinkNode
 from rewindow.dsl.graph import Graph, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.table import KTable
@@ -23,7 +24,8 @@ class KGroupedTable:
 
     Each update takes back what its row gave before and gives what it says now; its result has the larger of the
     update's and the group's timestamps. A group without rows keeps its last aggregate (a count of 0): it sends a
-    tombstone only if its result is null. Updates cross a repartition that is named after the store.
+    tombstone only if its result is null. Updates cross a repartition, named after the first store; all its aggregates
+    share it.
     """
 
     graph: Graph
@@ -81,8 +83,19 @@ class KGroupedTable:
 def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec) -> KTable:
     kept, graph, key, value = materialized(store), grouped.graph, grouped.key, grouped.value
     name = kept.name
-    source = graph.topology.add_repartition(name, grouped.node, key=key, value=ChangeType(value))
+    source = _repartition(grouped) or graph.topology.add_repartition(
+        name, grouped.node, key=key, value=ChangeType(value)
+    )
     graph.topology.add_store(kept.key_values(key, made.state_type(value)))
     node = graph.add("table-aggregate", TableAggregate(made, name), source, name=name, stores=(name,))
     view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
     return KTable(graph, node, key, made.result_type(value), view=view)
+
+
+def _repartition(grouped: KGroupedTable) -> str | None:
+    """Return the source below the repartition that another aggregate of the same group has made, if its types fit."""
+    topology, wanted = grouped.graph.topology, ((grouped.node,), grouped.key, ChangeType(grouped.value))
+    for node in topology.nodes.values():
+        if isinstance(node, SinkNode) and node.is_internal and (node.parents, node.key, node.value) == wanted:
+            return topology.internal_source(node.topic)
+    return None
