@@ -6,12 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
-from rewindow import travel
 from rewindow.core.binding import bind_sink
-from rewindow.delta.compare import Difference, compare
-from rewindow.delta.contents import read_rows
+from rewindow.delta.compare import Difference, compare_tables
 from rewindow.delta.tables import table_path
 from rewindow.errors import UsageError
 from rewindow.liveness import this_attempt
@@ -24,6 +20,8 @@ from rewindow.plan.travel import find_run, first_epoch_at, run_before
 from rewindow.project import Project
 from rewindow.runner import RunReport
 from rewindow.times import parse_time, show_time
+from rewindow.travel import branch as begin_branch
+from rewindow.travel import drop, promote, rewind
 from rewindow.verify import Verified, verify
 
 OnStep = Callable[[str], None] | None
@@ -55,7 +53,7 @@ class History:
     def rewind(self, lineage: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
         """Go back to a run; see `travel.rewind`."""
         before = self.state.lineage(lineage)
-        drive(travel.rewind(self._job, lineage, to, self._tables), on_step)
+        drive(rewind(self._job, lineage, to, self._tables), on_step)
         after = self.state.lineage(lineage)
         gone = [run.spec.name for run in before.runs[len(after.runs) :]]
         return {"lineage": lineage, "at": after.head.spec.name if after.head else None, "rewound": gone}
@@ -75,7 +73,7 @@ class History:
         if name not in state.lineages:
             at = run_before(main, self._first_epoch(start, main, feed))
             parent = at.spec.name if at else "0"
-            drive(travel.branch(self._job, name, self._tables, at=parent), on_step)
+            drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
         begun = self.state.lineage(name)
         base = begun.runs[begun.inherited - 1] if begun.inherited else None
         request = self._through(name, end, main)
@@ -89,7 +87,7 @@ class History:
         if branch in self.state.lineages and self.state.lineage(branch).last_epoch < ahead:
             results += self._run_to_the_end(RunRequest(lineage=branch, through_landing=ahead), on_step)
         binding = self._project.bind(self._job, into).binding
-        drive(travel.promote(self._job, branch, binding, self._tables, into=into), on_step)
+        drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
         head = self.state.lineage(into).head
         caught_up = [result.spec.name for result in results if isinstance(result, RunReport)]
         return {"branch": branch, "into": into, "at": head.spec.name if head else None, "caught_up": caught_up}
@@ -111,7 +109,7 @@ class History:
 
     def drop(self, branch: str) -> None:
         """Give a branch up; see `travel.drop`."""
-        drive(travel.drop(self._job, branch, self._tables))
+        drive(drop(self._job, branch, self._tables))
 
     def diff(self, first: str, second: str, samples: int) -> dict[str, Difference]:
         """Compare the outputs of two lineages key by key, over the epochs that both have replayed for themselves.
@@ -126,13 +124,14 @@ class History:
         common = shared_runs(one.runs, other.runs)
         after = one.runs[common - 1].spec.last_epoch if common else 0
         through = min(one.last_epoch, other.last_epoch)
-        both = (pc.field("_epoch") > after) & (pc.field("_epoch") <= through)
         found = {}
         for target, keys in self._output_keys().items():
-            tables = [lineage.tables.get(target) for lineage in (one, other)]
-            if all(tables):
-                rows = [read_rows(table_path(self._tables.warehouse, t.path), where=both) for t in tables if t]
-                found[target.removeprefix(OUTPUT)] = compare(rows[0], rows[1], keys, samples=samples)
+            tables = [lineage.tables[target] for lineage in (one, other) if target in lineage.tables]
+            if len(tables) == 2:
+                first_path, second_path = (table_path(self._tables.warehouse, table.path) for table in tables)
+                found[target.removeprefix(OUTPUT)] = compare_tables(
+                    first_path, second_path, keys, epochs=(after, through), samples=samples
+                )
         return found
 
     def verify(self, lineage: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:

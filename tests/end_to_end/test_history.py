@@ -59,6 +59,16 @@ def test_history_is_rewound_replayed_on_a_branch_compared_and_promoted(
     assert standing == {"main": "open", "fix": "promoted"}
 
 
+def test_the_readmes_commands(root: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    shown = readme[readme.index("## Rewriting history") :].split("```")[1]
+    commands = [line.removeprefix("$ rewindow ").split() for line in shown.splitlines() if line.startswith("$")]
+    assert len(commands) == 7
+    for command in commands:
+        renamed = ["readme" if word == "fix" else word for word in command]
+        assert run_command([*renamed, "--project", str(root)]) == 0, command
+
+
 def test_a_backfill_that_differs_ends_with_1_and_shows_keys(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root)]
     assert run_command(["backfill", JOB, "--from", "0", "--to", "2", "--branch", "short", *here]) == 0

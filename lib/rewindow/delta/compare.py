@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.core.staging import StagedFile, TaskReport
-from rewindow.delta.contents import sorted_rows
+from rewindow.delta.contents import read_rows, sorted_rows
 from rewindow.delta.files import Folder
 
 IGNORED = ("_run", "_offset")
@@ -34,6 +35,15 @@ class Difference:
     def is_none(self) -> bool:
         """Whether the tables say the same."""
         return not (self.different or self.only_first or self.only_second)
+
+
+def compare_tables(
+    first: str, second: str, keys: Sequence[str], *, epochs: tuple[int, int], samples: int = 5
+) -> Difference:
+    """Compare the rows of the epochs after the first and through the second of ``epochs`` of two output tables."""
+    after, through = epochs
+    inside = (pc.field("_epoch") > after) & (pc.field("_epoch") <= through)
+    return compare(read_rows(first, where=inside), read_rows(second, where=inside), keys, samples=samples)
 
 
 def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> Difference:
