@@ -78,6 +78,7 @@ def run(
     lineage: Lineage = "main",
     final: Final = False,
     replan: Annotated[bool, typer.Option(help="Forget the plan of an attempt that died.")] = False,
+    drop_buffered: Annotated[bool, typer.Option(help="Let go of what a suppress holds that was taken out.")] = False,
     takeover: Annotated[bool, typer.Option(help="Fence an attempt that still lives.")] = False,
     target: Target = "local",
     project: Folder = ".",
@@ -92,7 +93,9 @@ def run(
         report = opened.land(feed)
         if not as_json:
             printer.landed(feed, report)
-    request = parse_through(through, lineage=lineage, final=final, replan=replan, take_over=takeover)
+    request = parse_through(
+        through, lineage=lineage, final=final, replan=replan, take_over=takeover, drop_buffered=drop_buffered
+    )
     with printer.progress() as on_step:
         results = [opened.run(job, request, on_step)]
         if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:

@@ -157,6 +157,8 @@ class JobConfig(_Value):
     feed: Name
     outputs: dict[DottedName, OutputConfig] = {}
     semantics: SemanticsConfig = SemanticsConfig()
+    dropped: Literal["count", "quarantine"] = "count"
+    """What becomes of late, skipped and expired records: counted by reason, or rows of the quarantine too."""
     schedule: Cron | None = None
     spark: SparkSettings = {}
 

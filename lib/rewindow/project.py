@@ -26,7 +26,7 @@ from rewindow.config import (
 from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
 from rewindow.delta.logs import DeltaFeedTables
-from rewindow.delta.tables import METRICS, changelog_path, output_path
+from rewindow.delta.tables import METRICS, QUARANTINE, changelog_path, output_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import ConfigError, SourceError, naming
 from rewindow.landing.command import LandReport, land
@@ -102,6 +102,7 @@ class Project:
             output=partial(_output_path, config, lineage),
             changelog=partial(changelog_path, job),
             metrics=METRICS,
+            quarantine=QUARANTINE if config.dropped == "quarantine" else None,
         )
         binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
         _check_outputs(config, topology)

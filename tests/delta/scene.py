@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import count
@@ -109,15 +110,24 @@ def _log_file(path: str, columns: tuple[Column, ...], landing: int, partition: i
     return file
 
 
-def a_job(tables: DeltaTables, lineage: str = "main", name: str = JOB, *, aggregate: AggregateSpec = COUNT) -> Job:
-    """Bind the job to what is landed."""
+def a_job(
+    tables: DeltaTables,
+    lineage: str = "main",
+    name: str = JOB,
+    *,
+    aggregate: AggregateSpec = COUNT,
+    build: Callable[[], Topology] | None = None,
+    quarantine: str | None = None,
+) -> Job:
+    """Bind the job, or another topology under its name, to what is landed."""
     feed = tables.feed("activity")
-    build = partial(topology, aggregate)
+    build = build or partial(topology, aggregate)
     code = JobCode(build, partial(log_shapes, dict(feed.definition.logs)), Semantics())
     paths = TablePaths(
         output=lambda topic: output_path(f"alerts.{topic}", lineage),
         changelog=partial(changelog_path, name),
         metrics=METRICS_TABLE.path,
+        quarantine=quarantine,
     )
     return Job(name, code, bind_job(name, feed, build(), code.load_logs(), asdict(code.semantics), paths), feed)
 
@@ -128,13 +138,21 @@ def changelog(warehouse: str, store: str) -> str:
 
 
 def machine(
-    warehouse: str, attempt: str, lineage: str = "main", *, aggregate: AggregateSpec = COUNT, **request: object
+    warehouse: str,
+    attempt: str,
+    lineage: str = "main",
+    *,
+    aggregate: AggregateSpec = COUNT,
+    build: Callable[[], Topology] | None = None,
+    quarantine: str | None = None,
+    **request: object,
 ):
     """Give the steps of one run, made by an attempt whose predecessors are all dead."""
     tables = DeltaTables(warehouse)
     asked = RunRequest(lineage=lineage, **request)  # type: ignore[arg-type]
     who = Attempt(attempt, "here", os.getpid(), 1)
-    return steps(a_job(tables, lineage, aggregate=aggregate), asked, who, LocalEngine(), tables, lambda _attempt: False)
+    job = a_job(tables, lineage, aggregate=aggregate, build=build, quarantine=quarantine)
+    return steps(job, asked, who, LocalEngine(), tables, lambda _attempt: False)
 
 
 def replay(warehouse: str, attempt: str, lineage: str = "main", **request: object):

@@ -32,6 +32,8 @@ QUARANTINE_COLUMNS = (
     Column("name", "string"),
     Column("topic", "string"),
     Column("partition", "long"),
+    Column("offset", "long"),
+    Column("node", "string"),
     Column("reason", "string"),
     Column("arrived_at", "long"),
     Column("timestamp", "long"),
@@ -39,7 +41,11 @@ QUARANTINE_COLUMNS = (
     Column("_run", "long"),
     Column("landing", "long"),
 )
-"""``record`` is JSON of the key's and value's columns; ``_run`` is null for landings."""
+"""What `land` refuses and, where a job says ``dropped: quarantine``, what goes no further in it.
+
+``name`` is the feed or the job, ``record`` JSON of the key and value (of a landing: of its columns). Of a landing
+``offset``, ``node`` and ``_run`` are null, of a job ``arrived_at``; its ``landing`` is the epoch that took the record.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,10 @@ METRICS = (
 """The metrics table: one row a task, node, measure and run."""
 
 
+QUARANTINE = "quarantine"
+"""The target of what a run drops, where the job says ``dropped: quarantine``."""
+
+
 @dataclass(frozen=True, slots=True)
 class StagedFile:
     """One Parquet file that no table names yet.

@@ -64,6 +64,8 @@ class Task:
         self._lags = watermark_lags or {}
         self._stores = open_stores(part.stores, state, restored or {}, spill)
         self._scope = TaskScope(partition, state, self._connections(), dropped)
+        nodes = [node.name for node in part.nodes]  # a node that was taken out has no clock any more
+        self._scope.node_times = {name: at_ms for name, at_ms in state.node_times.items() if name in nodes}
         for name, store in self._stores.items():
             store.measured_by(self._scope.metrics)
             if dropped is not None:

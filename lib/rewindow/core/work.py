@@ -70,6 +70,8 @@ class TaskWork:
 class StageWork:
     """One sub-topology of a run. ``roots`` says for each target (`StagedFile.target`) the folder of its table.
 
+    A job that wants what it drops in the quarantine has a root for it (`staging.QUARANTINE`).
+
     ``fingerprint`` is that of the topology that was planned; a worker that builds another one refuses.
 
     ``load_topology`` and ``load_logs`` must survive the way to a worker: functions of importable modules, or partials.
@@ -86,3 +88,4 @@ class StageWork:
     load_topology: Callable[[], Topology]
     load_logs: Callable[[], LogShapes]
     semantics: Semantics
+    job: str = ""

@@ -84,6 +84,15 @@ def consumed(reports: Sequence[TaskReport]) -> dict[str, int]:
     return dict(sorted(taken.items()))
 
 
+def held(reports: Sequence[TaskReport]) -> dict[str, int]:
+    """Return how many records each buffer holds back at the end, over all tasks."""
+    kept: dict[str, int] = {}
+    for report in reports:
+        for store, records in report.state.get("held", {}).items():
+            kept[store] = kept.get(store, 0) + records
+    return dict(sorted(kept.items()))
+
+
 def _check_file(folder: Folder, file: StagedFile) -> None:
     facts = folder.facts(file.path)
     if facts is None or facts.bytes != file.bytes:

@@ -57,6 +57,7 @@ def changelog_files(path: str, target: str, chain: Sequence[CommittedRun], repor
 
     Raises `StorageError` (74) if they lack rows that were committed, or have more.
     """
+    chain = _since_it_is_there(chain, target)
     table = open_table(path)
     listed = table_files(path, table) if table else []
     runs = {run.spec.run for run in chain}
@@ -68,6 +69,12 @@ def changelog_files(path: str, target: str, chain: Sequence[CommittedRun], repor
         own = [file for file in listed if file.first_run in runs]
     _check_complete(path, target, chain, own)
     return sorted(own, key=lambda file: (file.first_run or 0, file.path))
+
+
+def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
+    """Leave out the runs before a store was put in again: what was taken out begins empty."""
+    gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
+    return chain[gone[-1] :] if gone else chain
 
 
 def _staged(reports: Sequence[TaskReport], target: str) -> list[StagedFile]:

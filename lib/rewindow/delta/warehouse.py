@@ -10,7 +10,7 @@ from rewindow.core.record import TopicPartition
 from rewindow.core.staging import METRICS as METRICS_COLUMNS
 from rewindow.core.staging import TaskReport
 from rewindow.core.work import LogFile
-from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, totals
+from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, held, totals
 from rewindow.delta.checkpoints import Checkpoint, find_checkpoint
 from rewindow.delta.compare import first_difference, staged_rows
 from rewindow.delta.files import Folder
@@ -144,6 +144,7 @@ class DeltaTables:
             journal=staged,
             targets=totals(reports),
             consumed=consumed(reports),
+            held=held(reports),
         )
 
     def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:

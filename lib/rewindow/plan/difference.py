@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewindow.core.staging import QUARANTINE
 from rewindow.plan.lineage import Lineage
 from rewindow.plan.spec import OUTPUT, JobBinding, TableSpec, canonical_json
+from rewindow.plan.suppressing import without_edits
 
 
 def changes_since(lineage: Lineage, now: JobBinding) -> list[str]:
@@ -24,7 +26,12 @@ def changes_since(lineage: Lineage, now: JobBinding) -> list[str]:
 
 
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return what changed in topology, semantics, stores and tables, ``what: old -> new``; nothing if it fits."""
+    """Return what changed in topology, semantics, stores and tables, ``what: old -> new``; nothing if it fits.
+
+    A suppress that was put in, taken out, disabled or enabled is no change (`suppressing`), nor is what becomes of
+    dropped records.
+    """
+    before, now = without_edits(before, now)
     lines = [
         *_changes("node", _named(before.topology, "nodes"), _named(now.topology, "nodes")),
         *_changes("store", _named(before.topology, "stores"), _named(now.topology, "stores")),
@@ -84,7 +91,7 @@ def _tables(tables: Mapping[str, TableSpec]) -> dict[str, Any]:
     return {
         target: table.as_json() | {"columns": [" ".join(column) for column in table.columns]}
         for target, table in tables.items()
-        if not target.startswith("changelog/")
+        if not target.startswith("changelog/") and target != QUARANTINE
     }
 
 

@@ -20,6 +20,7 @@ from rewindow.plan.difference import changes_since
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import CommittedRun, JobState, Lineage
 from rewindow.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
+from rewindow.plan.suppressing import taken_out
 from rewindow.plan.travel import check_open
 
 Alive = Callable[[Attempt], bool]
@@ -58,7 +59,7 @@ def plan_run(
         )
         raise CheckpointError(message)
     check_landings(lineage, feed)
-    _check_binding(lineage, binding)
+    _check_binding(lineage, binding, drop_buffered=request.drop_buffered)
     planned = _pending(lineage, feed, request, alive)
     if planned is not None:
         first, last, final = planned.first_epoch, planned.last_epoch, planned.final
@@ -127,7 +128,7 @@ def _has(feed: Feed, spec: RunSpec) -> bool:
     return spec.last_epoch == 0 or feed.landings[spec.last_epoch - 1].generation <= spec.generation
 
 
-def _check_binding(lineage: Lineage, binding: JobBinding) -> None:
+def _check_binding(lineage: Lineage, binding: JobBinding, *, drop_buffered: bool) -> None:
     head = lineage.head
     if head is None:
         return
@@ -137,6 +138,15 @@ def _check_binding(lineage: Lineage, binding: JobBinding) -> None:
         message = (
             f"job {binding.job!r} is not what made the checkpoint of run {head.spec.name}:\n{listed}\n"
             f"Run the code and settings of that run, or replay with `rewindow run {binding.job} --lineage NAME`"
+        )
+        raise CheckpointError(message)
+    held = {name: head.commit.held.get(name, 0) for name in taken_out(head.spec.binding, binding)}
+    lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
+    if lost and not drop_buffered:
+        message = (
+            f"job {binding.job!r}: a suppress was taken out, and at the end of run {head.spec.name} {lost}, which would be "
+            'lost. Put it back with until_time_limit("0s"), which lets everything through, until it is empty; or pass '
+            "--drop-buffered"
         )
         raise CheckpointError(message)
 

@@ -45,7 +45,8 @@ class RunRequest:
 
     ``through_ms``: up to the last landing whose watermark is not above it. ``final``: nothing comes after (D18).
     ``replan`` forgets the plan of an attempt that died; ``take_over`` fences one that still lives. ``key`` names the
-    request (a scheduler's interval): asked again after its run is committed, there is nothing to do.
+    request (a scheduler's interval): asked again after its run is committed, there is nothing to do. ``drop_buffered``
+    lets go of what a suppress holds that was taken out.
     """
 
     lineage: str = MAIN
@@ -55,6 +56,7 @@ class RunRequest:
     replan: bool = False
     take_over: bool = False
     key: str | None = None
+    drop_buffered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,8 @@ class JournalFile:
 class Commit:
     """The body of a COMMIT row: this attempt's files are the run's, and nobody else's ever will be.
 
-    ``watermark_ms`` is that of the last epoch, ``consumed`` the records taken of each topic. ``chain`` binds the run to
+    ``watermark_ms`` is that of the last epoch, ``consumed`` the records taken of each topic, ``held`` those that
+    each buffer holds back at its end. ``chain`` binds the run to
     all before it: see `chain_hash`.
     """
 
@@ -194,6 +197,7 @@ class Commit:
     consumed: Mapping[str, int]
     watermark_ms: int
     chain: str
+    held: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""
@@ -213,10 +217,13 @@ def make_commit(
     journal: JournalFile,
     targets: Mapping[str, TargetTotal],
     consumed: Mapping[str, int],
+    held: Mapping[str, int] | None = None,
 ) -> Commit:
     """Return the COMMIT of a planned run, chained to its parent (``""`` for a lineage's first)."""
     chain = chain_hash(parent_chain, spec, targets)
-    return Commit(spec.run, spec.attempt.id, journal, dict(targets), dict(consumed), spec.clock_to_ms, chain)
+    return Commit(
+        spec.run, spec.attempt.id, journal, dict(targets), dict(consumed), spec.clock_to_ms, chain, dict(held or {})
+    )
 
 
 def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTotal]) -> str:

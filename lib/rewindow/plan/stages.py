@@ -9,10 +9,11 @@ from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store
 from rewindow.core.checkpoint import TaskState
+from rewindow.core.land import QUARANTINE_COLUMNS
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
-from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, PARTITION, StagedFile, TaskReport
+from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, PARTITION, QUARANTINE, StagedFile, TaskReport
 from rewindow.core.topology import SubTopology, Topology
 from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.errors import ConfigError
@@ -46,6 +47,8 @@ class TablePaths:
     output: Callable[[str], str]
     changelog: Callable[[str, Sequence[Column]], str]
     metrics: str
+    quarantine: str | None = None
+    """None: what is dropped is counted only."""
 
 
 def bind_job(
@@ -79,6 +82,8 @@ def bind_job(
                 columns = (*key.columns, *value.columns, *OUTPUT_META)
                 tables[f"output/{sink.topic}"] = TableSpec(paths.output(sink.topic), columns)
     tables[METRICS_TARGET] = TableSpec(paths.metrics, METRICS)
+    if paths.quarantine is not None:
+        tables[QUARANTINE] = TableSpec(paths.quarantine, QUARANTINE_COLUMNS)
     return JobBinding(
         job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables, keys
     )
@@ -154,6 +159,7 @@ def stage_work(
         load_topology=code.load_topology,
         load_logs=code.load_logs,
         semantics=code.semantics,
+        job=spec.job,
     )
 
 

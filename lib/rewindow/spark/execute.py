@@ -6,7 +6,7 @@ open -> for each epoch: merge the topics, replay, end the epoch -> stage outputs
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from rewindow.core.metrics import ENFORCED_PROCESSING
 from rewindow.core.ordering import Event, events, merge
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Shape
-from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.core.staging import QUARANTINE, StagedFile, TaskReport
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SourceNode, SubTopology, Topology
 from rewindow.core.work import StageWork, TaskWork
@@ -26,7 +26,9 @@ from rewindow.errors import InvariantError, StorageError
 from rewindow.spark.aligned import LogReader, Row
 from rewindow.spark.emit import InternalWriter, OutputWriter, Place, stage_changes
 from rewindow.spark.internal import InternalReader
+from rewindow.spark.quarantine import DropWriter
 from rewindow.spark.rows import decode
+from rewindow.spark.spill import spills
 
 YOUNG_OBJECTS = 200_000
 """How many objects may be new before Python looks for cycles among them; its own default is 700."""
@@ -58,41 +60,51 @@ def _run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
     part = topology.sub_topologies()[work.stage]
     writers = {sink.topic: _writer(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
     store_shapes = {builder.name: bind_store(builder, logs) for builder in part.stores}
-    task = Task(
-        bound(part, logs),
-        task_work.partition,
-        writers=lambda sink: writers[sink.topic].take,
-        semantics=work.semantics,
-        state=task_work.state,
-        restored={
-            name: read_changelog(task_work.stores.get(name, ()), *shapes) for name, shapes in store_shapes.items()
-        },
-        watermark_lags=topology.watermark_lags(),
+    # The job asks for what is dropped by having the table.
+    dropped = (
+        DropWriter(_place(work, task_work, QUARANTINE), job=work.job, run=work.run)
+        if QUARANTINE in work.roots
+        else None
     )
-    if times := task_work.enforced:
-        task.scope.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
-    consumed = _replay(work, task, _sources(task_work, topology, part, logs), list(writers.values()))
-    files: list[StagedFile] = [file for writer in writers.values() for file in writer.close()]
-    for name, shapes in store_shapes.items():
-        changes = task.stores[name].take_changes()
-        if changes:
-            place = _place(work, task_work, f"changelog/{name}")
-            files += stage_changes(place, shapes, changes, partition=task_work.partition, run=work.run)
-    return TaskReport(
-        stage=work.stage,
-        partition=task_work.partition,
-        files=tuple(files),
-        state=task.state().as_json(),
-        metrics=tuple(task.metrics_rows),
-        consumed=consumed,
-    )
+    with spills() as spill:
+        task = Task(
+            bound(part, logs),
+            task_work.partition,
+            writers=lambda sink: writers[sink.topic].take,
+            semantics=work.semantics,
+            state=task_work.state,
+            restored={
+                name: read_changelog(task_work.stores.get(name, ()), *shapes) for name, shapes in store_shapes.items()
+            },
+            watermark_lags=topology.watermark_lags(),
+            dropped=dropped.take if dropped else None,
+            spill=spill.open,
+        )
+        if times := task_work.enforced:
+            task.scope.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
+        all_writers = [*writers.values(), *([dropped] if dropped else [])]
+        consumed = _replay(work, task, _sources(task_work, topology, part, logs), all_writers)
+        files: list[StagedFile] = [file for writer in all_writers for file in writer.close()]
+        for name, shapes in store_shapes.items():
+            changes = task.stores[name].take_changes()
+            if changes:
+                place = _place(work, task_work, f"changelog/{name}")
+                files += stage_changes(place, shapes, changes, partition=task_work.partition, run=work.run)
+        return TaskReport(
+            stage=work.stage,
+            partition=task_work.partition,
+            files=tuple(files),
+            state=task.state().as_json(),
+            metrics=tuple(task.metrics_rows),
+            consumed=consumed,
+        )
 
 
 def _replay(
     work: StageWork,
     task: Task,
     sources: dict[str, Callable[[int, int], Iterator[Row]]],
-    writers: list[OutputWriter | InternalWriter],
+    writers: Sequence[OutputWriter | InternalWriter | DropWriter],
 ) -> dict[str, int]:
     first = task.offsets
     for epoch in work.epochs:

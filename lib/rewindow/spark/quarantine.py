@@ -1,4 +1,4 @@
-"""The quarantine: records that `land` refuses, with the reason. They take no offset and move no time (D19)."""
+"""The quarantine: records that `land` refuses (they take no offset and move no time, D19), and those that a job drops."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from rewindow.core.dropped import Dropped
 from rewindow.core.json_codec import dump_value
 from rewindow.core.land import QUARANTINE_COLUMNS, LogWrite, Slot
 from rewindow.core.record import row_class
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
+from rewindow.spark.emit import Place
 from rewindow.spark.rows import arrow_schema
 from rewindow.spark.stage import FileWriter
 from rewindow.spark.timestamps import Refusal
@@ -34,6 +36,8 @@ class QuarantineWriter:
             [write.feed] * count,
             [write.spec.topic] * count,
             [self._partition] * count,
+            [None] * count,
+            [None] * count,
             [refusal.reason for refusal in refusals],
             refused.column("_arrival"),
             refused.column("_timestamp") if "_timestamp" in names else [None] * count,
@@ -68,6 +72,27 @@ class QuarantineWriter:
         """Give the file up."""
         if self._file is not None:
             self._file.abort()
+
+
+class DropWriter:
+    """Collects what one task of a run drops. ``epoch`` is set by whoever drives the task."""
+
+    def __init__(self, place: Place, *, job: str, run: int) -> None:
+        self.epoch = 0
+        self._job, self._run = job, run
+        self._rows = place.buffer(QUARANTINE_COLUMNS, ("name", "topic", "landing"))
+
+    def take(self, dropped: Dropped) -> None:
+        """Take one record."""
+        (topic, partition, offset), timestamp, node, reason, record = dropped
+        self._rows.append(
+            (self._job, topic, partition, offset, node, reason, None, timestamp, record, self._run, self.epoch)
+        )
+        self._rows.flush_if_full()
+
+    def close(self) -> list[StagedFile]:
+        """Finish the file; the list is empty if nothing was dropped."""
+        return self._rows.close()
 
 
 def record_text(columns: Sequence[Column], rows: pa.RecordBatch) -> list[str]:

@@ -14,10 +14,12 @@ from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import fit_cell, scalar_shape
 from rewindow.core.semantics import Semantics
+from rewindow.core.spill import OpenSpill
 from rewindow.core.staging import OUTPUT_META
 from rewindow.core.task import Task, Write
 from rewindow.core.topology import SinkNode, SubTopology, Topology
 from rewindow.errors import DataError
+from rewindow.testing.memory_spill import MemorySpill
 
 Deliver = Callable[[SinkNode, int, Record, int, int], None]
 """Takes a sink, the task's partition, the emission, its place in the epoch's order and its number in the topic."""
@@ -72,6 +74,7 @@ class LocalTask:
         deliver: Deliver,
         wall_clock_ms: int = UNKNOWN,
         dropped: Drop | None = None,
+        spill: OpenSpill = MemorySpill,
     ) -> None:
         """Begin a task. ``wall_clock_ms``: what the clock shows before anything happens."""
         self.part = part
@@ -79,6 +82,7 @@ class LocalTask:
         self._blueprint = blueprint
         self._deliver = deliver
         self._dropped = dropped
+        self._spill = spill
         self._bound = bound(part, blueprint.logs)
         self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
@@ -113,6 +117,7 @@ class LocalTask:
             restored={name: self._rows(name) for name in self._shapes},
             watermark_lags=self._blueprint.watermark_lags,
             dropped=self._dropped,
+            spill=self._spill,
         )
 
     def _writer(self, sink: SinkNode) -> Write:
