@@ -1,10 +1,12 @@
 """rewindow: deterministic replay of event logs in Delta tables, with the semantics of Kafka Streams."""
 
 from rewindow.core.adapted import FixedKeyProcessor
+from rewindow.core.join_windows import JoinWindows
 from rewindow.core.legacy import LegacyProcessor, Transformer, ValueTransformer, ValueTransformerWithKey
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.punctuation import Cancellable, PunctuationType
 from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
+from rewindow.core.record_store import join_store
 from rewindow.core.stores import KeyValueStore, Stamped, StoreBuilder, key_value_store, window_store
 from rewindow.core.topology import Topology
 from rewindow.core.versioned_store import VersionedStore, versioned_store
@@ -39,6 +41,7 @@ __all__ = [
     "Count",
     "First",
     "FixedKeyProcessor",
+    "JoinWindows",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
@@ -72,6 +75,7 @@ __all__ = [
     "Window",
     "WindowStore",
     "Windowed",
+    "join_store",
     "key_value_store",
     "max_bytes",
     "max_records",

@@ -6,6 +6,7 @@ from typing import Any
 
 from rewindow import (
     Count,
+    JoinWindows,
     KGroupedStream,
     KGroupedTable,
     KStream,
@@ -131,6 +132,12 @@ class Builder:
     def op_table_table_join(self, node: dict[str, Any], name: str, left: KTable, right: KTable) -> KTable:
         join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[node["how"]]
         return join(right, lambda one, other: f"{text_of(one)}|{text_of(other)}", store=_store(node), name=name)
+
+    def op_stream_stream_join(self, node: dict[str, Any], name: str, left: KStream, right: KStream) -> KStream:
+        before, after, grace = (f"{node[what]}ms" for what in ("before", "after", "grace"))
+        windows = JoinWindows.of("1w", grace=grace).before(before).after(after)
+        verb = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[node["how"]]
+        return verb(right, lambda one, other: f"{text_of(one)}|{text_of(other)}", windows, name=name, value=str)
 
     def op_to_stream(self, _node: dict[str, Any], name: str, parent: KTable) -> KStream:
         return parent.to_stream(name=name)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rewindow import Record, Stamped, Windowed
+from rewindow.core.encoding import encode_key
 from rewindow.errors import RewindowError
 from rewindow.testing import TopologyTestDriver
 from tests.conformance import internals
@@ -91,4 +92,4 @@ def contents(entries: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
 
 def _by_key_and_start(row: dict[str, Any]) -> tuple[bytes, int]:
     key = row["key"]
-    return (key["key"].encode(), key["start"]) if isinstance(key, dict) else (key.encode(), 0)
+    return (key["key"].encode(), key["start"]) if isinstance(key, dict) else (encode_key(key), 0)

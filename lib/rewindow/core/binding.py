@@ -24,8 +24,8 @@ from rewindow.core.schema import (
     windowed_shape,
 )
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
-from rewindow.core.store_shapes import buffered_shape, entry_codec, nullable_shape, stamped_shape
-from rewindow.core.stores import BUFFER, VERSIONED, WINDOW, Keeping, StoreBuilder
+from rewindow.core.store_shapes import buffered_shape, entry_codec, nullable_shape, record_key_shape, stamped_shape
+from rewindow.core.stores import BUFFER, JOIN, RECORDS, VERSIONED, WINDOW, Keeping, StoreBuilder
 from rewindow.core.table_shapes import change_shape, version_key_shape, version_shape
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.errors import ConfigError
@@ -154,6 +154,8 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
         key = windowed_shape(key)
     if store.kind == VERSIONED:
         key, value = version_key_shape(key), version_shape(nullable_shape(value, "_is_null"))
+    if store.kind in (RECORDS, JOIN):
+        key = record_key_shape(key)
     if store.kind == BUFFER:
         value = buffered_shape(value)
     elif store.is_stamped:

@@ -9,8 +9,19 @@ from typing import Any
 from rewindow.core.buffer import TimeOrderedBuffer
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
+from rewindow.core.record_store import JoinStore, RecordStore
 from rewindow.core.spill import OpenSpill, SpillingBuffer
-from rewindow.core.stores import BUFFER, KEY_VALUE, VERSIONED, WINDOW, KeyValueStore, Store, StoreBuilder
+from rewindow.core.stores import (
+    BUFFER,
+    JOIN,
+    KEY_VALUE,
+    RECORDS,
+    VERSIONED,
+    WINDOW,
+    KeyValueStore,
+    Store,
+    StoreBuilder,
+)
 from rewindow.core.versioned_store import VersionedStore
 from rewindow.core.window_store import WindowStore
 
@@ -19,6 +30,8 @@ STORE_KINDS: Mapping[str, type[Store]] = {
     WINDOW: WindowStore,
     BUFFER: TimeOrderedBuffer,
     VERSIONED: VersionedStore,
+    RECORDS: RecordStore,
+    JOIN: JoinStore,
 }
 
 

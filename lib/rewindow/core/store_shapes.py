@@ -8,6 +8,7 @@ from typing import Any
 from rewindow.core.buffer import Buffered
 from rewindow.core.cells import fit_long
 from rewindow.core.json_codec import dump_value, load_value
+from rewindow.core.record_store import RecordKey
 from rewindow.core.schema import Column, Shape
 from rewindow.core.spill import Codec
 from rewindow.core.stores import Stamped, stamped_keep
@@ -69,3 +70,13 @@ def entry_codec(key: Shape, entry: Shape) -> Codec:
         return key.from_cells(cells[:width]), entry.from_cells(cells[width:])
 
     return Codec(lambda one, held: dump_value((*key.checked_cells(one), *entry.checked_cells(held))), load)
+
+
+def record_key_shape(key: Shape) -> Shape:
+    """Return the shape of a `RecordKey`: the key's columns, then ``_record_time`` and ``_record_number``."""
+    return Shape(
+        (*key.columns, Column("_record_time", "long"), Column("_record_number", "long")),
+        lambda where: (*key.to_cells(where.key), where.timestamp, where.number),
+        lambda cells: RecordKey(key.from_cells(cells[:-2]), cells[-2], cells[-1]),
+        lambda where: RecordKey(key.keep(where.key), fit_long(where.timestamp), fit_long(where.number)),
+    )

@@ -235,7 +235,10 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
         ]
         if not ready:
             names = ", ".join(sorted(unwritten))
-            message = f"the repartitions {names} go round in a circle: a run takes sub-topologies one after the other"
+            message = (
+                f"the repartitions {names} go round in a circle, but a run takes sub-topologies one after the other: let "
+                "the streams that are joined below them cross a .repartition(name=...) of their own"
+            )
             raise TopologyError(message)
         ordered.append(ready[0])
         waiting = [part for part in waiting if part is not ready[0]]

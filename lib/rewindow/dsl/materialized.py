@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from rewindow.core.duration import to_ms
-from rewindow.core.stores import KEY_VALUE, WINDOW, StoreBuilder
+from rewindow.core.join_windows import JoinWindows
+from rewindow.core.stores import JOIN, KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.core.windows import Windows
 from rewindow.errors import TopologyError
 
@@ -80,6 +81,12 @@ class Materialized:
             window_size_ms=size_ms,
             retention_ms=self.retained_ms(windows.needed_retention_ms, windows.retention_ms),
         )
+
+    def joined(self, windows: JoinWindows, key: Any, value: Any) -> StoreBuilder:
+        """Return the store of one side of a join. Raises `TopologyError` as `windowed` does."""
+        self._check_kind(JOIN)
+        retention_ms = self.retained_ms(windows.needed_retention_ms, windows.retention_ms)
+        return replace(self._builder(JOIN, key, value), retention_ms=retention_ms)
 
     def _builder(self, kind: str, key: Any, value: Any) -> StoreBuilder:
         made = self.ready_made

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rewindow.core.adapted import FixedKeyProcessor
 from rewindow.core.binding import EqualType
 from rewindow.core.duration import to_ms
+from rewindow.core.join_windows import JoinWindows
 from rewindow.core.legacy import deprecated
 from rewindow.core.processor import Processor
 from rewindow.core.stores import StoreBuilder
+from rewindow.dsl import joins
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.graph import returned_pair, returned_type
 from rewindow.dsl.grouped import KGroupedStream, keyed
@@ -186,6 +188,75 @@ class KStream(LegacyVerbs):
     def group_by(self, mapper: Callable[[Any, Any], Any], *, key: Any = None) -> KGroupedStream:
         """Group by a new key, ``mapper(key, value)``; a record whose new key is null is dropped."""
         return KGroupedStream(self.select_key(mapper, key=key))
+
+    def join(
+        self,
+        other: KStream,
+        joiner: Callable[..., Any],
+        windows: JoinWindows,
+        *,
+        name: str,
+        store: joins.JoinStores | None = None,
+        with_key: bool = False,
+        value: Any = None,
+    ) -> KStream:
+        """Join two streams: one result, ``joiner(left, right)``, for each two records of a key that lie close in time.
+
+        Time: this stream's record at ``t`` joins those of the other from ``t - before`` to ``t + after``, both included;
+        a record is not too late for that while the other side's store retains its partners, `JoinWindows`' before +
+        after + grace behind the newest record put there. The result's timestamp is the larger of the two. Order: the
+        results of one record come by the partner's timestamp, then as the partners came. Nulls: a record without key or
+        value is skipped and counted. A stream joined with itself joins each record with itself, too.
+
+        ``name`` is that of the node, its repartitions (of a side that was re-keyed) and its stores, ``<name>-left`` and
+        ``<name>-right``, unless ``store`` names them: a base name, a `Materialized` with a retention, or a pair for this
+        side and the other. ``with_key``: ``joiner(key, left, right)``. ``value`` declares the result's type, if the
+        joiner does not. Raises `TopologyError` if the windows, the keys or the stores do not fit.
+        """
+        options = joins.Options(name, store, with_key, value)
+        return joins.join_streams(self, other, joins.INNER, joiner, windows, options)
+
+    def left_join(
+        self,
+        other: KStream,
+        joiner: Callable[..., Any],
+        windows: JoinWindows,
+        *,
+        name: str,
+        store: joins.JoinStores | None = None,
+        with_key: bool = False,
+        value: Any = None,
+    ) -> KStream:
+        """Join as `join` does, and send each record of this stream that finds no partner as ``joiner(left, None)``.
+
+        That is sent once, at the record's own timestamp, when nobody is waited for any more: as soon as ``timestamp +
+        after + grace`` lies before the highest timestamp that the join has seen, before the results of the record that
+        shows it, or at the watermark; for a record that comes after that, at once (D12). What is due together leaves by
+        timestamp, then key bytes, then as it came. A partner that is later than the grace is still joined as far as it
+        is retained. A record without a key goes with null at once; one of the other stream is skipped. Below, the
+        watermark is lowered by before + after + grace (D22). The records that wait are kept in ``<store>-unmatched``.
+        """
+        options = joins.Options(name, store, with_key, value)
+        return joins.join_streams(self, other, joins.LEFT, joiner, windows, options)
+
+    def outer_join(
+        self,
+        other: KStream,
+        joiner: Callable[..., Any],
+        windows: JoinWindows,
+        *,
+        name: str,
+        store: joins.JoinStores | None = None,
+        with_key: bool = False,
+        value: Any = None,
+    ) -> KStream:
+        """Join as `left_join` does, and send the lone records of the other stream too, as ``joiner(None, right)``.
+
+        Of a right record the time is over once ``timestamp + before + grace`` lies before the join's clock. At equal
+        timestamps right records leave before left ones.
+        """
+        options = joins.Options(name, store, with_key, value)
+        return joins.join_streams(self, other, joins.OUTER, joiner, windows, options)
 
     def to(self, topic: str, *, key: Any = None, value: Any = None) -> None:
         """Write an output; the job's configuration says to which table. ``key`` and ``value`` declare column types."""
