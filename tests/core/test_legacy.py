@@ -92,6 +92,31 @@ def test_it_is_the_schedule_that_kip_138_writes() -> None:
     assert results[0] == results[1] != []
 
 
+def test_a_processor_of_today_may_have_the_old_forms_too() -> None:
+    class Half(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            context.schedule("10ms")
+
+        def process(self, record: Record) -> None:
+            self.context.forward(record.key, "by name", "right")
+            self.context.forward(record.key, "by index", 0)
+
+        def punctuate(self, timestamp: int) -> None:
+            self.context.forward("fired", timestamp, To.child("left").with_timestamp(3))
+
+    one = driver(process(Half))
+    one.pipe("in", "k", None, 12)
+    assert sent(one) == [("k", "right", "by name", 12), ("k", "left", "by index", 12), ("fired", "left", 12, 3)]
+
+    class Without(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            context.schedule("10ms")
+
+    with pytest.raises(ConfigError, match=r"calls punctuate\(timestamp\), which it has not"):
+        driver(process(Without))
+
+
 def test_forward_to_all_by_name_by_number_and_as_to_says() -> None:
     class Forwarding(LegacyProcessor):
         def process(self, key: Any, value: Any) -> None:
@@ -249,7 +274,7 @@ def test_wrong_use_names_the_fix() -> None:
         def init(self, context: ProcessorContext) -> None:
             context.schedule("10ms", PunctuationType.STREAM_TIME)
 
-    with pytest.raises(ConfigError, match=r"schedule\(interval\) alone"):
+    with pytest.raises(ConfigError, match="has a type and a callback"):
         driver(process(Half)).pipe("in", "k", 1, 12)
     with pytest.raises(ConfigError, match="gave a Counting, not a Transformer"):
         driver(lambda s: s.transform(Counting, name="t")).pipe("in", "k", 1, 12)

@@ -19,10 +19,6 @@ class Adapted(Processor):
 
     context_type: ClassVar[type[ProcessorContext]] = ProcessorContext
 
-    def make_context(self, name: str, scope: TaskScope) -> ProcessorContext:
-        """Return the context that `init` gets."""
-        return self.context_type(name, scope)
-
     def take(self, record: Record) -> None:
         """Handle one record that the task brings."""
         raise NotImplementedError
@@ -37,15 +33,16 @@ class FixedKeyContext(ProcessorContext):
         super().__init__(name, scope)
         self._key: tuple[Any, ...] = ()
 
-    def forward(self, record: Record, *, to: To | None = None) -> None:
+    def forward(self, record: Record, *old: Any, to: To | None = None) -> None:
         """Send a record on, see `ProcessorContext.forward`. Raises `DataError` if it has another key."""
-        if self._key and record.key is not self._key[0] and record.key != self._key[0]:
+        key = record if old else record.key
+        if self._key and key is not self._key[0] and key != self._key[0]:
             message = (
-                f"{self.name} forwarded the key {record.key!r} while it handles {self._key[0]!r}: process_values keeps "
+                f"{self.name} forwarded the key {key!r} while it handles {self._key[0]!r}: process_values keeps "
                 "the key, and with it the partition; to change it use process"
             )
             raise DataError(message)
-        super().forward(record, to=to)
+        super().forward(record, *old, to=to)
 
 
 class FixedKeyProcessor(Adapted):

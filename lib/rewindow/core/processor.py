@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rewindow.core.deprecated import old_forward, old_schedule
 from rewindow.core.duration import to_ms
 from rewindow.core.metrics import Measure
 from rewindow.core.punctuation import Cancellable, PunctuationType
@@ -41,7 +42,7 @@ class Processor:
 class ProcessorContext:
     """What a processor may ask and do. One for each node, task and epoch."""
 
-    __slots__ = ("_by_name", "_children", "_moment", "_scope", "is_closed", "name")
+    __slots__ = ("_by_name", "_children", "_moment", "_scope", "headers", "is_closed", "name")
 
     def __init__(self, name: str, scope: TaskScope) -> None:
         self.name = name
@@ -50,6 +51,8 @@ class ProcessorContext:
         self._by_name: dict[str, Callable[[Record], None]] = {}
         self._children: tuple[Callable[[Record], None], ...] = ()
         self.is_closed = False
+        self.headers: tuple[tuple[str, bytes], ...] = ()
+        """What `core.legacy` forwards with a bare key and value; nothing elsewhere."""
 
     def attach(self, name: str, child: Callable[[Record], None]) -> None:
         """Connect a child; the topology's order of children is the order of forwarding."""
@@ -62,12 +65,15 @@ class ProcessorContext:
         self._children = (self._refuse,)
         self._by_name = dict.fromkeys(self._by_name, self._refuse)
 
-    def forward(self, record: Record, *, to: To | None = None) -> None:
+    def forward(self, record: Record, *old: Any, to: To | None = None) -> None:
         """Send a record to all children, or as ``to`` says; it has passed through them all when this returns (KIP-251).
 
         The timestamp is that of ``to``, else the record's own, else that of the record or punctuation being handled.
         Raises `DataError` for an unknown child, and for a timestamp that is negative or no integer.
+        A bare key, value and child are its deprecated overloads: see `core.deprecated`.
         """
+        if old:
+            record, to = old_forward(self, tuple(self._by_name), record, old)
         moment = self._moment
         before = moment.timestamp
         timestamp: Any = record.timestamp
@@ -105,8 +111,8 @@ class ProcessorContext:
     def schedule(
         self,
         interval: str | timedelta,
-        type: PunctuationType,  # noqa: A002 - KIP-138's own name
-        callback: Callable[..., None],
+        type: PunctuationType | None = None,  # noqa: A002 - KIP-138's own name
+        callback: Callable[..., None] | None = None,
         *,
         name: str | None = None,
         time_shift: str | timedelta | None = None,
@@ -118,12 +124,19 @@ class ProcessorContext:
         It is called with the clock in epoch milliseconds and ``args``. Without alignment a stream-time schedule starts
         at the first record or one interval from now, a wall-clock one an interval from now (D2). ``time_shift`` aligns
         it to the epoch plus the shift (D3), ``start_time`` to a first time since the epoch (KIP-1146, D4): give one of
-        the two. A ``name`` identifies it within the node: using it again replaces (D7).
+        the two. A ``name`` identifies it within the node: using it again replaces (D7). The interval alone is the
+        deprecated form, which calls ``punctuate`` on stream time.
         Raises `ConfigError` for an interval below 1 ms, a negative start or a callback that cannot be found again.
         """
         if self.is_closed:
             raise DataError(f"{self.name} schedules in close(): the epoch is over; schedule in init or process")
         scope = self._scope
+        if type is None and callback is None:
+            type, callback = PunctuationType.STREAM_TIME, old_schedule(self.name, scope.processors[self.name])  # noqa: A001
+        if type is None or callback is None:
+            raise ConfigError(
+                f"{self.name}: schedule({interval!r}) has a type and a callback, self.<method>: give both"
+            )
         return scope.schedules.schedule(
             self.name,
             scope.stream_time_ms if type is PunctuationType.STREAM_TIME else scope.wall_clock_ms,

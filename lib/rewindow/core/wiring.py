@@ -76,7 +76,7 @@ def _make(node: ProcessorNode) -> Processor:
 
 
 def _context(processor: Processor, name: str, scope: TaskScope) -> ProcessorContext:
-    return processor.make_context(name, scope) if isinstance(processor, Adapted) else ProcessorContext(name, scope)
+    return (processor.context_type if isinstance(processor, Adapted) else ProcessorContext)(name, scope)
 
 
 def _take(target: Target) -> Callable[[Record], None]:

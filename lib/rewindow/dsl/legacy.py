@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from rewindow.core.legacy import Transformer, ValueTransformer, deprecated
+from rewindow.core.deprecated import deprecated
+from rewindow.core.legacy import Transformer, ValueTransformer
 from rewindow.core.stores import StoreBuilder
 from rewindow.dsl.graph import Graph
 from rewindow.operators.transform import Transform, TransformValues

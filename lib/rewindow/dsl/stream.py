@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.core.adapted import FixedKeyProcessor
 from rewindow.core.binding import EqualType
+from rewindow.core.deprecated import deprecated
 from rewindow.core.duration import to_ms
 from rewindow.core.join_windows import JoinWindows
-from rewindow.core.legacy import deprecated
 from rewindow.core.processor import Processor
 from rewindow.core.stores import StoreBuilder
 from rewindow.dsl import joins
