@@ -16,6 +16,7 @@ from rewindow.core.record import row_class
 from rewindow.core.schema import Column, row_shape
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode
+from rewindow.operators.aggregates import Subtractable
 from rewindow.testing import TopologyTestDriver
 from tests.properties.test_typed_cuts import through_arrow
 from tests.properties.told import told
@@ -68,6 +69,14 @@ def test_states_that_meet_are_put_together_in_their_order(aggregate: Any, merged
 
     assert aggregate.merge(state(1), state(2, 3)) == aggregate.merge(state(1, 2), state(3)) == merged
     assert aggregate.merge(state(), state(1)) == aggregate.merge(state(1), state()) == state(1)
+
+
+def test_a_table_takes_back_what_it_collected() -> None:
+    state = [1, float("nan"), True, 1]
+    assert Collect().subtract("k", 1, state) == [state[1], True, 1]
+    assert len(Collect().subtract("k", float("nan"), state)) == 3
+    assert Collect().subtract("k", None, state) == Collect().subtract("k", 7, state) == state
+    assert not isinstance(First(), Subtractable), "the one before the first is not known"
 
 
 def test_their_columns() -> None:

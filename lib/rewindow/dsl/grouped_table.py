@@ -73,7 +73,7 @@ class KGroupedTable:
             if not isinstance(part, Subtractable):
                 what = described(part) if isinstance(part, Aggregator) else repr(part)
                 message = (
-                    f"aggregate({what}) of a grouped table cannot take a row back: use Count, Sum or Mean, or give "
+                    f"aggregate({what}) of a grouped table cannot take a row back: use Count, Sum, Mean or Collect, or give "
                     "initializer, adder and subtractor"
                 )
                 raise TopologyError(message)

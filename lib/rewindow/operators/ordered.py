@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.binding import ListType, OptionalType
+from rewindow.core.json_codec import dump_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,12 @@ class _Ordered(ABC):
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
         del key
-        operand = value if self.field is None or value is None else getattr(value, self.field)
+        operand = self.operand(value)
         return state if operand is None else self.taken(state, operand)
+
+    def operand(self, value: Any) -> Any:
+        """Return what of a value counts."""
+        return value if self.field is None or value is None else getattr(value, self.field)
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
@@ -103,6 +108,15 @@ class Collect(_Ordered):
     def taken(self, state: list[Any], operand: Any) -> list[Any]:
         """See `_Ordered`."""
         return [*state, operand]
+
+    def subtract(self, key: Any, value: Any, state: list[Any]) -> list[Any]:
+        """See `Subtractable`. The first one that is equal goes."""
+        del key
+        text = dump_value(self.operand(value))
+        for index, one in enumerate(state):
+            if dump_value(one) == text:  # not ==: what is no number equals itself before a restart only
+                return [*state[:index], *state[index + 1 :]]
+        return state
 
     def merge(self, state: list[Any], later: list[Any]) -> list[Any]:
         """See `_Ordered`."""
