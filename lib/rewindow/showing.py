@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from rewindow.core.binding import bind_sink, bind_store
-from rewindow.core.metrics import add_up, unit_of
+from rewindow.core.metrics import add_up, kind_of
 from rewindow.core.schema import Column
 from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.plan.lineage import CommittedRun, Lineage
 from rewindow.plan.spec import OUTPUT
+from rewindow.plan.stages import simulated_seconds
 from rewindow.runner import Job
 from rewindow.times import show_time
 
@@ -114,20 +115,33 @@ def _describe_tables(tables: DeltaTables, lineage: Lineage, *, hashes: bool) -> 
 
 
 def _describe_metrics(tables: DeltaTables, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
-    measures = [measure for run in runs for report in tables.reports(run) for measure in report.metrics]
-    return [
-        {
-            "level": level,
-            "node": node,
-            "metric": name,
-            "reason": reason,
-            "unit": unit_of(name),
+    """Return the metrics over all runs. A rate is by simulated second; what is current is the sum over the tasks."""
+    reports = [report for run in runs for report in tables.reports(run)]
+    measures = [measure for report in reports for measure in report.metrics]
+    current: dict[tuple[str, ...], dict[tuple[int, int], int]] = {}
+    for report in reports:
+        for one in report.metrics:
+            if one.get("current") is not None:
+                key = (one["level"], one["node"], one["name"], one["reason"])
+                current.setdefault(key, {})[report.stage, report.partition] = one["current"]
+    seconds = simulated_seconds(reports)
+    described = []
+    for key, measure in sorted(add_up(measures).items()):
+        level, node, name, reason = key
+        kind = kind_of(name)
+        shown = {
             "total": measure.total,
+            "rate": round(measure.total / seconds, 6) if seconds else None,
+            "current": sum(current.get(key, {}).values()),
             "avg": round(measure.total / measure.count, 1),
+            "min": measure.minimum,
             "max": measure.maximum,
         }
-        for (level, node, name, reason), measure in sorted(add_up(measures).items())
-    ]
+        described.append(
+            {"level": level, "node": node, "metric": name, "reason": reason, "unit": kind.unit}
+            | {part: value if part in kind.parts else None for part, value in shown.items()}
+        )
+    return described
 
 
 def _columns(*shapes: Any) -> str:

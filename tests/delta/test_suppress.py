@@ -10,11 +10,12 @@ import pytest
 
 from rewindow import BufferConfig, StreamsBuilder, Suppressed, Topology, max_records, unbounded, until_time_limit
 from rewindow.delta.contents import read_rows
-from rewindow.delta.tables import QUARANTINE, table_path
+from rewindow.delta.tables import METRICS, QUARANTINE, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import CheckpointError, LimitError
 from rewindow.plan.spec import RunSpec
 from rewindow.runner import RunReport
+from rewindow.showing import describe_job
 from tests.delta.scene import JOB, USERS, land, replay
 
 LANDINGS = 4
@@ -149,3 +150,38 @@ def test_what_is_dropped_is_in_the_quarantine_with_its_source_node_and_reason(wa
     land(warehouse, LANDINGS + 1)
     assert isinstance(replay(warehouse, "counting", build=builder.build), RunReport)
     assert len(read_rows(table_path(warehouse, QUARANTINE)).to_pylist()) == len(rows)
+
+
+def test_the_metrics_table_says_what_the_proposals_say_of_each_metric(warehouse):
+    build = partial(held_back, "90m")
+    first = replay(warehouse, "first", build=build, through_landing=1)
+    second = replay(warehouse, "second", build=build)
+    rows = read_rows(table_path(warehouse, METRICS)).to_pylist()
+    mine = {row["name"]: row for row in rows if (row["_run"], row["partition"]) == (second.spec.run, 0)}
+    known = {
+        name: (row["type"], row["recording_level"], row["tags"], row["unit"])
+        for name, row in mine.items()
+        if name.startswith(("suppression", "intermediate", "record-lateness"))
+    }
+    node, buffer = "stream-processor-node-metrics", "stream-buffer-metrics"
+    assert known == {
+        "suppression-emit": (node, "DEBUG", "task-id=0_0,processor-node-id=slower", "records"),
+        "intermediate-result-suppression-overtime": (node, "INFO", "task-id=0_0,processor-node-id=slower", "ms"),
+        "suppression-buffer-count": (buffer, "DEBUG", "task-id=0_0,buffer-id=slower", "records"),
+        "suppression-buffer-size": (buffer, "DEBUG", "task-id=0_0,buffer-id=slower", "bytes"),
+        "record-lateness": ("stream-task-metrics", "DEBUG", "task-id=0_0", "ms"),
+    }
+    emitted, seconds = mine["suppression-emit"], (second.spec.clock_to_ms - first.spec.clock_to_ms) / 1000
+    assert emitted["rate"] == emitted["total"] / seconds
+    current = sum(
+        row["current"] for row in rows if row["name"] == "suppression-buffer-count" and row["_run"] == second.spec.run
+    )
+    assert current == held(second)
+    (shown,) = [
+        row
+        for row in describe_job(DeltaTables(warehouse), JOB, lineage="main", hashes=False)["metrics"]
+        if row["metric"] == "suppression-buffer-count"
+    ]
+    assert shown["current"] == held(second)
+    assert shown["max"] >= shown["avg"] > 0
+    assert shown["total"] is None

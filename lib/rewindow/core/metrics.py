@@ -7,7 +7,7 @@ adding counts and totals and taking extrema, so an average is never averaged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 RECORD_LATENESS = "record-lateness"
 LATE_RECORD_DROP = "late-record-drop"
@@ -22,31 +22,78 @@ SUPPRESSION_OVERTIME = "intermediate-result-suppression-overtime"
 ENFORCED_PROCESSING = "enforced-processing"
 
 
+SIMULATED_TIME = "simulated-time"
+
+TASK, NODE, STORE = "task", "node", "store"
+"""The levels: what a metric is of."""
+
+
+class Kind(NamedTuple):
+    """What a proposal says of a metric: its unit, the level at which Kafka records it, and what is shown of it.
+
+    ``parts`` are the endings of its names: ``rate`` (total by simulated second), ``total``, ``current``, ``avg``,
+    ``min``, ``max``. Everything is counted at every level here.
+    """
+
+    unit: str = ""
+    recording_level: str = "DEBUG"
+    parts: tuple[str, ...] = ("rate", "total")
+
+
+_SAMPLED = ("current", "avg", "max")
+KINDS: Mapping[str, Kind] = {
+    RECORD_LATENESS: Kind("ms", parts=("avg", "max")),
+    LATE_RECORD_DROP: Kind("records", "INFO"),
+    EXPIRED_WINDOW_DROP: Kind("records", "INFO"),
+    SKIPPED_RECORDS: Kind("records", "INFO"),
+    PROCESS: Kind("records"),
+    PUNCTUATE: Kind("calls"),
+    SUPPRESSION_EMIT: Kind("records"),
+    SUPPRESSION_BUFFER_COUNT: Kind("records", parts=_SAMPLED),
+    SUPPRESSION_BUFFER_SIZE: Kind("bytes", parts=_SAMPLED),
+    SUPPRESSION_OVERTIME: Kind("ms", "INFO", ("min", "avg")),
+    ENFORCED_PROCESSING: Kind("times"),
+    SIMULATED_TIME: Kind("ms", parts=("total",)),
+}
+"""The metrics of KIP-328 and KIP-353, and a few more; simulated time is what a rate is counted by."""
+
+_OWN = Kind()
+_TYPES = {TASK: "stream-task-metrics", NODE: "stream-processor-node-metrics"}
+
+
+def kind_of(name: str) -> Kind:
+    """Return what is known of a metric; of a user's own, that it has a total and a rate."""
+    return KINDS.get(name, _OWN)
+
+
 def unit_of(name: str) -> str:
     """Return what a metric counts; nothing for one of the user's own."""
-    return "records" if name in _OF_RECORDS else _UNITS.get(name, "")
+    return kind_of(name).unit
 
 
-_OF_RECORDS = frozenset(
-    {LATE_RECORD_DROP, EXPIRED_WINDOW_DROP, SKIPPED_RECORDS, PROCESS, SUPPRESSION_EMIT, SUPPRESSION_BUFFER_COUNT}
-)
-_UNITS = {
-    RECORD_LATENESS: "ms",
-    SUPPRESSION_OVERTIME: "ms",
-    SUPPRESSION_BUFFER_SIZE: "bytes",
-    PUNCTUATE: "calls",
-    ENFORCED_PROCESSING: "times",
-}
+def type_of(level: str, store_kind: str = "") -> str:
+    """Return a metric's type, as KIP-328 and KIP-353 name it: of a store after the store's kind."""
+    if level != STORE:
+        return _TYPES.get(level, "")
+    return "stream-buffer-metrics" if store_kind == "buffer" else f"stream-{store_kind}-state-metrics"
+
+
+def tags_of(level: str, node: str, task: str, store_kind: str = "") -> str:
+    """Return a metric's tags, as KIP-328 and KIP-353 name them: the task, and the node, store or buffer."""
+    named = {NODE: "processor-node-id", STORE: "buffer-id" if store_kind == "buffer" else f"{store_kind}-state-id"}
+    return f"task-id={task}" + (f",{named[level]}={node}" if level in named else "")
 
 
 class Measure:
     """Count, total and extrema of one metric of one node. ``record()`` counts one, ``record(x)`` takes a sample."""
 
-    __slots__ = ("count", "maximum", "minimum", "total")
+    __slots__ = ("count", "current", "maximum", "minimum", "total")
 
     def __init__(self) -> None:
         self.count = 0
         self.total = 0
+        self.current: int | None = None
+        """The last sample."""
         self.minimum: int | None = None
         self.maximum: int | None = None
 
@@ -54,6 +101,7 @@ class Measure:
         """Take one sample."""
         self.count += 1
         self.total += value
+        self.current = value
         if self.minimum is None or value < self.minimum:
             self.minimum = value
         if self.maximum is None or value > self.maximum:
@@ -79,26 +127,33 @@ class Metrics:
 
     def as_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each measure that was taken, sorted by its name."""
-        return [
-            {
-                "level": level,
-                "node": node,
-                "name": name,
-                "reason": reason,
-                "count": measure.count,
-                "total": measure.total,
-                "minimum": measure.minimum,
-                "maximum": measure.maximum,
-            }
-            for (level, node, name, reason), measure in sorted(self._measures.items(), key=lambda item: item[0])
-            if measure.count
-        ]
+        return rows_of({key: measure for key, measure in self._measures.items() if measure.count})
+
+
+def rows_of(measures: Mapping[tuple[str, str, str, str], Measure]) -> list[dict[str, Any]]:
+    """Return measures by (level, node, name, reason) as one dictionary each, sorted by their names."""
+    return [
+        {
+            "level": level,
+            "node": node,
+            "name": name,
+            "reason": reason,
+            "count": measure.count,
+            "total": measure.total,
+            "minimum": measure.minimum,
+            "maximum": measure.maximum,
+            "current": measure.current if "current" in kind_of(name).parts else None,
+        }
+        for (level, node, name, reason), measure in sorted(measures.items(), key=lambda item: item[0])
+    ]
 
 
 def add_up(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, str], Measure]:
-    """Add the rows of several tasks or runs up, by (level, node, name, reason)."""
+    """Add the rows of several tasks or runs up, by (level, node, name, reason). What is current is the last row's."""
     sums: dict[tuple[str, str, str, str], Measure] = {}
     for row in rows:
         key = (row["level"], row["node"], row["name"], row["reason"])
-        sums.setdefault(key, Measure()).record_many(row["count"], row["total"], row["minimum"], row["maximum"])
+        measure = sums.setdefault(key, Measure())
+        measure.record_many(row["count"], row["total"], row["minimum"], row["maximum"])
+        measure.current = row.get("current")
     return sums

@@ -7,7 +7,7 @@ from typing import Any
 
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.dropped import Drop, Dropped, record_text
-from rewindow.core.metrics import Metrics
+from rewindow.core.metrics import SIMULATED_TIME, TASK, Metrics
 from rewindow.core.processor import Processor
 from rewindow.core.record import UNKNOWN, RecordMetadata
 from rewindow.core.schedules import Schedules
@@ -67,6 +67,7 @@ class TaskScope:
         self.processors: dict[str, Processor] = {}
         self._stores = stores
         self._dropped = dropped
+        self._began_ms = UNKNOWN
 
     def store(self, node: str, name: str) -> Store:
         """See `ProcessorContext.store`."""
@@ -82,6 +83,15 @@ class TaskScope:
             at = self.moment.metadata(self.partition)
             timestamp = self.moment.timestamp if timestamp is None else timestamp
             self._dropped(Dropped(at, timestamp, node, reason, record_text(key, value)))
+
+    def begin_time(self) -> None:
+        """Note what the wall clock shows: when an epoch begins, or later when it is known for the first time."""
+        self._began_ms = self.wall_clock_ms
+
+    def end_time(self) -> None:
+        """Count the time that the wall clock went on in this epoch: what a rate is counted by."""
+        if self._began_ms != UNKNOWN and self.wall_clock_ms > self._began_ms:
+            self.metrics.measure(TASK, "", SIMULATED_TIME).record(self.wall_clock_ms - self._began_ms)
 
     def live_state(self) -> dict[str, Any]:
         """Return the parts of `TaskState` that live here."""

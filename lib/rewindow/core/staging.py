@@ -28,11 +28,14 @@ METRICS = (
     Column("_run", "long"),
     Column("sub_topology", "long"),
     Column("partition", "long"),
-    *(Column(name, "string") for name in ("level", "node", "name", "reason")),
-    *(Column(name, "long") for name in ("count", "total", "minimum", "maximum")),
+    *(
+        Column(name, "string")
+        for name in ("level", "node", "name", "reason", "type", "recording_level", "tags", "unit")
+    ),
+    *(Column(name, "long") for name in ("count", "total", "minimum", "maximum", "current")),
+    Column("rate", "double"),
 )
-"""The metrics table: one row a task, node, measure and run."""
-
+"""The metrics table: one row a task, node, measure and run. ``rate`` is the total by simulated second of the run."""
 
 QUARANTINE = "quarantine"
 """The target of what a run drops, where the job says ``dropped: quarantine``."""

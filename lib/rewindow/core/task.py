@@ -28,8 +28,8 @@ from rewindow.core.scope import Moment, TaskScope
 from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
 from rewindow.core.spill import OpenSpill
 from rewindow.core.stores import Store
-from rewindow.core.topology import ProcessorNode, SinkNode, SubTopology
-from rewindow.core.wiring import Entry, Wiring, check_suppliers, wire
+from rewindow.core.topology import SinkNode, SubTopology
+from rewindow.core.wiring import Entry, Wiring, check_suppliers, connections, wire
 from rewindow.errors import InvariantError
 
 Write = Callable[[Record, int, int], None]
@@ -63,7 +63,7 @@ class Task:
         self._semantics = semantics or Semantics()
         self._lags = watermark_lags or {}
         self._stores = open_stores(part.stores, state, restored or {}, spill)
-        self._scope = TaskScope(partition, state, self._connections(), dropped)
+        self._scope = TaskScope(partition, state, connections(part, self._stores), dropped)
         nodes = [node.name for node in part.nodes]  # a node that was taken out has no clock any more
         self._scope.node_times = {name: at_ms for name, at_ms in state.node_times.items() if name in nodes}
         for name, store in self._stores.items():
@@ -221,6 +221,7 @@ class Task:
         queue = scope.schedules.queues[PunctuationType.WALL_CLOCK_TIME]
         if scope.wall_clock_ms == UNKNOWN:
             scope.wall_clock_ms = now_ms
+            scope.begin_time()
             queue.clock_became_known(now_ms)
         if queue.next_due_ms is not None and queue.next_due_ms <= now_ms:
             queue.fire_each(now_ms, self._punctuate_on_the_way)
@@ -265,22 +266,17 @@ class Task:
             scope.schedules.begin_init(name)
             processor.init(wiring.contexts[name])
             scope.schedules.end_init(name)
+        scope.begin_time()
         return wiring
 
     def _close(self, wiring: Wiring) -> None:
         self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
+        self._scope.end_time()
         for context in wiring.contexts.values():
             context.close()
         for processor in wiring.processors.values():
             processor.close()
         self._wiring = None
-
-    def _connections(self) -> dict[str, tuple[Store, tuple[str, ...]]]:
-        users: dict[str, list[str]] = {name: [] for name in self._stores}
-        for node in self._part.nodes:
-            for store in node.stores if isinstance(node, ProcessorNode) else ():
-                users[store].append(node.name)
-        return {name: (store, tuple(users[name])) for name, store in self._stores.items()}
 
 
 class _Sink:

@@ -10,6 +10,7 @@ from rewindow.core.adapted import Adapted
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Record
 from rewindow.core.scope import TaskScope
+from rewindow.core.stores import Store
 from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
 from rewindow.errors import ConfigError
 
@@ -49,6 +50,15 @@ def wire(part: SubTopology, scope: TaskScope, sinks: Mapping[str, Target]) -> Wi
             else:
                 contexts[parent].attach(node.name, take)
     return Wiring(processors, contexts, [tuple(entries[source.name]) for source in part.sources])
+
+
+def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
+    """Return each store with the nodes that are connected to it."""
+    users: dict[str, list[str]] = {name: [] for name in stores}
+    for node in part.nodes:
+        for store in node.stores if isinstance(node, ProcessorNode) else ():
+            users[store].append(node.name)
+    return {name: (store, tuple(users[name])) for name, store in stores.items()}
 
 
 def check_suppliers(part: SubTopology) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from rewindow.core.binding import LogShapes, bind_sink, bind_store
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.land import QUARANTINE_COLUMNS
+from rewindow.core.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
@@ -165,12 +166,36 @@ def stage_work(
 
 def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any, ...]]:
     """Return the rows of the metrics table (`core.staging.METRICS`) that a run's tasks counted."""
-    named = ("level", "node", "name", "reason", "count", "total", "minimum", "maximum")
-    return [
-        (spec.job, spec.lineage, spec.run, report.stage, report.partition, *(measure[name] for name in named))
-        for report in reports
-        for measure in report.metrics
-    ]
+    stores = {store["name"]: store["kind"] for part in spec.binding.topology for store in part["stores"]}
+    rows = []
+    for report in reports:
+        task, seconds = f"{report.stage}_{report.partition}", simulated_seconds([report])
+        for measure in report.metrics:
+            level, node, name = measure["level"], measure["node"], measure["name"]
+            kind, store = kind_of(name), stores.get(node, "")
+            rows.append(
+                (
+                    *(spec.job, spec.lineage, spec.run, report.stage, report.partition, level, node, name),
+                    *(
+                        measure["reason"],
+                        type_of(level, store),
+                        kind.recording_level,
+                        tags_of(level, node, task, store),
+                    ),
+                    *(kind.unit, measure["count"], measure["total"], measure["minimum"], measure["maximum"]),
+                    *(measure["current"], measure["total"] / seconds if seconds and "rate" in kind.parts else None),
+                )
+            )
+    return rows
+
+
+def simulated_seconds(reports: Iterable[TaskReport]) -> float:
+    """Return how long the simulated clock ran, in seconds: of several runs together, of several tasks the longest."""
+    ran_ms: dict[tuple[int, int], int] = {}
+    for report in reports:
+        own = sum(measure["total"] for measure in report.metrics if measure["name"] == SIMULATED_TIME)
+        ran_ms[report.stage, report.partition] = ran_ms.get((report.stage, report.partition), 0) + own
+    return max(ran_ms.values(), default=0) / 1000
 
 
 def _slice(

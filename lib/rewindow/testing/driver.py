@@ -10,7 +10,7 @@ from typing import Any
 from rewindow.core.dropped import Dropped
 from rewindow.core.duration import to_ms
 from rewindow.core.encoding import partition_of
-from rewindow.core.metrics import add_up
+from rewindow.core.metrics import add_up, rows_of
 from rewindow.core.ordering import Event
 from rewindow.core.partition_group import InvalidTimestamp, PartitionGroup, Picked
 from rewindow.core.punctuation import Schedule
@@ -170,19 +170,7 @@ class TopologyTestDriver:
         rows = [*self._past_metrics]
         for seat in self._seats:
             rows += [*seat.local.task.metrics_rows, *seat.group.metrics.as_rows()]
-        return [
-            {
-                "level": level,
-                "node": node,
-                "name": name,
-                "reason": reason,
-                "count": measure.count,
-                "total": measure.total,
-                "minimum": measure.minimum,
-                "maximum": measure.maximum,
-            }
-            for (level, node, name, reason), measure in sorted(add_up(rows).items())
-        ]
+        return rows_of(add_up(rows))
 
     @property
     def dropped(self) -> list[Dropped]:
