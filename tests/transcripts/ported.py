@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewindow import (
+    JoinWindows,
     KStream,
     LegacyProcessor,
     Processor,
@@ -112,4 +113,13 @@ def _one(verb: Any) -> Topology:
     builder = StreamsBuilder()
     made: KStream = verb(builder.stream("in"))
     made.to("out")
+    return builder.build()
+
+
+def joined(kind: str) -> Topology:
+    """Make a join of two streams whose records lie up to 10 ms apart."""
+    builder = StreamsBuilder()
+    left, right = builder.stream("a"), builder.stream("b")
+    join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[kind]
+    join(right, lambda one, other: f"{one}+{other}", JoinWindows.of("10ms", grace="5ms"), name="j").to("out")
     return builder.build()
