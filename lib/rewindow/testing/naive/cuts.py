@@ -24,7 +24,7 @@ def repartition_topic(node: str, side: int) -> str:
 
 
 def grouped_tables(scenario: Mapping[str, Any]) -> set[str]:
-    """Return the nodes that group a table: in Kafka all aggregates of one read the same topic."""
+    """Return the nodes that group a table: all aggregates of one read the same topic."""
     tables = {source["name"] for source in scenario["sources"] if source["kind"] == "table"}
     grouped = set()
     for node in scenario["nodes"]:
@@ -41,7 +41,7 @@ def cut_at_repartitions(scenario: Mapping[str, Any], *, is_one_task: bool) -> li
     rekeyed = {source["name"]: False for source in scenario["sources"]}
     part_of = {source["name"]: number for number, source in enumerate(scenario["sources"])}
     topics = list(part_of)
-    shared = grouped_tables(scenario) if is_one_task else set()
+    shared = grouped_tables(scenario)
     for node in scenario["nodes"]:
         name, parents = node["name"], node["in"] if isinstance(node["in"], list) else [node["in"]]
         needs_cut = node["op"] in TOGETHER

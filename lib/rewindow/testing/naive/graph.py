@@ -194,7 +194,7 @@ class Graph:
         return PLAIN[op]
 
     def _crossing(self, topic: str, grouping: Mapping[str, Any], *, is_table: bool) -> Callable[[Message], None]:
-        """Return how records get to a repartition topic; those without a key stay behind."""
+        """Return how records get to a repartition topic. Those without a key stay behind, unless a join is there."""
 
         def cross(message: Message) -> None:
             key, value, timestamp = message
@@ -205,7 +205,7 @@ class Graph:
             else:
                 messages = [(key_selector(grouping["by"])(key, value), value, timestamp)]
             for one in messages:
-                if one[0] is not None:
+                if one[0] is not None or not grouping:
                     self._enqueue(topic, one)
 
         return cross
