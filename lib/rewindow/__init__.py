@@ -3,18 +3,20 @@
 from rewindow.core.adapted import FixedKeyProcessor
 from rewindow.core.join_windows import JoinWindows
 from rewindow.core.legacy import LegacyProcessor, Transformer, ValueTransformer, ValueTransformerWithKey
+from rewindow.core.moving_windows import SessionWindows, SlidingWindows
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.punctuation import Cancellable, PunctuationType
 from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
 from rewindow.core.record_store import join_store
+from rewindow.core.session_store import SessionStore, session_store
 from rewindow.core.stores import KeyValueStore, Stamped, StoreBuilder, key_value_store, window_store
 from rewindow.core.topology import Topology
 from rewindow.core.versioned_store import VersionedStore, versioned_store
 from rewindow.core.window_store import WindowStore
-from rewindow.core.windows import TimeWindows
+from rewindow.core.windows import TimeWindows, UnlimitedWindows
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
-from rewindow.dsl.grouped import KGroupedStream, TimeWindowedKStream
+from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import Materialized
 from rewindow.dsl.stream import KStream
@@ -28,9 +30,11 @@ from rewindow.dsl.suppressed import (
     until_window_closes,
 )
 from rewindow.dsl.table import KTable
+from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from rewindow.errors import RewindowError
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum
 from rewindow.operators.ordered import Collect, First, Last
+from rewindow.operators.windowed import EmitStrategy
 
 __all__ = [
     "BranchedKStream",
@@ -39,6 +43,7 @@ __all__ = [
     "Change",
     "Collect",
     "Count",
+    "EmitStrategy",
     "First",
     "FixedKeyProcessor",
     "JoinWindows",
@@ -59,6 +64,10 @@ __all__ = [
     "Record",
     "RecordMetadata",
     "RewindowError",
+    "SessionStore",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
     "Stamped",
     "StoreBuilder",
     "StreamsBuilder",
@@ -69,6 +78,7 @@ __all__ = [
     "To",
     "Topology",
     "Transformer",
+    "UnlimitedWindows",
     "ValueTransformer",
     "ValueTransformerWithKey",
     "VersionedStore",
@@ -79,6 +89,7 @@ __all__ = [
     "key_value_store",
     "max_bytes",
     "max_records",
+    "session_store",
     "unbounded",
     "until_time_limit",
     "until_window_closes",

@@ -6,15 +6,21 @@ from typing import Any
 
 from rewindow import (
     Count,
+    EmitStrategy,
     JoinWindows,
     KGroupedStream,
     KGroupedTable,
     KStream,
     KTable,
+    Materialized,
+    SessionWindowedKStream,
+    SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     TimeWindowedKStream,
     TimeWindows,
     Topology,
+    UnlimitedWindows,
     max_bytes,
     max_records,
     unbounded,
@@ -24,6 +30,7 @@ from rewindow import (
 from rewindow.testing.vocabulary import concat, key_selector, predicate, reducer, text_of, value_mapper
 from tests.conformance.script import Script
 
+Windowing = TimeWindowedKStream | SessionWindowedKStream
 Fired = list[tuple[str, int]]
 
 
@@ -88,28 +95,26 @@ class Builder:
             return parent.group_by(lambda key, value: (select(key, value), value))
         return parent.group_by(select)
 
-    def op_window(self, node: dict[str, Any], _name: str, parent: KGroupedStream) -> TimeWindowedKStream:
-        if node["type"] not in ("tumbling", "hopping"):
-            raise MissingError(f"window {node['type']}")
-        if node.get("emit", "update") != "update":
-            raise MissingError("emit on window close")
-        windows = TimeWindows.of(f"{node['size']}ms", grace=f"{node['grace']}ms")
-        if node["type"] == "hopping":
-            windows = windows.advance_by(f"{node['advance']}ms")
-        return parent.windowed_by(windows)
+    def op_window(self, node: dict[str, Any], _name: str, parent: KGroupedStream) -> Windowing:
+        windowed = parent.windowed_by(windows_of(node))
+        if node.get("emit") == "window_close":
+            return windowed.emit_strategy(EmitStrategy.on_window_close())
+        return windowed
 
     def op_aggregate(
-        self, node: dict[str, Any], name: str, parent: KGroupedStream | TimeWindowedKStream | KGroupedTable
+        self, node: dict[str, Any], name: str, parent: KGroupedStream | Windowing | KGroupedTable
     ) -> KTable:
         if isinstance(parent, KGroupedTable):
             return _table_aggregate(node["fn"], name, parent)
-        if "retention" in node:
-            raise MissingError("aggregate retention")
+        store = Materialized.as_(name, retention=node.get("retention"))
         if node["fn"] == "count":
-            return parent.aggregate(Count(), store=name)
-        if node["fn"] == "concat":
-            return parent.aggregate(lambda: "", lambda _key, value, state: concat(state, value), store=name, value=str)
-        return parent.reduce(reducer(node["fn"]), store=name)
+            return parent.aggregate(Count(), store=store)
+        if node["fn"] != "concat":
+            return parent.reduce(reducer(node["fn"]), store=store)
+        functions: list[Any] = [str, lambda _key, value, state: concat(state, value)]
+        if isinstance(parent, SessionWindowedKStream):
+            functions.append(lambda _key, one, later: concat(one, later))
+        return parent.aggregate(*functions, store=store, value=str)
 
     def op_suppress(self, node: dict[str, Any], name: str, parent: KTable) -> KTable:
         given = node.get("buffer", {})
@@ -163,3 +168,20 @@ def _table_aggregate(fn: str, name: str, parent: KGroupedTable) -> KTable:
         store=name,
         value=str,
     )
+
+
+def windows_of(node: dict[str, Any]) -> Any:
+    """Return the windows of a scenario's node."""
+    length = {name: f"{node[name]}ms" for name in ("size", "advance", "diff", "gap", "grace") if name in node}
+    match node["type"]:
+        case "tumbling":
+            return TimeWindows.of(length["size"], grace=length["grace"])
+        case "hopping":
+            return TimeWindows.of(length["size"], grace=length["grace"]).advance_by(length["advance"])
+        case "sliding":
+            return SlidingWindows.of(length["diff"], grace=length["grace"])
+        case "session":
+            return SessionWindows.of(length["gap"], grace=length["grace"])
+        case "unlimited":
+            return UnlimitedWindows.of().start_on(node["start"])
+    raise MissingError(f"window {node['type']}")

@@ -82,6 +82,8 @@ def contents(entries: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"key": key}
         if isinstance(key, Windowed):
             row["key"] = {"key": key.key, "start": key.window.start_ms}
+            if key.window.is_session:
+                row["key"]["end"] = key.window.end_ms
         if isinstance(value, Stamped) or getattr(value, "_fields", ()) == Stamped._fields:
             row |= {"value": value.value, "ts": value.timestamp}
         else:

@@ -4,8 +4,10 @@
 both are compared: lateness (where all is one task in both), what suppress emitted, and its buffer's records and bytes.
 
 Bytes are left out below a `count`: Kafka gives the first update of a key the initializer's 0 as its old value, 8 bytes
-of something that was never there (D13). And below a repartition: an entry counts the name of its topic, which in Kafka
-begins with the application's.
+of something that was never there (D13). Below sessions and sliding windows: of what it writes anew it says that nothing was
+sent before (D13). And below a repartition: an entry counts the name of its topic, which in Kafka begins with the
+application's. Finals of sessions and sliding windows are held a millisecond longer here (D10), so what their suppress holds
+is not compared.
 """
 
 from __future__ import annotations
@@ -66,7 +68,10 @@ def difference(
 ) -> str | None:
     """Return the first difference in words, or None. A play that ended in an error has its buffers compared only."""
     is_one_task = expected["subtopologies"] == 1
-    weighs = is_one_task and not any(node.get("fn") == "count" for node in scenario["nodes"])
+    moves = any(node.get("type") in ("session", "sliding") for node in scenario["nodes"])
+    if moves and any(node.get("until") == "window_closes" for node in scenario["nodes"]):
+        return None
+    weighs = is_one_task and not moves and not any(node.get("fn") == "count" for node in scenario["nodes"])
     traced = [step["buffers"] for step in expected["steps"] if "buffers" in step]
     for number, (recorded, seen) in enumerate(zip(traced, buffers, strict=False)):
         for name in recorded:

@@ -25,7 +25,7 @@ from rewindow.core.schema import (
 )
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
 from rewindow.core.store_shapes import buffered_shape, entry_codec, nullable_shape, record_key_shape, stamped_shape
-from rewindow.core.stores import BUFFER, JOIN, RECORDS, VERSIONED, WINDOW, Keeping, StoreBuilder
+from rewindow.core.stores import BUFFER, JOIN, RECORDS, SESSION, VERSIONED, WINDOW, Keeping, StoreBuilder
 from rewindow.core.table_shapes import change_shape, version_key_shape, version_shape
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.errors import ConfigError
@@ -150,8 +150,8 @@ def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:
 def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
     """Return the key's and the value's shape of a store's changelog. Raises `ConfigError` as `bind_sink` does."""
     key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
-    if store.kind == WINDOW:
-        key = windowed_shape(key)
+    if store.kind in (WINDOW, SESSION):
+        key = windowed_shape(key, session=store.kind == SESSION)
     if store.kind == VERSIONED:
         key, value = version_key_shape(key), version_shape(nullable_shape(value, "_is_null"))
     if store.kind in (RECORDS, JOIN):

@@ -10,12 +10,14 @@ from rewindow.core.buffer import TimeOrderedBuffer
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
 from rewindow.core.record_store import JoinStore, RecordStore
+from rewindow.core.session_store import SessionStore
 from rewindow.core.spill import OpenSpill, SpillingBuffer
 from rewindow.core.stores import (
     BUFFER,
     JOIN,
     KEY_VALUE,
     RECORDS,
+    SESSION,
     VERSIONED,
     WINDOW,
     KeyValueStore,
@@ -32,6 +34,7 @@ STORE_KINDS: Mapping[str, type[Store]] = {
     VERSIONED: VersionedStore,
     RECORDS: RecordStore,
     JOIN: JoinStore,
+    SESSION: SessionStore,
 }
 
 

@@ -20,6 +20,7 @@ SUPPRESSION_BUFFER_COUNT = "suppression-buffer-count"
 SUPPRESSION_BUFFER_SIZE = "suppression-buffer-size"
 SUPPRESSION_OVERTIME = "intermediate-result-suppression-overtime"
 ENFORCED_PROCESSING = "enforced-processing"
+WINDOW_FINAL_EMIT = "window-aggregate-final-emit"
 
 
 SIMULATED_TIME = "simulated-time"

@@ -47,7 +47,7 @@ class SlidingWindows(Windows):
     @property
     def needed_retention_ms(self) -> int:
         """See `Windows`."""
-        return 2 * self.size_ms + self.grace_ms
+        return max(1, 2 * self.size_ms + self.grace_ms)
 
     @property
     def holds_ms(self) -> int:
@@ -94,7 +94,7 @@ class SessionWindows(Windows):
     @property
     def needed_retention_ms(self) -> int:
         """See `Windows`."""
-        return self.gap_ms + self.grace_ms
+        return max(1, self.gap_ms + self.grace_ms)
 
     @property
     def retention_ms(self) -> int:

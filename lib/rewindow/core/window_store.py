@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,6 +18,10 @@ class WindowStore(Store):
     def __init__(self, builder: StoreBuilder) -> None:
         super().__init__(builder)
         self._windows: dict[int, KeyValueStore] = {}
+        self._starts: list[int] = []
+        """The starts of the windows, sorted."""
+        self._starts_of: dict[Any, list[int]] | None = None
+        """The starts of each key's windows, sorted; kept from the first `fetch_range` on."""
         self._keys = KeyForm(builder, lambda: (key for window in self._windows.values() for key in window))
         self._newest_start_ms = UNKNOWN
 
@@ -37,6 +42,8 @@ class WindowStore(Store):
                 self._lose(self._windowed(start_ms, key), value)
                 return
         window.put(key, value)
+        if self._starts_of is not None:
+            self._note_start(self._starts_of, key, start_ms, is_there=value is not None)
 
     def fetch(self, key: Any, start_ms: int) -> Any:
         """Return the value of a key's window, or None."""
@@ -48,17 +55,25 @@ class WindowStore(Store):
         return self.fetch(key.key, key.window.start_ms)
 
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
-        """Iterate over ``(start, value)`` of a key's windows that start in ``[from, to]``, ascending."""
-        inside = sorted(start for start in self._windows if from_ms <= start <= to_ms)
-        found = [(start_ms, self.fetch(key, start_ms)) for start_ms in inside]
-        return iter([(start_ms, value) for start_ms, value in found if value is not None])
+        """Iterate over ``(start, value)`` of a key's windows that start in ``[from, to]``, ascending.
+
+        Writing meanwhile is safe and not seen.
+        """
+        if self._starts_of is None:
+            self._starts_of = {}
+            for start_ms in self._starts:
+                for one in self._windows[start_ms]:
+                    self._starts_of.setdefault(one, []).append(start_ms)
+        starts = self._starts_of.get(key, [])
+        inside = starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
+        return iter([(start_ms, self.fetch(key, start_ms)) for start_ms in inside])
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """Iterate over all windows that start in ``[from, to]``, by start, then key bytes.
 
         Writing meanwhile is safe and not seen.
         """
-        inside = sorted(start for start in self._windows if from_ms <= start <= to_ms)
+        inside = self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]
         for start_ms, pairs in [(start, self._windows[start].all()) for start in inside]:
             for key, value in pairs:
                 yield self._windowed(start_ms, key), value
@@ -70,13 +85,14 @@ class WindowStore(Store):
             start_ms = windowed.window.start_ms
             if not self._is_expired(start_ms):
                 self._window(start_ms).restore([(windowed.key, value)])
+        self._starts_of = None
 
     def take_changes(self) -> list[tuple[Any, Any]]:
         """See `Store`. What has expired needs no tombstone: the clock tells."""
         return [
             (self._windowed(start_ms, key), value)
-            for start_ms, window in sorted(self._windows.items())
-            for key, value in window.take_changes()
+            for start_ms in self._starts
+            for key, value in self._windows[start_ms].take_changes()
         ]
 
     def contents(self) -> Iterator[tuple[Any, Any]]:
@@ -88,16 +104,15 @@ class WindowStore(Store):
         if start_ms.__class__ is not int:
             message = f"store {self.name!r}: the start of a window is epoch milliseconds, not {start_ms!r}"
             raise DataError(message)
-        if self._is_expired(start_ms):
-            return None
         if start_ms > self._newest_start_ms:
             self._newest_start_ms = start_ms
             self._forget_expired()
-        return self._window(start_ms)
+        return None if self._is_expired(start_ms) else self._window(start_ms)
 
     def _window(self, start_ms: int) -> KeyValueStore:
         if start_ms not in self._windows:
             self._windows[start_ms] = KeyValueStore(self.builder, self._keys)
+            insort(self._starts, start_ms)
         return self._windows[start_ms]
 
     def _windowed(self, start_ms: int, key: Any) -> Windowed:
@@ -107,5 +122,22 @@ class WindowStore(Store):
         return start_ms <= self._newest_start_ms - self.builder.retention_ms
 
     def _forget_expired(self) -> None:
-        for start_ms in [start for start in self._windows if self._is_expired(start)]:
-            del self._windows[start_ms]
+        expired = bisect_right(self._starts, self._newest_start_ms - self.builder.retention_ms)
+        for start_ms in self._starts[:expired]:
+            window = self._windows.pop(start_ms)
+            if self._starts_of is not None:
+                for key in window:
+                    self._note_start(self._starts_of, key, start_ms, is_there=False)
+        del self._starts[:expired]
+
+    @staticmethod
+    def _note_start(starts_of: dict[Any, list[int]], key: Any, start_ms: int, *, is_there: bool) -> None:
+        starts = starts_of.setdefault(key, [])
+        place = bisect_left(starts, start_ms)
+        was_there = place < len(starts) and starts[place] == start_ms
+        if is_there and not was_there:
+            starts.insert(place, start_ms)
+        elif was_there and not is_there:
+            del starts[place]
+        if not starts:
+            del starts_of[key]

@@ -20,6 +20,8 @@ class Graph:
 
     topology: Topology = field(default_factory=Topology)
     counts: dict[str, int] = field(default_factory=dict)
+    kept_longer: dict[str, None] = field(default_factory=dict)
+    """The stores that keep windows until their final results have left (`finals`)."""
 
     def add(
         self,

@@ -15,9 +15,10 @@ from rewindow.core.join_windows import JoinWindows
 from rewindow.core.processor import Processor
 from rewindow.core.stores import StoreBuilder
 from rewindow.dsl import joins
+from rewindow.dsl.aggregating import keyed
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.graph import returned_pair, returned_type
-from rewindow.dsl.grouped import KGroupedStream, keyed
+from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.legacy import LegacyVerbs
 from rewindow.operators import foreach, stateless
 from rewindow.operators.branches import Split

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.core.stores import BUFFER, KEY_VALUE, StoreBuilder
 from rewindow.core.windows import Windows
+from rewindow.dsl.finals import keep_until_final
 from rewindow.dsl.graph import Graph, returned_pair, returned_type
 from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.suppressed import Suppressed
@@ -169,6 +170,7 @@ class KTable:
         elif windows is not None:
             supplier = SuppressUntilWindowCloses(windows.final_after_end_ms, store, bounds)
             holds_ms = windows.holds_ms
+            keep_until_final(self.graph, self.node)
         else:
             message = (
                 f"suppress({store!r}) after {self.node!r}: there is no window; use windowed_by before, or a time limit"

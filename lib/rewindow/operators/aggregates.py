@@ -46,6 +46,14 @@ class Subtractable(Aggregator, Protocol):
         """Return the state without a value that it has."""
 
 
+@runtime_checkable
+class Mergeable(Aggregator, Protocol):
+    """An aggregate of which two can become one: what sessions need."""
+
+    def merge(self, state: Any, later: Any) -> Any:
+        """Return the state of two that meet, the earlier one first; ``state`` may be that of the start."""
+
+
 @dataclass(frozen=True, slots=True)
 class Count:
     """The number of records (null values included, as windowed counts of Kafka Streams do)."""
@@ -67,6 +75,10 @@ class Count:
         """See `Subtractable`."""
         del key, value
         return state - 1
+
+    def merge(self, state: int, later: int) -> int:
+        """See `Mergeable`."""
+        return state + later
 
     def result(self, state: int) -> int:
         """See `Aggregator`."""
@@ -108,6 +120,12 @@ class _OfField(ABC):
     def operand(self, value: Any) -> Any:
         """Return what of a value counts."""
         return value if self.field is None or value is None else getattr(value, self.field)
+
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `Mergeable`."""
+        if state is None or later is None:
+            return later if state is None else state
+        return self.combine(state, later)
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
@@ -205,6 +223,12 @@ class Mean:
         if operand is None or total is None:
             return state
         return _MEAN(_added(total, _negated(_number(operand, "Mean"))) if number > 1 else None, number - 1)
+
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `Mergeable`."""
+        if not state.number or not later.number:
+            return state if state.number else later
+        return _MEAN(_added(state.total, later.total), state.number + later.number)
 
     def result(self, state: Any) -> float | None:
         """See `Aggregator`."""

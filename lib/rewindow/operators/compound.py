@@ -50,6 +50,11 @@ class Several:
         parts = zip(self._aggregators, state, strict=True)
         return self._row(tuple([part.subtract(key, value, one) for part, one in parts]))
 
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `Mergeable`."""
+        parts = zip(self._aggregators, state, later, strict=True)
+        return self._row(tuple([part.merge(one, other) for part, one, other in parts]))
+
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
         if self._shows_state:
@@ -92,6 +97,10 @@ class Reduce:
         """See `Aggregator`."""
         del key
         return value if state is None else self.reducer(state, value)
+
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `Mergeable`."""
+        return later if state is None else self.reducer(state, later)
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""

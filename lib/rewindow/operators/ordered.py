@@ -56,7 +56,7 @@ class _Ordered(ABC):
 
     @abstractmethod
     def merge(self, state: Any, later: Any) -> Any:
-        """Return the state of two that meet, the earlier one first."""
+        """See `Mergeable`."""
 
 
 @dataclass(frozen=True, slots=True)
