@@ -184,3 +184,15 @@ def test_a_plan_says_what_is_new_and_changes_nothing(tmp_path):
     assert plan_land(feed, tables, engine, now_ms=T0 + HOUR).intervals == 0
     plan = plan_land(feed, tables, engine, now_ms=T0 + 3 * HOUR + 1)
     assert (plan.intervals, plan.until_ms, plan.fresh, plan.landed) == (2, T0 + 3 * HOUR, {"events": 0}, 1)
+
+
+def test_a_shorter_lag_holds_from_the_next_call_on_rows_or_not(tmp_path):
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    write_rows(tmp_path, "a", [{"user": "ann", "t": T0 + h, "got": T0 + h, "x": h} for h in range(2)])
+    assert (
+        land_locally(feed_config(lag="10m", landing={}), tables, tmp_path, T0 + HOUR).watermark_ms == T0 + 1 - 600_000
+    )
+    assert land_locally(feed_config(lag="10m", landing={}), tables, tmp_path, T0 + HOUR).landings == ()
+    report = land_locally(feed_config(lag=0, landing={}), tables, tmp_path, T0 + HOUR)
+    assert (report.landings, report.rows, report.watermark_ms) == ((2,), 0, T0 + 1)
+    assert landings(tables)[-1]["ranges"][-1][-1] == 2

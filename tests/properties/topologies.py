@@ -126,7 +126,7 @@ def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     """Draw a list of steps: the verb, which stream it goes on from, and what it needs."""
     steps: list[tuple[Any, ...]] = [("merge",)] if draw(st.booleans()) else []
     for number in range(draw(st.integers(1, 4))):
-        verb = draw(st.sampled_from(["filter", "map_values", "rekey", "busy", "window", "finals", "total"]))
+        verb = draw(st.sampled_from(["filter", "map_values", "split", "rekey", "busy", "window", "finals", "total"]))
         onto = draw(st.integers(0, 5))
         if verb == "busy":
             named = tuple(planned(draw) for _ in range(draw(st.integers(0, 3))))
@@ -156,6 +156,12 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
             streams.append(stream.filter(lambda _key, value, m=needs[1]: len(str(value)) % m != 0))
         elif verb == "map_values":
             streams.append(stream.map_values(lambda value, m=needs[1]: f"{value}*{m}"))
+        elif verb == "split":
+            split = stream.split(name=name).branch(lambda _key, value, m=needs[1]: len(str(value)) % m == 0, name="one")
+            branches = split.default_branch(name="other")
+            streams.append(
+                branches[f"{name}-other"].merge(branches[f"{name}-one"].map_values(lambda value: f"{value}!"))
+            )
         elif verb == "rekey":
             streams.append(
                 stream.select_key(lambda _key, value, m=needs[1]: str(len(str(value)) % m)).repartition(name=name)
