@@ -12,6 +12,10 @@ from rewindow import (
     TimeWindows,
     To,
     Topology,
+    max_bytes,
+    max_records,
+    unbounded,
+    until_time_limit,
     until_window_closes,
 )
 
@@ -134,4 +138,44 @@ def negative() -> Topology:
 
     builder = StreamsBuilder()
     builder.stream("in").process(Negative, name="negative").to("out")
+    return builder.build()
+
+
+def suppressed(
+    limit: str = "1h", records: int | None = None, size: int | None = None, full: str = "emit_early", **time: str
+) -> Topology:
+    """Hold a table's updates back. A letter of a value weighs 100 bytes: KIP-328's byte tables count letters."""
+    buffer = unbounded() if records is None else max_records(records)
+    if size is not None:
+        buffer = max_bytes(size)
+    when_full = {"shut_down": buffer.shut_down_when_full, "spill_to_disk": buffer.spill_to_disk_when_full}
+    buffer = when_full[full]() if full in when_full else buffer
+    builder = StreamsBuilder()
+    heavy = builder.stream("in").map_values(lambda value: value and value * 100)
+    table = heavy.to_table(store="table").suppress(until_time_limit(limit, buffer, **time), name="held")
+    table.to_stream().map_values(lambda value: value and value[::100]).to("out")
+    return builder.build()
+
+
+def rate_limited_windows(limit: str, buffer_time: str) -> Topology:
+    """Hold the updates of hourly counts back for a time."""
+    builder = StreamsBuilder()
+    counts = builder.stream("in").group_by_key().windowed_by(TimeWindows.of("1h", grace="1d")).count(store="counts")
+    counts.suppress(until_time_limit(limit, buffer_time=buffer_time), name="held").to_stream().to("out")
+    return builder.build()
+
+
+def twice_counted() -> Topology:
+    """Count by the first letter what a suppress lets through: old values are taken back, new ones are added."""
+    builder = StreamsBuilder()
+    held = builder.table("in", store="in").suppress(until_time_limit("2ms"), name="held")
+    grouped = held.group_by(lambda key, value: (key[0], value))
+    trace = grouped.aggregate(
+        lambda: "",
+        lambda _key, value, text: f"{text}+{value}",
+        lambda _key, value, text: f"{text}-{value}",
+        store="trace",
+        value=str,
+    )
+    trace.to_stream().to("out")
     return builder.build()
