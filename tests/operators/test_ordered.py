@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow import Collect, Count, First, Last, StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow import (
+    Collect,
+    Count,
+    First,
+    Last,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    until_window_closes,
+)
 from rewindow.core.binding import bind_sink, bind_store, bound, log_shape
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.ordering import Event, events
@@ -18,6 +29,7 @@ from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode
 from rewindow.operators.aggregates import Subtractable
 from rewindow.testing import TopologyTestDriver
+from tests.properties.effort import examples
 from tests.properties.test_typed_cuts import through_arrow
 from tests.properties.told import told
 
@@ -34,11 +46,18 @@ class Sale(NamedTuple):
     price: float
 
 
-def topology(aggregate: Any, *, value: Any = None) -> Topology:
+WINDOWS = {
+    "tumbling": TimeWindows.of("10ms", grace="5ms"),
+    "sessions": SessionWindows.of("4ms", grace="5ms"),
+    "sliding": SlidingWindows.of("6ms", grace="5ms"),
+}
+
+
+def topology(aggregate: Any, *, value: Any = None, windows: str = "tumbling") -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("in")
     stream = stream.map_values(lambda row: row, value=value) if value else stream
-    table = stream.group_by_key().windowed_by(TimeWindows.of("10ms", grace="5ms")).aggregate(aggregate, store="s")
+    table = stream.group_by_key().windowed_by(WINDOWS[windows]).aggregate(aggregate, store="s")
     table.to_stream().to("updates")
     table.suppress(until_window_closes(), name="closed").to_stream().to("finals")
     return builder.build()
@@ -100,9 +119,9 @@ ROWS = st.none() | st.builds(Row, PAGES, st.none() | st.integers(0, 3), st.none(
 EPOCHS = st.lists(st.lists(st.tuples(st.sampled_from("xy"), ROWS, st.integers(0, 40)), max_size=4), max_size=4)
 
 
-def replayed(aggregate: Any, epochs: list[list[Any]], *, is_cut: bool) -> Any:
+def replayed(aggregate: Any, windows: str, epochs: list[list[Any]], *, is_cut: bool) -> Any:
     """Return all that is sent; ``is_cut``: restored from typed columns between any two epochs."""
-    (part,) = topology(aggregate).sub_topologies()
+    (part,) = topology(aggregate, windows=windows).sub_topologies()
     shapes = {store.name: bind_store(store, LOGS) for store in part.stores}
     rows: dict[str, list[tuple[Any, Any]]] = {name: [] for name in shapes}
     sent: list[Any] = []
@@ -127,6 +146,15 @@ def replayed(aggregate: Any, epochs: list[list[Any]], *, is_cut: bool) -> Any:
 
 
 @pytest.mark.parametrize("aggregate", [First(), Last(), Collect(), Collect("ratio"), PARTS], ids=str)
-@given(epochs=EPOCHS)
-def test_a_cut_makes_no_difference(aggregate: Any, epochs: list[list[Any]]) -> None:
-    assert replayed(aggregate, epochs, is_cut=True) == replayed(aggregate, epochs, is_cut=False)
+@given(windows=st.sampled_from(sorted(WINDOWS)), epochs=EPOCHS)
+@examples(40)
+def test_a_cut_makes_no_difference(aggregate: Any, windows: str, epochs: list[list[Any]]) -> None:
+    assert replayed(aggregate, windows, epochs, is_cut=True) == replayed(aggregate, windows, epochs, is_cut=False)
+
+
+@pytest.mark.parametrize(("aggregate", "merged"), [(First(), 2), (Last(), 9), (Collect(), [2, 7, 9])])
+def test_sessions_that_meet_are_put_together_in_the_order_of_their_times(aggregate: Any, merged: Any) -> None:
+    driver = TopologyTestDriver(topology(aggregate, value=int, windows="sessions"))
+    for value, at in ((7, 7), (2, 2), (9, 4)):  # the one at 4 ms joins those at 2 and 7
+        driver.pipe("in", "a", value, at)
+    assert driver.read("updates")[-1].value == merged
