@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help setup env java jars test test-fast test-spark check format demo conformance bench-lane lock clean
+.PHONY: help setup env java jars test test-fast test-spark check format demo conformance oracle bench-lane lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ format: env ## rewrite the code as `make check` wants it
 
 demo: setup ## replay the New York flights of 2013, as thirteen runs and as one
 	@$(PY) -m jobs.demo
+
+oracle: setup ## new scenarios on the real Kafka Streams and on rewindow (needs Maven): make oracle SEED=7 COUNT=500
+	@$(PY) -m tests.conformance.oracle --seed $(or $(SEED),1) --count $(or $(COUNT),200)
 
 conformance: env ## play recorded Kafka Streams scenarios: make conformance FILES="a.jsonl b.jsonl" MODE=whole|cut|spark
 	@$(PY) -m tests.conformance --mode $(or $(MODE),whole) $(FILES)

@@ -1,0 +1,323 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.ProcessorSupplier;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.WindowStore;
+
+/** From a scenario's nodes to a topology of the real DSL. What reaches a sink goes to {@code sent}, in order. */
+@SuppressWarnings({"unchecked", "rawtypes"})
+final class Build {
+    /** What a sink got. */
+    record Sent(String sink, Object key, Object value, long ts) {}
+
+    private final List<Sent> sent;
+    private final StreamsBuilder builder = new StreamsBuilder();
+    private final Map<String, Object> made = new HashMap<>();
+    private final Map<String, String> types = new HashMap<>();
+    private final Map<String, Boolean> isWindowed = new HashMap<>();
+    private final Map<String, JsonNode> windows = new HashMap<>();
+
+    Build(List<Sent> sent) {
+        this.sent = sent;
+    }
+
+    Topology build(JsonNode scenario) {
+        for (JsonNode source : scenario.get("sources")) {
+            String name = source.get("name").asText(), type = source.get("value").asText();
+            Consumed consumed = Consumed.with(Serdes.String(), serde(type)).withName(name);
+            types.put(name, type);
+            made.put(name, source.get("kind").asText().equals("table")
+                ? builder.table(name, consumed, Materialized.as(name))
+                : builder.stream(name, consumed));
+        }
+        for (JsonNode node : scenario.get("nodes")) {
+            String name = node.get("name").asText();
+            made.put(name, op(node, name, parents(node)));
+        }
+        for (JsonNode sink : scenario.get("sinks")) {
+            String name = sink.get("name").asText();
+            Object parent = made.get(sink.get("in").asText());
+            KStream stream = parent instanceof KTable ? ((KTable) parent).toStream() : (KStream) parent;
+            ProcessorSupplier collector = () -> new Collector(name);
+            stream.process(collector, Named.as(name));
+        }
+        return builder.build();
+    }
+
+    private final class Collector extends ContextualProcessor<Object, Object, Void, Void> {
+        private final String sink;
+
+        Collector(String sink) {
+            this.sink = sink;
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            sent.add(new Sent(sink, record.key(), record.value(), record.timestamp()));
+        }
+    }
+
+    private List<String> parents(JsonNode node) {
+        List<String> names = new ArrayList<>();
+        JsonNode in = node.get("in");
+        if (in.isArray()) {
+            in.forEach(one -> names.add(one.asText()));
+        } else {
+            names.add(in.asText());
+        }
+        return names;
+    }
+
+    private Object op(JsonNode node, String name, List<String> parents) {
+        String first = parents.get(0), type = types.get(first);
+        Object parent = made.get(first);
+        types.put(name, type);
+        isWindowed.put(name, isWindowed.getOrDefault(first, false));
+        windows.put(name, windows.get(first));
+        boolean materialize = node.path("materialize").asBoolean();
+        switch (node.get("op").asText()) {
+            case "filter": {
+                Predicate<Object> test = Words.predicate(node.get("pred"));
+                if (parent instanceof KStream) {
+                    return ((KStream<Object, Object>) parent).filter((key, value) -> test.test(value), Named.as(name));
+                }
+                KTable<Object, Object> table = (KTable<Object, Object>) parent;
+                return materialize
+                    ? table.filter((key, value) -> test.test(value), Named.as(name), keyed(name, type))
+                    : table.filter((key, value) -> test.test(value), Named.as(name));
+            }
+            case "map_values": {
+                Function<Object, Object> map = Words.mapper(node.get("fn"));
+                String made = Words.makesString(node.get("fn")) ? "string" : type;
+                types.put(name, made);
+                ValueMapper<Object, Object> mapper = map::apply;
+                if (parent instanceof KStream) {
+                    return ((KStream<Object, Object>) parent).mapValues(mapper, Named.as(name));
+                }
+                KTable<Object, Object> table = (KTable<Object, Object>) parent;
+                return materialize ? table.mapValues(mapper, Named.as(name), keyed(name, made)) : table.mapValues(mapper, Named.as(name));
+            }
+            case "select_key": {
+                BiFunction<Object, Object, String> select = Words.selector(node.get("by"));
+                isWindowed.put(name, false);
+                return ((KStream<Object, Object>) parent).selectKey((key, value) -> select.apply(key, value), Named.as(name));
+            }
+            case "merge": {
+                KStream<Object, Object> all = (KStream<Object, Object>) parent;
+                for (String other : parents.subList(1, parents.size())) {
+                    boolean isLast = other.equals(parents.get(parents.size() - 1));
+                    KStream<Object, Object> more = (KStream<Object, Object>) made.get(other);
+                    all = isLast ? all.merge(more, Named.as(name)) : all.merge(more);
+                }
+                return all;
+            }
+            case "group_by_key":
+                return ((KStream) parent).groupByKey(Grouped.with(name, Serdes.String(), serde(type)));
+            case "group_by": {
+                BiFunction<Object, Object, String> select = Words.selector(node.get("by"));
+                isWindowed.put(name, false);
+                Grouped grouped = Grouped.with(name, Serdes.String(), serde(type));
+                if (parent instanceof KStream) {
+                    return ((KStream<Object, Object>) parent).groupBy((key, value) -> select.apply(key, value), grouped);
+                }
+                KeyValueMapper<Object, Object, KeyValue<String, Object>> mapper =
+                    (key, value) -> KeyValue.pair(select.apply(key, value), value);
+                return ((KTable<Object, Object>) parent).groupBy(mapper, grouped);
+            }
+            case "window":
+                windows.put(name, node);
+                isWindowed.put(name, true);
+                return window(node, (KGroupedStream) parent);
+            case "aggregate":
+                return aggregate(node, name, parent, type, windows.get(first));
+            case "suppress":
+                return ((KTable) parent).suppress(suppressed(node, name));
+            case "to_stream":
+                return ((KTable) parent).toStream(Named.as(name));
+            case "to_table":
+                return ((KStream) parent).toTable(Named.as(name), keyed(name, type));
+            case "stream_stream_join":
+                return streamJoin(node, name, (KStream) parent, parents.get(1));
+            case "stream_table_join": {
+                Joined joined = Joined.with(Serdes.String(), serde(type), serde(types.get(parents.get(1)))).withName(name);
+                KTable other = (KTable) made.get(parents.get(1));
+                types.put(name, "string");
+                return node.get("how").asText().equals("inner")
+                    ? ((KStream) parent).join(other, JOINER, joined)
+                    : ((KStream) parent).leftJoin(other, JOINER, joined);
+            }
+            case "table_table_join": {
+                KTable left = (KTable) parent, right = (KTable) made.get(parents.get(1));
+                types.put(name, "string");
+                Named named = Named.as(name);
+                switch (node.get("how").asText()) {
+                    case "inner":
+                        return materialize ? left.join(right, JOINER, named, keyed(name, "string")) : left.join(right, JOINER, named);
+                    case "left":
+                        return materialize ? left.leftJoin(right, JOINER, named, keyed(name, "string")) : left.leftJoin(right, JOINER, named);
+                    default:
+                        return materialize ? left.outerJoin(right, JOINER, named, keyed(name, "string")) : left.outerJoin(right, JOINER, named);
+                }
+            }
+            case "processor": {
+                types.put(name, node.has("value") ? node.get("value").asText() : type);
+                ProcessorSupplier script = () -> new Script(node);
+                String[] stores = {};
+                if (node.has("store")) {
+                    String store = node.get("store").asText();
+                    builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(store), Serdes.String(), Serdes.Long()));
+                    stores = new String[] {store};
+                }
+                return ((KStream) parent).process(script, Named.as(name), stores);
+            }
+            default:
+                throw new IllegalArgumentException("op " + node.get("op"));
+        }
+    }
+
+    private static final ValueJoiner<Object, Object, Object> JOINER = (left, right) -> Words.text(left) + "|" + Words.text(right);
+
+    private Object window(JsonNode node, KGroupedStream grouped) {
+        Duration grace = ms(node.path("grace"));
+        Object windowed;
+        switch (node.get("type").asText()) {
+            case "tumbling":
+                windowed = grouped.windowedBy(TimeWindows.ofSizeAndGrace(ms(node.get("size")), grace));
+                break;
+            case "hopping":
+                windowed = grouped.windowedBy(TimeWindows.ofSizeAndGrace(ms(node.get("size")), grace).advanceBy(ms(node.get("advance"))));
+                break;
+            case "sliding":
+                windowed = grouped.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(ms(node.get("diff")), grace));
+                break;
+            case "session":
+                windowed = grouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(node.get("gap")), grace));
+                break;
+            case "unlimited":
+                windowed = grouped.windowedBy(UnlimitedWindows.of().startOn(Instant.ofEpochMilli(node.path("start").asLong())));
+                break;
+            default:
+                throw new IllegalArgumentException("window " + node);
+        }
+        if (!node.path("emit").asText("update").equals("window_close")) {
+            return windowed;
+        }
+        return windowed instanceof SessionWindowedKStream
+            ? ((SessionWindowedKStream) windowed).emitStrategy(EmitStrategy.onWindowClose())
+            : ((TimeWindowedKStream) windowed).emitStrategy(EmitStrategy.onWindowClose());
+    }
+
+    private Object aggregate(JsonNode node, String name, Object parent, String type, JsonNode window) {
+        String fn = node.get("fn").asText();
+        String made = fn.equals("count") ? "long" : fn.equals("concat") ? "string" : type;
+        types.put(name, made);
+        Reducer<Object> reducer = (aggregate, value) -> Words.reduce(fn, aggregate, value);
+        Initializer<Object> empty = () -> "";
+        Aggregator<Object, Object, Object> concat = (key, value, aggregate) -> Words.concat((String) aggregate, value);
+        Named named = Named.as(name);
+        if (parent instanceof KGroupedTable) {
+            KGroupedTable table = (KGroupedTable) parent;
+            Aggregator<Object, Object, Object> plus = (key, value, aggregate) -> aggregate + "+" + Words.text(value);
+            Aggregator<Object, Object, Object> minus = (key, value, aggregate) -> aggregate + "-" + Words.text(value);
+            Reducer<Object> add = (aggregate, value) -> (Long) aggregate + (Long) value;
+            Reducer<Object> subtract = (aggregate, value) -> (Long) aggregate - (Long) value;
+            return fn.equals("count") ? table.count(named, keyed(name, made))
+                : fn.equals("concat") ? table.aggregate(empty, plus, minus, named, keyed(name, made))
+                : table.reduce(add, subtract, named, keyed(name, made));
+        }
+        if (parent instanceof KGroupedStream) {
+            KGroupedStream stream = (KGroupedStream) parent;
+            return fn.equals("count") ? stream.count(named, keyed(name, made))
+                : fn.equals("concat") ? stream.aggregate(empty, concat, named, keyed(name, made))
+                : stream.reduce(reducer, named, keyed(name, made));
+        }
+        if (parent instanceof SessionWindowedKStream) {
+            SessionWindowedKStream stream = (SessionWindowedKStream) parent;
+            Materialized<String, Object, SessionStore<Bytes, byte[]>> kept =
+                Materialized.<String, Object, SessionStore<Bytes, byte[]>>as(name).withKeySerde(Serdes.String()).withValueSerde(serde(made));
+            if (node.has("retention")) {
+                kept = kept.withRetention(ms(node.get("retention")));
+            }
+            Merger<Object, Object> merger = (key, one, other) -> Words.concat((String) one, other);
+            return fn.equals("count") ? stream.count(named, kept)
+                : fn.equals("concat") ? stream.aggregate(empty, concat, merger, named, kept)
+                : stream.reduce(reducer, named, kept);
+        }
+        TimeWindowedKStream stream = (TimeWindowedKStream) parent;
+        Materialized<String, Object, WindowStore<Bytes, byte[]>> kept =
+            Materialized.<String, Object, WindowStore<Bytes, byte[]>>as(name).withKeySerde(Serdes.String()).withValueSerde(serde(made));
+        if (node.has("retention")) {
+            kept = kept.withRetention(ms(node.get("retention")));
+        }
+        return fn.equals("count") ? stream.count(named, kept)
+            : fn.equals("concat") ? stream.aggregate(empty, concat, named, kept)
+            : stream.reduce(reducer, named, kept);
+    }
+
+    private Suppressed suppressed(JsonNode node, String name) {
+        JsonNode buffer = node.path("buffer");
+        boolean hasRecords = buffer.has("max_records"), hasBytes = buffer.has("max_bytes");
+        Suppressed.EagerBufferConfig eager = null;
+        if (hasRecords) {
+            eager = Suppressed.BufferConfig.maxRecords(buffer.get("max_records").asLong());
+        }
+        if (hasBytes) {
+            long bytes = buffer.get("max_bytes").asLong();
+            eager = eager == null ? Suppressed.BufferConfig.maxBytes(bytes) : (Suppressed.EagerBufferConfig) eager.withMaxBytes(bytes);
+        }
+        Suppressed.BufferConfig config = eager == null ? Suppressed.BufferConfig.unbounded()
+            : buffer.path("full").asText("emit").equals("shutdown") ? eager.shutDownWhenFull() : eager;
+        return node.get("until").asText().equals("window_closes")
+            ? Suppressed.untilWindowCloses((Suppressed.StrictBufferConfig) config).withName(name)
+            : Suppressed.untilTimeLimit(ms(node.get("ms")), config).withName(name);
+    }
+
+    private KStream streamJoin(JsonNode node, String name, KStream left, String right) {
+        long before = node.get("before").asLong(), after = node.get("after").asLong();
+        JoinWindows windows = JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMillis(Math.max(before, after)), ms(node.path("grace")))
+            .before(Duration.ofMillis(before)).after(Duration.ofMillis(after));
+        StreamJoined joined = StreamJoined.with(Serdes.String(), serde(types.get(node.get("in").get(0).asText())), serde(types.get(right)))
+            .withName(name).withStoreName(name);
+        KStream other = (KStream) made.get(right);
+        types.put(name, "string");
+        switch (node.get("how").asText()) {
+            case "inner":
+                return left.join(other, JOINER, windows, joined);
+            case "left":
+                return left.leftJoin(other, JOINER, windows, joined);
+            default:
+                return left.outerJoin(other, JOINER, windows, joined);
+        }
+    }
+
+    private static Materialized keyed(String name, String type) {
+        return Materialized.<String, Object, KeyValueStore<Bytes, byte[]>>as(name).withKeySerde(Serdes.String()).withValueSerde(serde(type));
+    }
+
+    private static Duration ms(JsonNode said) {
+        return Duration.ofMillis(said.asLong());
+    }
+
+    static Serde serde(String type) {
+        return type.equals("long") ? Serdes.Long() : Serdes.String();
+    }
+}

@@ -1,0 +1,141 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import org.apache.kafka.streams.kstream.Windowed;
+
+/** The small functions that scenarios name: predicates, maps, key selectors, reducers. Values are Long or String. */
+final class Words {
+    private Words() {}
+
+    static Predicate<Object> predicate(JsonNode said) {
+        String word = said.fieldNames().next();
+        JsonNode operand = said.get(word);
+        switch (word) {
+            case "not": {
+                Predicate<Object> inner = predicate(operand);
+                return value -> !inner.test(value);
+            }
+            case "is_null":
+                return value -> (value == null) == operand.asBoolean();
+            case "gt":
+                return value -> value != null && (Long) value > operand.asLong();
+            case "lt":
+                return value -> value != null && (Long) value < operand.asLong();
+            case "mod":
+                return value -> value != null && Math.floorMod((Long) value, operand.get(0).asLong()) == operand.get(1).asLong();
+            case "eq":
+                return value -> value != null && text(value).equals(operand.asText());
+            case "ne":
+                return value -> value != null && !text(value).equals(operand.asText());
+            case "prefix":
+                return value -> value != null && text(value).startsWith(operand.asText());
+            default:
+                throw new IllegalArgumentException("predicate " + word);
+        }
+    }
+
+    static Function<Object, Object> mapper(JsonNode said) {
+        if (said.isTextual()) {
+            return value -> value == null ? null : text(value);
+        }
+        String word = said.fieldNames().next();
+        JsonNode operand = said.get(word);
+        switch (word) {
+            case "add":
+                return value -> value == null ? null : (Object) ((Long) value + operand.asLong());
+            case "mul":
+                return value -> value == null ? null : (Object) ((Long) value * operand.asLong());
+            case "append":
+                return value -> value == null ? null : text(value) + operand.asText();
+            case "to_string":
+                return value -> value == null ? null : text(value);
+            case "null_if": {
+                Predicate<Object> gone = predicate(operand);
+                return value -> value == null || gone.test(value) ? null : value;
+            }
+            default:
+                throw new IllegalArgumentException("map " + word);
+        }
+    }
+
+    static boolean makesString(JsonNode said) {
+        return said.isTextual() || said.has("append") || said.has("to_string");
+    }
+
+    static BiFunction<Object, Object, String> selector(JsonNode said) {
+        if (said.isTextual()) {
+            return selectorOf(said.asText(), null);
+        }
+        String word = said.fieldNames().next();
+        return selectorOf(word, said.get(word));
+    }
+
+    private static BiFunction<Object, Object, String> selectorOf(String word, JsonNode operand) {
+        switch (word) {
+            case "key_prefix":
+                return (key, value) -> key == null ? null : prefix(keyText(key), operand.asInt());
+            case "value_mod":
+                return (key, value) -> value == null ? null : text(Math.floorMod((Long) value, operand.asLong()));
+            case "value_prefix":
+                return (key, value) -> value == null ? null : prefix(text(value), operand.asInt());
+            case "const":
+                return (key, value) -> operand.asText();
+            case "window_key":
+                return (key, value) -> key == null ? null : (String) ((Windowed<?>) key).key();
+            case "key_text":
+                return (key, value) -> key == null ? null : keyText(key);
+            default:
+                throw new IllegalArgumentException("key " + word);
+        }
+    }
+
+    static Object reduce(String word, Object aggregate, Object value) {
+        if (word.equals("last")) {
+            return value;
+        }
+        if (value == null || aggregate == null) {
+            return value == null ? aggregate : value;
+        }
+        switch (word) {
+            case "sum":
+                return aggregate instanceof Long ? (Object) ((Long) aggregate + (Long) value) : text(aggregate) + text(value);
+            case "min":
+                return compare(aggregate, value) <= 0 ? aggregate : value;
+            case "max":
+                return compare(aggregate, value) >= 0 ? aggregate : value;
+            case "first":
+                return aggregate;
+            case "last":
+                return value;
+            default:
+                throw new IllegalArgumentException("reducer " + word);
+        }
+    }
+
+    static String concat(String aggregate, Object value) {
+        String more = text(value);
+        return aggregate.isEmpty() || more.isEmpty() ? aggregate + more : aggregate + "," + more;
+    }
+
+    static String text(Object value) {
+        return value == null ? "null" : value.toString();
+    }
+
+    private static String keyText(Object key) {
+        if (key instanceof Windowed) {
+            Windowed<?> windowed = (Windowed<?>) key;
+            return windowed.key() + "@" + windowed.window().start();
+        }
+        return (String) key;
+    }
+
+    private static String prefix(String text, int length) {
+        return text.length() <= length ? text : text.substring(0, length);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static int compare(Object one, Object other) {
+        return ((Comparable<Object>) one).compareTo(other);
+    }
+}

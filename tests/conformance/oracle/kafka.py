@@ -1,0 +1,59 @@
+"""The real Kafka Streams, behind four Java classes that read the scenarios' format (`java/Oracle.java`)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rewindow.spark.jars import cache_dir
+from rewindow.spark.java import find_java
+
+SOURCES = Path(__file__).with_name("java")
+
+
+def play(scenarios: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Play scenarios and return each with what Kafka gave, in the format of the recorded ones.
+
+    Raises `SystemExit` if Maven or a JDK is missing, or the oracle itself fails.
+    """
+    classpath = _built()
+    lines = "".join(json.dumps({"scenario": scenario}) + "\n" for scenario in scenarios)
+    command = [_tool("java"), "-Xmx600m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "Oracle"]
+    played = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    if played.returncode:
+        raise SystemExit(f"the oracle failed:\n{played.stderr[-2000:]}")
+    return [json.loads(line) for line in played.stdout.splitlines()]
+
+
+def _built() -> str:
+    """Compile the oracle where its sources are newer, and return its class path."""
+    folder = cache_dir().parent / "oracle"
+    jars, classes = folder / "classpath.txt", folder / "classes"
+    sources = sorted(SOURCES.glob("*.java"))
+    newest = max(path.stat().st_mtime for path in SOURCES.iterdir())
+    if jars.exists() and (classes / "Oracle.class").exists() and jars.stat().st_mtime > newest:
+        return f"{jars.read_text().strip()}:{classes}"
+    classes.mkdir(parents=True, exist_ok=True)
+    pom, output = str(SOURCES / "pom.xml"), f"-Dmdep.outputFile={jars}"
+    _run(_tool("mvn"), "-q", "-B", "-f", pom, "dependency:build-classpath", output)
+    _run(_tool("javac"), "-nowarn", "-cp", jars.read_text().strip(), "-d", str(classes), *map(str, sources))
+    jars.touch()
+    return f"{jars.read_text().strip()}:{classes}"
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{command[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def _tool(name: str) -> str:
+    beside = Path(find_java().home) / "bin" / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise SystemExit(f"the oracle needs {name}: install a JDK and Maven (apt-get install maven)")
+    return found

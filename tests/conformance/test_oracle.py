@@ -1,0 +1,27 @@
+"""New scenarios are scenarios: a seed repeats them, and whatever they ask, both twin and engine can answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.conformance import drive
+from tests.conformance.build import MissingError
+from tests.conformance.oracle.generate import generate
+from tests.conformance.scenario import read, vector_files
+
+BASE = [case.scenario for file in vector_files() for case in read(file) if case.mode == "driver"]
+
+
+def test_a_seed_repeats_its_scenarios() -> None:
+    assert list(generate(BASE, 3, 20)) == list(generate(BASE, 3, 20))
+    assert list(generate(BASE, 3, 20)) != list(generate(BASE, 4, 20))
+
+
+def test_what_is_made_can_be_played() -> None:
+    ends: Counter[str] = Counter()
+    for scenario in generate(BASE, 5, 60):
+        try:
+            ends[str((drive.play(scenario, cut=False).error or ("none",))[0])] += 1
+        except MissingError:
+            ends["missing"] += 1
+    assert ends["none"] > 30
