@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rewindow.core.buffer import TimeOrderedBuffer
+from rewindow.core.prefix_store import PrefixStore
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
 from rewindow.core.record_store import JoinStore, RecordStore
@@ -16,6 +17,7 @@ from rewindow.core.stores import (
     BUFFER,
     JOIN,
     KEY_VALUE,
+    PREFIX,
     RECORDS,
     SESSION,
     VERSIONED,
@@ -35,6 +37,7 @@ STORE_KINDS: Mapping[str, type[Store]] = {
     RECORDS: RecordStore,
     JOIN: JoinStore,
     SESSION: SessionStore,
+    PREFIX: PrefixStore,
 }
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rewindow.core.spill import Codec
 
 KEY_VALUE, WINDOW, BUFFER, VERSIONED = "key-value", "window", "buffer", "versioned"
-RECORDS, JOIN = "records", "join"
+RECORDS, JOIN, PREFIX = "records", "join", "prefix"
 SESSION = "session"
 
 

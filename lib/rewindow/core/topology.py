@@ -118,11 +118,7 @@ class Topology:
         topic = name + REPARTITION_SUFFIX
         self._check_topic_is_read_once(topic)
         self._add(SinkNode(f"{topic}-sink", parents, topic, key, value, is_internal=True))
-        self._add(SourceNode(self.internal_source(topic), topic=topic, is_internal=True))
-        return self.internal_source(topic)
-
-    def internal_source(self, topic: str) -> str:
-        """Return the name of the source that reads a repartition topic."""
+        self._add(SourceNode(f"{topic}-source", topic=topic, is_internal=True))
         return f"{topic}-source"
 
     def sub_topologies(self) -> tuple[SubTopology, ...]:

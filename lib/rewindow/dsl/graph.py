@@ -10,7 +10,7 @@ from typing import Any
 from rewindow.core.processor import Processor
 from rewindow.core.schema import shape_of
 from rewindow.core.stores import StoreBuilder
-from rewindow.core.topology import Topology
+from rewindow.core.topology import REPARTITION_SUFFIX, Topology
 from rewindow.errors import ConfigError
 
 
@@ -59,6 +59,12 @@ class Graph:
         """Return ``verb-1``, ``verb-2``, ... ."""
         self.counts[verb] = self.counts.get(verb, 0) + 1
         return f"{verb}-{self.counts[verb]}"
+
+
+def internal_ends(repartition: str) -> tuple[str, str]:
+    """Return the names of the sink and the source of a repartition, given its own."""
+    topic = repartition + REPARTITION_SUFFIX
+    return f"{topic}-sink", f"{topic}-source"
 
 
 def returned_type(function: Callable[..., Any]) -> Any:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.core.binding import ChangeType
-from rewindow.core.topology import SinkNode
-from rewindow.dsl.graph import Graph, returned_type
+from rewindow.core.topology import REPARTITION_SUFFIX, SinkNode
+from rewindow.dsl.graph import Graph, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
@@ -97,5 +97,5 @@ def _repartition(grouped: KGroupedTable) -> str | None:
     topology, wanted = grouped.graph.topology, ((grouped.node,), grouped.key, ChangeType(grouped.value))
     for node in topology.nodes.values():
         if isinstance(node, SinkNode) and node.is_internal and (node.parents, node.key, node.value) == wanted:
-            return topology.internal_source(node.topic)
+            return internal_ends(node.topic.removesuffix(REPARTITION_SUFFIX))[1]
     return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rewindow.core.stores import BUFFER, KEY_VALUE, StoreBuilder
 from rewindow.core.windows import Windows
 from rewindow.dsl.finals import keep_until_final
+from rewindow.dsl.foreign_key import ForeignKey, join_by_foreign_key
 from rewindow.dsl.graph import Graph, returned_pair, returned_type
 from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.suppressed import Suppressed
@@ -99,6 +100,7 @@ class KTable:
         other: KTable,
         joiner: Joiner,
         *,
+        foreign_key: ForeignKey | None = None,
         store: StoreSpec | None = None,
         value: Any = None,
         name: str | None = None,
@@ -110,24 +112,33 @@ class KTable:
         ``store`` keeps the joined rows, ``value`` declares their type. Of a versioned side late updates are dropped and
         counted. Both tables must be in the same partitions: of the same feed, by the same key.
 
-        Tables that read the same store (a table joined with itself, or with its own filter) see one update as two: both
-        are sent, each joined with what the other side says by then, and the deletion of a row in both sends nothing.
-        Such a join does not know what it emitted last unless it has a store.
-        Raises `TopologyError` if one side keeps nothing to look up.
+        Where one update reaches both sides (a table joined with itself, or with its own filter) it is joined twice, each
+        time with what the other side says by then; both results are sent, and the deletion of a row in both sends
+        nothing. Such a join does not know what it emitted last unless it has a store.
+
+        With ``foreign_key`` each row is joined with the row that it names, ``foreign_key(key, value)`` (KIP-213), and the
+        result is kept in ``store``, which is needed. An update of the other table sends all rows that name it, with its
+        own timestamp. A row that names none, or one that is not there, is not in the result: a tombstone is sent where
+        it may have been. It takes three sub-topologies and internal logs between them: of several updates of a row in
+        one epoch only the last may be joined. Tables of one sub-topology (a table joined with itself) are parted first:
+        ``other.to_stream().repartition(name=...).to_table(store=...)``. ``name`` (by default the store's) also names
+        ``<name>-left``, a copy of this table, ``<name>-subscribers`` and ``<name>-updates``.
+        Raises `TopologyError` if a side keeps nothing to look up, or a foreign key comes without a store.
         """
-        return join_tables(self, other, joiner, Kept(), store=store, value=value, name=name)
+        return self._joined(Kept(), other, joiner, foreign_key, store, value, name)
 
     def left_join(
         self,
         other: KTable,
         joiner: Joiner,
         *,
+        foreign_key: ForeignKey | None = None,
         store: StoreSpec | None = None,
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
         """Join as `join` does, and keep the rows that the other table has not: ``joiner(value, None)``."""
-        return join_tables(self, other, joiner, Kept(left=True), store=store, value=value, name=name)
+        return self._joined(Kept(left=True), other, joiner, foreign_key, store, value, name)
 
     def outer_join(
         self,
@@ -139,7 +150,7 @@ class KTable:
         name: str | None = None,
     ) -> KTable:
         """Join as `join` does, and keep the rows that only one table has: ``joiner(value, None)``, ``joiner(None, other)``."""
-        return join_tables(self, other, joiner, Kept(left=True, right=True), store=store, value=value, name=name)
+        return self._joined(Kept(left=True, right=True), other, joiner, None, store, value, name)
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back as `until_window_closes` or `until_time_limit` says; only the newest of a key leaves (KIP-328).
@@ -190,6 +201,25 @@ class KTable:
         node = self.graph.add("to-stream", TableToStream(), self.node, name=name)
         return KStream(self.graph, node, self.key, self.value)
 
+    def _joined(
+        self,
+        kept: Kept,
+        other: KTable,
+        joiner: Joiner,
+        foreign_key: ForeignKey | None,
+        store: StoreSpec | None,
+        value: Any,
+        name: str | None,
+    ) -> KTable:
+        if foreign_key is None:
+            return join_tables(self, other, joiner, kept, store=store, value=value, name=name)
+        if store is None:
+            message = f"the join of {self.node!r} by a foreign key keeps its result: give it a store=..."
+            raise TopologyError(message)
+        return join_by_foreign_key(
+            self, other, foreign_key, joiner, store=store, keeps_left=kept.left, value=value, name=name
+        )
+
     def _filtered(
         self, predicate: Callable[[Any, Any], bool], store: str | None, name: str | None, *, negate: bool
     ) -> KTable:
@@ -215,7 +245,7 @@ class KTable:
         """Raise `TopologyError` if a verb needs what was last emitted, and the table does not know it."""
         if not self.knows_old:
             message = (
-                f"{verb} after the join {self.node!r} needs to know what it emitted last, and both of its sides read the "
-                "same store: give the join a store=..."
+                f"{verb} after {self.node!r} needs to know what was emitted last, and above it is a join both of whose "
+                "sides get the same update: give the join a store=..."
             )
             raise TopologyError(message)

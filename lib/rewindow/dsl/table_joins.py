@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rewindow.core.topology import ProcessorNode, Topology
 from rewindow.dsl.graph import returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.errors import TopologyError
@@ -60,13 +61,29 @@ def join_tables(
         name=name,
         stores=stores,
     )
-    shared = [one for one in left_view.stores if one in right_view.stores]
-    exact = own is not None or (left.knows_old and right.knows_old and not shared)
+    is_ring = _reaches(graph.topology, left_view, right.node) or _reaches(graph.topology, right_view, left.node)
+    exact = own is not None or (left.knows_old and right.knows_old and not is_ring)
     view: TableView = (
         StoreView(own.name) if own is not None else JoinedView(left_view, right_view, joiner, kept.left, kept.right)
     )
     windows = max((left.windows, right.windows), key=lambda one: one.final_after_end_ms if one else -1)
     return KTable(graph, node, left.key, value, windows, view, exact)
+
+
+def _reaches(topology: Topology, view: TableView, node: str) -> bool:
+    """Return whether an update that a view shows at once goes on to a node: it is joined twice then."""
+    upstream, waiting = {node}, [node]
+    while waiting:
+        parents = [one for one in topology.nodes[waiting.pop()].parents if one not in upstream]
+        upstream.update(parents)
+        waiting += parents
+    return any(_writer_of(topology, store) in upstream for store in view.stores)
+
+
+def _writer_of(topology: Topology, store: str) -> str:
+    """Return the node that was connected to a store first."""
+    nodes = topology.nodes.values()
+    return next(node.name for node in nodes if isinstance(node, ProcessorNode) and store in node.stores)
 
 
 def view_of(table: KTable, name: str) -> TableView:
