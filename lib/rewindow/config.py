@@ -35,6 +35,7 @@ from rewindow.config_words import (
     TimestampWord,
     Zone,
 )
+from rewindow.core.work import Lane
 from rewindow.errors import ConfigError
 
 _DAY_MS = 86_400_000
@@ -172,11 +173,15 @@ class JobConfig(_Value):
 
 
 class TargetConfig(_Value):
-    """Where things are: a warehouse, and how many cores work there."""
+    """Where things are: a warehouse, how many cores work there, and in which lane.
+
+    ``lane: record`` takes each record through Python by itself also where whole columns would do. The rows are the same.
+    """
 
     target: Name
     warehouse: Place
     cores: int | None = Field(default=None, ge=1, le=4096)
+    lane: Lane = Lane.AUTO
     spark: SparkSettings = {}
 
 

@@ -125,7 +125,7 @@ class Project:
         self.feed_tables.publish(self.job_config(job).feed)
         bound = self.bind(job, request.lineage)
         attempt = this_attempt()
-        engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)])
+        engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.target.lane)
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             return drive(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
 
@@ -137,7 +137,7 @@ class Project:
     def explain(self, job: str) -> dict[str, Any]:
         """Return a job's topology, sources and lanes as plain data."""
         bound = self.bind(job)
-        return describe_topology(bound)
+        return describe_topology(bound, self.target.lane)
 
     @cached_property
     def feed_tables(self) -> DeltaFeedTables:

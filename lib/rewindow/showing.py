@@ -8,6 +8,8 @@ from typing import Any
 from rewindow.core.binding import bind_sink, bind_store
 from rewindow.core.metrics import add_up, kind_of
 from rewindow.core.schema import Column
+from rewindow.core.staging import QUARANTINE
+from rewindow.core.work import Lane
 from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
@@ -33,8 +35,11 @@ def describe_job(tables: DeltaTables, job: str, *, lineage: str, hashes: bool) -
     }
 
 
-def describe_topology(job: Job) -> dict[str, Any]:
+def describe_topology(job: Job, lane: Lane = Lane.AUTO) -> dict[str, Any]:
     """Return a job's topology: its parts, where their records come from, how they run, and what they write."""
+    from rewindow.spark.columnar.plan import describe_lane  # noqa: PLC0415 - loads pyarrow
+
+    keeps_dropped = QUARANTINE in job.binding.tables
     logs = job.code.load_logs()
     topology = job.code.load_topology()
     parts = []
@@ -42,7 +47,7 @@ def describe_topology(job: Job) -> dict[str, Any]:
         parts.append(
             {
                 "sub_topology": part.index,
-                "lane": "record lane (Python, record by record), the only one there is",
+                "lane": describe_lane(lane, part, logs, keeps_dropped=keeps_dropped),
                 "sources": [
                     {
                         "topic": source.topic,

@@ -32,7 +32,7 @@ LAYERS = {
     "operators": _layer("core"),
     "dsl": _layer("core operators"),
     "plan": _layer("core"),
-    "spark": _layer("core", "pyspark py4j pyarrow numpy polars"),
+    "spark": _layer("core operators", "pyspark py4j pyarrow numpy polars"),
     "delta": _layer("core plan", "deltalake pyarrow numpy"),
     "testing": _layer(_PURE, "yaml hypothesis"),
     "config": _layer("core", "pydantic pydantic_core yaml pendulum"),

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from rewindow.core.binding import LogShapes
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.record import UNKNOWN
 from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
+
+
+class Lane(StrEnum):
+    """How sub-topologies run: both lanes give the same rows (law 4)."""
+
+    AUTO = "auto"
+    """On whole columns where that can be done exactly, else record by record."""
+    RECORD = "record"
+    """Record by record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +99,4 @@ class StageWork:
     load_logs: Callable[[], LogShapes]
     semantics: Semantics
     job: str = ""
+    lane: Lane = Lane.AUTO

@@ -59,15 +59,23 @@ class LogReader:
 
 
 def ordered_batches(
-    topic: str, files: Sequence[LogFile], start: int, end: int, columns: Sequence[str]
+    topic: str,
+    files: Sequence[LogFile],
+    start: int,
+    end: int,
+    columns: Sequence[str],
+    *,
+    dictionary: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows with offsets ``[start, end)`` in offset order; the first of ``columns`` is the offset.
+
+    Columns named in ``dictionary`` may come dictionary-encoded, as they lie in the files.
 
     Raises `StorageError` (74) if one is missing or doubled, or a file cannot be read.
     """
     wanted = [file for file in sorted(files, key=lambda f: f.first) if file.first < end and file.last >= start]
     expected = start
-    for batch in _batches(topic, wanted, columns):
+    for batch in _batches(topic, wanted, columns, dictionary):
         inside = _between(batch, expected, end)
         if inside.num_rows == 0:
             continue
@@ -79,10 +87,14 @@ def ordered_batches(
         yield from _sorted_batches(topic, wanted, expected, end, columns)
 
 
-def _batches(topic: str, files: Sequence[LogFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    topic: str, files: Sequence[LogFile], columns: Sequence[str], dictionary: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
     for file in files:
         try:
-            with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
+            with pq.ParquetFile(
+                file.path, page_checksum_verification=True, read_dictionary=list(dictionary)
+            ) as parquet:
                 for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns)):
                     # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
                     yield _between(batch.select(list(columns)), file.first, file.last + 1)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile, TaskReport
-from rewindow.core.work import StageWork, TaskWork
+from rewindow.core.work import Lane, StageWork, TaskWork
 from rewindow.errors import RewindowError
 from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.errors import mapped, mark
@@ -43,16 +43,19 @@ class LocalEngine:
 class SparkEngine(LocalEngine):
     """Runs stages on a Spark session, local, on a cluster or through Spark Connect."""
 
-    def __init__(self, spark: SparkSession, *, slots: int, import_paths: Sequence[str] = ()) -> None:
+    def __init__(
+        self, spark: SparkSession, *, slots: int, import_paths: Sequence[str] = (), lane: Lane = Lane.AUTO
+    ) -> None:
         """``slots``: Spark tasks at once. ``import_paths``: where workers find the job's own modules."""
         self._spark = spark
+        self._lane = lane
         self._slots = slots
         self._import_paths = tuple(import_paths)
 
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
         groups = _groups(work.tasks, self._slots)
-        run_group = partial(_run_group, replace(work, tasks=()), groups, self._import_paths)
+        run_group = partial(_run_group, replace(work, tasks=(), lane=self._lane), groups, self._import_paths)
         with mapped():
             rows = self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string").collect()
         reports = [TaskReport.from_json(json.loads(row.report)) for row in rows]

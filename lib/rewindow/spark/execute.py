@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from rewindow.core.binding import bind_sink, bind_store, bound
+from rewindow.core.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.core.metrics import ENFORCED_PROCESSING
 from rewindow.core.ordering import Event, events, merge
 from rewindow.core.record import UNKNOWN
@@ -22,12 +19,14 @@ from rewindow.core.staging import QUARANTINE, StagedFile, TaskReport
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SourceNode, SubTopology, Topology
 from rewindow.core.work import StageWork, TaskWork
-from rewindow.errors import InvariantError, StorageError
+from rewindow.errors import InvariantError
 from rewindow.spark.aligned import LogReader, Row
+from rewindow.spark.changelog import read_changelog
+from rewindow.spark.columnar.lane import run_finals
+from rewindow.spark.columnar.plan import Finals, choose_lane
 from rewindow.spark.emit import InternalWriter, OutputWriter, Place, stage_changes
 from rewindow.spark.internal import InternalReader
 from rewindow.spark.quarantine import DropWriter
-from rewindow.spark.rows import decode
 from rewindow.spark.spill import spills
 
 YOUNG_OBJECTS = 200_000
@@ -58,6 +57,14 @@ def _run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
             "the worker built another topology than the driver: build it without sets, hashes, clocks or dice"
         )
     part = topology.sub_topologies()[work.stage]
+    plan = choose_lane(work.lane, part, logs, keeps_dropped=QUARANTINE in work.roots)
+    done = run_finals(work, task_work, plan) if isinstance(plan, Finals) else None
+    return done or _run_records(work, task_work, topology, part, logs)
+
+
+def _run_records(
+    work: StageWork, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes
+) -> TaskReport:
     writers = {sink.topic: _writer(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
     store_shapes = {builder.name: bind_store(builder, logs) for builder in part.stores}
     # The job asks for what is dropped by having the table.
@@ -160,24 +167,3 @@ def _writer(
 
 def _place(work: StageWork, task_work: TaskWork, target: str, sender: str = "") -> Place:
     return Place(target, work.roots[target], attempt=work.attempt, partition=task_work.partition, sender=sender)
-
-
-def read_changelog(paths: tuple[str, ...], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
-    """Yield the ``(key, value)`` rows of changelog files, in the order of their runs."""
-    columns = [*key.names, *value.names, "_tombstone"]
-    width = len(key.columns)
-    for path in paths:
-        try:
-            with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
-                for batch in parquet.iter_batches(columns=columns):
-                    arrays = batch.select(columns).columns
-                    values = decode(value, arrays[width:-1])
-                    gone = arrays[-1].to_pylist()
-                    for row_key, row_value, is_gone in zip(decode(key, arrays[:width]), values, gone, strict=True):
-                        yield row_key, None if is_gone else row_value
-        except (OSError, pa.ArrowInvalid) as error:
-            message = (
-                f"cannot read the checkpoint file {path}: {error}. Put it back from a copy, or replay the job in a new "
-                "lineage (`rewindow run JOB --lineage NAME`)"
-            )
-            raise StorageError(message) from error

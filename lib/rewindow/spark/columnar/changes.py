@@ -1,0 +1,120 @@
+"""The stores of the columnar lane in their changelogs: the same rows as the record lane's, so a job may switch lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.core.buffer import ENTRY_BYTES
+from rewindow.core.schema import Shape
+from rewindow.core.staging import CHANGELOG_META, StagedFile
+from rewindow.spark.changelog import changelog_batches, reaches
+from rewindow.spark.columnar.finals import FinalsTask
+from rewindow.spark.columnar.folds import LONG_BYTES
+from rewindow.spark.columnar.frame import Array
+from rewindow.spark.columnar.numbers import UnfitError
+from rewindow.spark.emit import Place
+
+
+def restore(task: FinalsTask, files: Mapping[str, Sequence[str]]) -> None:
+    """Take in the groups that may still change. Raises `UnfitError` for what the lane does not write itself."""
+    plan, open_from_ms = task.plan, task.open_from_ms
+    key, value = plan.store_shapes
+    for columns, slots in _open_rows(task, files.get(plan.store.name, ()), key, value, open_from_ms):
+        if True in columns[-1]:
+            raise UnfitError
+        first = 0
+        for fold in plan.folds:
+            width = len(fold.state_types)
+            fold.restore(task.groups.frame, slots, columns[first : first + width])
+            first += width
+        _note(task, slots, columns[first])
+    if plan.starts_at_first_value:
+        key, value = plan.buffer_shapes
+        for columns, slots in _open_rows(task, files.get(plan.buffer.name, ()), key, value, open_from_ms):
+            is_null = np.asarray(columns[1].fill_null(False)) & task.groups.without_value()[slots]
+            _note(task, slots[is_null], columns[2].filter(pa.array(is_null)))
+
+
+def stage(task: FinalsTask, places: Mapping[str, Place], *, partition: int, run: int) -> list[StagedFile]:
+    """Stage what the stores changed."""
+    plan, frame = task.plan, task.groups.frame
+    files = []
+    is_kept = frame["start"] > task.newest_start_ms - plan.store.retention_ms
+    slots = np.flatnonzero(frame["touched"] & is_kept & ~task.groups.without_value())
+    if len(slots):
+        slots = slots[task.keys.order(frame["start"][slots], frame["key"][slots])]
+        state = [column for fold in plan.folds for column in fold.state(frame, slots)]
+        rows = [*_keys(task, slots), *state, pa.array(frame["timestamp"][slots])]
+        files += _write(places[plan.store.name], plan.store_shapes, [rows], partition, run)
+    slots = np.flatnonzero(frame["touched"] & frame["held"])
+    chunks = []
+    if len(slots):
+        slots = slots[task.keys.order(frame["start"][slots], frame["key"][slots])]
+        results = task.results(slots)
+        is_null = results[0].is_null() if plan.is_single else pa.array(np.zeros(len(slots), np.bool_))
+        ends = pa.array(frame["start"][slots] + plan.windows.size_ms)
+        entry = [is_null, pa.array(frame["timestamp"][slots]), ends, pa.array(_entry_sizes(task, slots))]
+        prior = [pa.nulls(len(slots), result.type) for result in results]
+        chunks.append([*_keys(task, slots), *results, *entry, *prior, pa.repeat(True, len(slots))])
+    chunks += [[*columns, *_bounds(starts, plan.windows.size_ms)] for starts, columns in task.gone]
+    return files + _write(places[plan.buffer.name], plan.buffer_shapes, chunks, partition, run)
+
+
+def _open_rows(
+    task: FinalsTask, paths: Sequence[str], key: Shape, value: Shape, open_from_ms: int
+) -> Iterator[tuple[list[pa.Array], Array]]:
+    """Yield the value columns and tombstones of rows whose windows are open, and the slots of their groups."""
+    columns = [*key.names, *value.names, "_tombstone"]
+    width = len(key.columns)
+    start = key.names[width - 2]
+    for batch in changelog_batches(paths, columns, wanted=reaches(start, open_from_ms)):
+        is_open = np.asarray(batch.column(width - 2)) > open_from_ms
+        arrays = batch.columns if is_open.all() else batch.filter(pa.array(is_open)).columns
+        if len(arrays[0]):
+            numbers = task.keys.numbers(arrays[: width - 2])
+            rows = task.groups.find(np.asarray(arrays[width - 2]), numbers, len(task.keys))
+            yield arrays[width:], rows.slots
+
+
+def _entry_sizes(task: FinalsTask, slots: Array) -> Array:
+    """Return what the buffer's entries count towards a bound in bytes (`core.buffer`, rule 5)."""
+    keys = task.keys.sizes(task.groups.frame["key"][slots])
+    return ENTRY_BYTES + keys + LONG_BYTES + len(task.plan.topic) + task.groups.sizes(slots)
+
+
+def _note(task: FinalsTask, slots: Array, timestamps: pa.Array) -> None:
+    frame = task.groups.frame
+    frame["timestamp"][slots] = np.asarray(timestamps)
+    frame["restored"][slots] = True
+    frame["updates"][slots] = 1
+    task.hold(slots)
+
+
+def _keys(task: FinalsTask, slots: Array) -> list[pa.Array]:
+    frame = task.groups.frame
+    return [*task.keys.columns(frame["key"][slots]), *_bounds(frame["start"][slots], task.plan.windows.size_ms)]
+
+
+def _bounds(starts: Array, size_ms: int) -> list[pa.Array]:
+    return [pa.array(starts), pa.array(starts + size_ms)]
+
+
+def _write(
+    place: Place, shapes: tuple[Shape, Shape], chunks: Sequence[Sequence[pa.Array]], partition: int, run: int
+) -> list[StagedFile]:
+    """Write rows; a chunk that has no value columns is one of tombstones."""
+    if not chunks:
+        return []
+    key, value = shapes
+    file = place.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition)
+    for columns in chunks:
+        rows = len(columns[0])
+        is_gone = len(columns) == len(key.columns)
+        gone = [pa.nulls(rows, file.schema.field(name).type) for name in value.names] if is_gone else []
+        meta = [pa.repeat(run, rows), pa.repeat(is_gone, rows)]
+        file.write(pa.RecordBatch.from_arrays([*columns, *gone, *meta], schema=file.schema))
+    staged = file.close()
+    return [staged] if staged else []

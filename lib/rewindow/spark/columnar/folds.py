@@ -1,0 +1,286 @@
+"""The built-in aggregates as folds over whole columns, with the record lane's results to the last bit.
+
+`numpy.ufunc.at` takes the rows one after the other, so sums of floats fold in offset order. Sums of whole numbers and
+decimals are exact in 64 bits; where one might not fit, even on its way, `UnfitError` hands over to the record lane.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.operators.aggregates import Max, Mean, Min, Sum
+from rewindow.spark.columnar.frame import Array, Column, Frame
+from rewindow.spark.columnar.numbers import (
+    LEAST,
+    MOST,
+    Operand,
+    UnfitError,
+    column_of,
+    decimal_sizes,
+    dtype_of,
+    is_decimal,
+    numbers_of,
+    scale_of,
+)
+
+EXACT_FLOATS = 2**53
+LONG_BYTES = 8
+"""What a whole number and a float take in the documented encoding."""
+
+
+class Rows(NamedTuple):
+    """Rows that go into groups: the slot of each, the distinct slots, and the place of each row's slot among those."""
+
+    slots: Array
+    distinct: Array
+    places: Array
+    counts: Array
+    """How many rows each distinct slot gets."""
+
+    def counts_of(self, valid: Array | None) -> Array:
+        """Return how many rows that are not null each distinct slot gets."""
+        return self.counts if valid is None else np.bincount(self.places[valid], minlength=len(self.distinct))
+
+
+class Fold(ABC):
+    """One aggregate's columns in a frame of groups, whose names begin with ``name``."""
+
+    state_types: Sequence[str]
+    result_type: str
+    operand: int | None = None
+    """The place of the column that it reads among those of the values."""
+    is_null_at_first = False
+    """There is no state, and no result, before the first operand."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, Column]:
+        """Return the columns that it needs in the frame."""
+
+    @abstractmethod
+    def take(self, frame: Frame, rows: Rows, operands: Mapping[int, Operand]) -> None:
+        """Fold rows into their groups, in their order. ``operands``: columns of the values, by their place."""
+
+    @abstractmethod
+    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+        """Set groups to the states of a checkpoint."""
+
+    @abstractmethod
+    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+        """Return the states of groups."""
+
+    def result(self, frame: Frame, slots: Array) -> pa.Array:
+        """Return the results of groups."""
+        return self.state(frame, slots)[0]
+
+    def sizes(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
+        """Return the encoded sizes of the results of groups (`core.encoding`), now and before the last row; 0 for null."""
+        del frame
+        return (np.full(len(slots), LONG_BYTES),) * 2
+
+
+class CountFold(Fold):
+    """The number of rows."""
+
+    state_types, result_type = ("long",), "long"
+
+    def columns(self) -> Mapping[str, Column]:
+        """See `Fold`."""
+        return {self.name: (np.int64, 0)}
+
+    def take(self, frame: Frame, rows: Rows, operands: Mapping[int, Operand]) -> None:
+        """See `Fold`."""
+        del operands
+        frame[self.name][rows.distinct] += rows.counts
+
+    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+        """See `Fold`."""
+        frame[self.name][slots] = np.asarray(state[0])
+
+    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+        """See `Fold`."""
+        return [column_of(frame[self.name][slots], None, "long")]
+
+
+class ValueFold(Fold):
+    """An aggregate of the values that are not null; of none it is null.
+
+    Beside the state it has how many values there were, and whether the last row had one. Of decimals, whose encoding
+    has no fixed length, it also has the state before the last value.
+    """
+
+    operand: int
+    is_null_at_first = True
+
+    def __init__(self, name: str, operand: int, state_type: str, ufunc: Any, fill: float) -> None:
+        super().__init__(name)
+        self.operand, self.state_type = operand, state_type
+        self.state_types, self.result_type = (state_type,), state_type
+        self._ufunc, self._fill = ufunc, fill
+
+    def columns(self) -> Mapping[str, Column]:
+        """See `Fold`."""
+        dtype = dtype_of(self.state_type)
+        columns = {self.name: (dtype, self._fill), self.number: (np.int64, 0), f"{self.name}.last": (np.bool_, False)}
+        return columns | ({f"{self.name}.before": (dtype, 0)} if is_decimal(self.state_type) else {})
+
+    @property
+    def number(self) -> str:
+        """The column that has how many values there were."""
+        return f"{self.name}.number"
+
+    def take(self, frame: Frame, rows: Rows, operands: Mapping[int, Operand]) -> None:
+        """See `Fold`. Raises `UnfitError` where the result would not be exact."""
+        values, valid = operands[self.operand]
+        slots = rows.slots if valid is None else rows.slots[valid]
+        values = values if valid is None else values[valid]
+        counts = rows.counts_of(valid)
+        if len(values):
+            self.check(frame[self.name], values, int(counts.max()))
+            self._fold(frame, slots, values)
+        frame[self.number][rows.distinct] += counts
+        last = frame[f"{self.name}.last"]
+        if valid is None:
+            last[rows.distinct] = True
+        else:
+            last[rows.slots] = valid  # of several, the last stays
+
+    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+        """See `Fold`."""
+        values, valid = numbers_of(state[0], self.state_type)
+        self.check(values, values, 0)
+        frame[self.name][slots] = values if valid is None else np.where(valid, values, self._fill)
+        frame[self.number][slots] = 1 if valid is None else valid
+
+    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+        """See `Fold`."""
+        return [column_of(frame[self.name][slots], frame[self.number][slots] == 0, self.state_type)]
+
+    def sizes(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
+        """See `Fold`."""
+        number, last = frame[self.number][slots], frame[f"{self.name}.last"][slots]
+        sizes = self._sizes(frame, slots, last)
+        return np.where(number > 0, sizes[0], 0), np.where(number - last > 0, sizes[1], 0)
+
+    @abstractmethod
+    def check(self, state: Array, values: Array, times: int) -> None:
+        """Raise `UnfitError` if values, ``times`` of them in a group at most, would not fold exactly into the states."""
+
+    def _sizes(self, frame: Frame, slots: Array, last: Array) -> tuple[Any, Any]:
+        if not is_decimal(self.result_type):
+            size = 1 if self.result_type == "boolean" else LONG_BYTES
+            return size, size
+        now = frame[self.name][slots]
+        before = np.where(last, frame[f"{self.name}.before"][slots], now)
+        scale = scale_of(self.result_type)
+        return decimal_sizes(now, scale), decimal_sizes(before, scale)
+
+    def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
+        state = frame[self.name]
+        with np.errstate(all="ignore"):
+            if f"{self.name}.before" in self.columns():
+                place = np.empty(frame.size, np.int64)
+                place[slots] = np.arange(len(slots))
+                is_last = place[slots] == np.arange(len(slots))
+                self._ufunc.at(state, slots[~is_last], values[~is_last])
+                slots, values = slots[is_last], values[is_last]
+                frame[f"{self.name}.before"][slots] = state[slots]
+            self._ufunc.at(state, slots, values)
+
+
+class SumFold(ValueFold):
+    """The sum."""
+
+    def __init__(self, name: str, operand: int, operand_type: str) -> None:
+        super().__init__(name, operand, _sum_type(operand_type), np.add, 0)
+        self._most = MOST
+        """No sum of whole numbers is larger than this, whichever its sign; looked up when it is too large."""
+
+    def check(self, state: Array, values: Array, times: int) -> None:
+        """See `ValueFold`: a sum of whole numbers has 64 bits, also on its way."""
+        if self.state_type == "double":
+            return
+        more = _size(values) * times
+        if self._most + more > MOST:
+            self._most = _size(state)
+            if self._most + more > MOST:
+                raise UnfitError
+        self._most += more
+
+
+class ExtremeFold(ValueFold):
+    """The smallest or largest."""
+
+    def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
+        worst = (LEAST, MOST) if operand_type != "double" else (-np.inf, np.inf)
+        ufunc = np.minimum if is_smallest else np.maximum
+        super().__init__(name, operand, operand_type, ufunc, worst[is_smallest])
+
+    def check(self, state: Array, values: Array, times: int) -> None:
+        """See `ValueFold`: whether what is no number wins depends on its place."""
+        del state, times
+        if self.state_type == "double" and np.isnan(values).any():
+            raise UnfitError
+
+
+class MeanFold(SumFold):
+    """The sum and the number; the result is the quotient."""
+
+    is_null_at_first = False
+
+    def __init__(self, name: str, operand: int, operand_type: str) -> None:
+        super().__init__(name, operand, operand_type)
+        self.state_types, self.result_type = (self.state_type, "long"), "double"
+
+    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+        """See `Fold`."""
+        super().restore(frame, slots, state)
+        frame[self.number][slots] = np.asarray(state[1])
+
+    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+        """See `Fold`."""
+        return [*super().state(frame, slots), column_of(frame[self.number][slots], None, "long")]
+
+    def result(self, frame: Frame, slots: Array) -> pa.Array:
+        """See `Fold`."""
+        total, number = frame[self.name][slots], frame[self.number][slots]
+        is_null = number == 0
+        return column_of(self._quotients(total, np.where(is_null, 1, number)), is_null, "double")
+
+    def _quotients(self, total: Array, number: Array) -> Array:
+        """Return the quotients, rounded once."""
+        scale = scale_of(self.state_type) if is_decimal(self.state_type) else 0
+        if self.state_type == "double" or (scale == 0 and _size(total) <= EXACT_FLOATS):
+            with np.errstate(all="ignore"):
+                return np.asarray(total / number)
+        pairs = zip(total.tolist(), number.tolist(), strict=True)
+        return np.array([one / (many * 10**scale) for one, many in pairs], np.float64)
+
+
+def fold_of(aggregate: Any, operand: int, operand_type: str, name: str) -> Fold | None:
+    """Return the fold of an aggregate of the values' column ``operand``, None if there is none."""
+    kind = type(aggregate)
+    if operand_type not in ("long", "double", "boolean") and not is_decimal(operand_type):
+        return None
+    if kind in (Min, Max):
+        return ExtremeFold(name, operand, operand_type, is_smallest=kind is Min)
+    folds = {Mean: MeanFold, Sum: SumFold}
+    return folds[kind](name, operand, operand_type) if kind in folds else None
+
+
+def _sum_type(operand_type: str) -> str:
+    if is_decimal(operand_type):
+        return f"decimal(38,{scale_of(operand_type)})"
+    return "long" if operand_type == "boolean" else operand_type
+
+
+def _size(values: Array) -> int:
+    """Return the largest absolute value."""
+    return max(-int(values.min()), int(values.max())) if len(values) else 0

@@ -1,0 +1,89 @@
+"""Between Arrow columns and arrays of numbers: 64 bits for whole numbers, booleans and unscaled decimals, and floats."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.core.encoding import encode_key
+from rewindow.spark.columnar.frame import Array
+from rewindow.spark.rows import arrow_type
+
+LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class UnfitError(Exception):
+    """These data are beyond what the kernels do exactly: the record lane takes the task over, from its beginning."""
+
+
+class Operand(NamedTuple):
+    """A column of values: numbers, and which of them are not null (None: all)."""
+
+    values: Array
+    valid: Array | None
+
+
+def is_decimal(column_type: str) -> bool:
+    """Return whether a column type is a decimal."""
+    return column_type.startswith("decimal(")
+
+
+def scale_of(column_type: str) -> int:
+    """Return the digits behind the point of a decimal's column type."""
+    return int(column_type[:-1].split(",")[1])
+
+
+def decimal_sizes(unscaled: Array, scale: int) -> Array:
+    """Return the encoded sizes of decimals (`core.encoding`)."""
+    return np.array([len(encode_key(Decimal(value).scaleb(-scale))) for value in unscaled.tolist()], np.int64)
+
+
+def dtype_of(column_type: str) -> Any:
+    """Return the type of the numbers of a column."""
+    return np.float64 if column_type == "double" else np.int64
+
+
+def numbers_of(column: pa.Array, column_type: str) -> Operand:
+    """Return the numbers of a column. Raises `UnfitError` for a decimal of more than 64 bits."""
+    valid = None if column.null_count == 0 else np.asarray(column.is_valid())
+    if is_decimal(column_type):
+        return Operand(_unscaled(column), valid)
+    plain = column if valid is None else pc.fill_null(column, False if column_type == "boolean" else 0)
+    if column_type == "boolean":
+        plain = plain.cast(pa.int8())
+    return Operand(np.asarray(plain).astype(dtype_of(column_type), copy=False), valid)
+
+
+def column_of(values: Array, is_null: Array | None, column_type: str) -> pa.Array:
+    """Return numbers as a column. There is one zero, as everywhere."""
+    mask = is_null if is_null is not None and is_null.any() else None
+    if is_decimal(column_type):
+        return _decimals(values, mask, column_type)
+    if column_type == "double":
+        return pa.array(values + 0.0, mask=mask)
+    array = pa.array(values, mask=mask)
+    return array.cast(pa.bool_()) if column_type == "boolean" else array
+
+
+def _unscaled(column: pa.Array) -> Array:
+    if column.type.byte_width != 16:
+        column = column.cast(pa.decimal128(38, column.type.scale))
+    words = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
+    low, high = words[::2].copy(), words[1::2]
+    if column.null_count:
+        valid = np.asarray(column.is_valid())
+        low, high = np.where(valid, low, 0), np.where(valid, high, 0)
+    if not np.array_equal(high, low >> 63):
+        raise UnfitError
+    return low
+
+
+def _decimals(values: Array, mask: Array | None, column_type: str) -> pa.Array:
+    words = np.empty(2 * len(values), np.int64)
+    words[::2], words[1::2] = values, values >> 63
+    validity = None if mask is None else pa.array(~mask).buffers()[1]
+    return pa.Array.from_buffers(arrow_type(column_type), len(values), [validity, pa.py_buffer(words)])

@@ -1,0 +1,177 @@
+"""Which sub-topologies the columnar lane can run, and why not the others. Pure: it looks at the graph and at types.
+
+One form: a log -> group by key -> time windows -> built-in aggregates -> suppress until the window closes -> a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.core.binding import LogShapes, bind_sink, bind_store
+from rewindow.core.schema import Column, Shape
+from rewindow.core.stores import StoreBuilder
+from rewindow.core.topology import SinkNode, SourceNode, SubTopology, describe_supplier
+from rewindow.core.windows import TimeWindows
+from rewindow.core.work import Lane
+from rewindow.operators.aggregate import WindowAggregate
+from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum, described
+from rewindow.operators.compound import Several
+from rewindow.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
+from rewindow.operators.table_verbs import TableToStream
+from rewindow.spark.columnar.folds import CountFold, Fold, fold_of
+
+KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
+FORM = "a log, group_by_key, time windows, built-in aggregates, suppress(until_window_closes()), to_stream, a table"
+
+
+class NotColumnarError(Exception):
+    """What runs in the record lane only; the text is the reason, for `explain`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finals:
+    """Final results of windowed aggregates: what the lane has to know, all of it plain."""
+
+    topic: str
+    window_node: str
+    suppress_node: str
+    sink: SinkNode
+    windows: TimeWindows
+    final_after_end_ms: int
+    store: StoreBuilder
+    buffer: StoreBuilder
+    key: Shape
+    value: Shape
+    folds: tuple[Fold, ...]
+    is_single: bool
+    """One bare aggregate, whose result may be null, and not a row of several."""
+    store_shapes: tuple[Shape, Shape]
+    buffer_shapes: tuple[Shape, Shape]
+    sink_shapes: tuple[Shape, Shape]
+
+    @property
+    def starts_at_first_value(self) -> bool:
+        """Whether a group has no state before its first operand that is not null."""
+        return self.is_single and self.folds[0].is_null_at_first
+
+
+def choose_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> Finals | str:
+    """Return how a sub-topology runs in the columnar lane, or why it takes the record lane.
+
+    ``keeps_dropped``: the job wants a row for each record that goes no further (``dropped: quarantine``).
+    """
+    if lane is Lane.RECORD:
+        return "the target says lane: record"
+    try:
+        plan = plan_of(part, logs)
+    except NotColumnarError as reason:
+        return str(reason)
+    return "the job keeps what it drops (dropped: quarantine)" if keeps_dropped else plan
+
+
+def describe_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> str:
+    """Return which lane a sub-topology takes and why, for `explain`."""
+    plan = choose_lane(lane, part, logs, keeps_dropped=keeps_dropped)
+    if isinstance(plan, str):
+        return f"record lane (Python, record by record): {plan}"
+    return (
+        "columnar lane (whole Arrow batches): every node is declarative. It takes no samples of the suppress buffer "
+        "(suppression-buffer-count and -size); sums beyond 64 bits and extremes of NaN send a task to the record lane"
+    )
+
+
+def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
+    """Return how the columnar lane runs a sub-topology. Raises `NotColumnarError` with the reason if it does not."""
+    source, (window, suppress), sink = _chain(part)
+    aggregate: WindowAggregate = window.supplier
+    held: SuppressUntilWindowCloses = suppress.supplier
+    if type(aggregate.windows) is not TimeWindows:
+        raise NotColumnarError(f"{window.name}: windows that are no TimeWindows")
+    if held.bounds != NO_BOUNDS:
+        raise NotColumnarError(f"{suppress.name}: its buffer is bounded")
+    stores = {store.name: store for store in part.stores}
+    key, value = logs[source.topic]
+    for column in key.columns:
+        if column.type not in KEY_TYPES:
+            raise NotColumnarError(
+                f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(KEY_TYPES))}"
+            )
+    parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
+    plan = Finals(
+        topic=source.topic,
+        window_node=window.name,
+        suppress_node=suppress.name,
+        sink=sink,
+        windows=aggregate.windows,
+        final_after_end_ms=held.final_after_end_ms,
+        store=stores[aggregate.store],
+        buffer=stores[held.store],
+        key=key,
+        value=value,
+        folds=tuple(_fold(one, value, f"part-{n}") for n, (_, one) in enumerate(parts)),
+        is_single=not isinstance(aggregate.aggregator, Several),
+        store_shapes=bind_store(stores[aggregate.store], logs),
+        buffer_shapes=bind_store(stores[held.store], logs),
+        sink_shapes=bind_sink(sink, logs),
+    )
+    _check_types(plan)
+    return plan
+
+
+def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], SinkNode]:
+    """Return source, window and suppress nodes, and sink."""
+    if len(part.sources) > 1:
+        raise NotColumnarError(f"it merges {len(part.sources)} topics")
+    (source,) = part.sources
+    if source.is_internal:
+        raise NotColumnarError(f"it reads the internal log {source.topic}")
+    chain: list[Any] = [source]
+    while children := [node for node in part.nodes if chain[-1].name in node.parents]:
+        if len(children) > 1:
+            raise NotColumnarError(f"{chain[-1].name} has {len(children)} children: it is no chain")
+        chain += children
+    inner, sink = chain[1:-1], chain[-1]
+    suppliers = (WindowAggregate, SuppressUntilWindowCloses, TableToStream)
+    for node, wanted in zip(inner, suppliers, strict=False):
+        if type(node.supplier) is not wanted:
+            raise NotColumnarError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
+    if len(inner) != len(suppliers) or not isinstance(sink, SinkNode) or sink.is_internal:
+        raise NotColumnarError(f"the form is {FORM}")
+    return source, inner[:2], sink
+
+
+def _fold(aggregate: Any, value: Shape, name: str) -> Fold:
+    if type(aggregate) is Count:
+        return CountFold(name)
+    if type(aggregate) not in (Sum, Min, Max, Mean):
+        raise NotColumnarError(f"the aggregate {described(aggregate)} has no kernel")
+    place = 0 if aggregate.field is None else value.names.index(aggregate.field)
+    kind = value.columns[place].type
+    fold = fold_of(aggregate, place, kind, name)
+    if fold is None:
+        raise NotColumnarError(f"there is no kernel for {described(aggregate)} of the type {kind}")
+    return fold
+
+
+def _check_types(plan: Finals) -> None:
+    """Check that the tables have the columns that the kernels give: a sink may declare others."""
+    state = [kind for fold in plan.folds for kind in fold.state_types]
+    result = [fold.result_type for fold in plan.folds]
+    key, bounds = _types(plan.key.columns), ["long", "long"]
+    wanted = (
+        ("the store", plan.store_shapes[0].columns, [*key, *bounds]),
+        ("the store", plan.store_shapes[1].columns, [*state, "long"]),
+        ("the buffer", plan.buffer_shapes[0].columns, [*key, *bounds]),
+        ("the buffer", plan.buffer_shapes[1].columns, [*result, "boolean", "long", "long", "long", *result, "boolean"]),
+        ("the table", plan.sink_shapes[0].columns, [*key, *bounds]),
+        ("the table", plan.sink_shapes[1].columns, result),
+    )
+    for what, columns, types in wanted:
+        if _types(columns) != types:
+            raise NotColumnarError(f"{what} declares other types than the log and the aggregates have")
+
+
+def _types(columns: Sequence[Column]) -> list[str]:
+    return [column.type for column in columns]

@@ -1,0 +1,118 @@
+"""Law 4: the columnar lane gives exactly what the record lane gives, whatever the data, cuts, batches and lanes before."""
+
+from __future__ import annotations
+
+import tempfile
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rewindow import Count, Max, Mean, Min, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+from rewindow.core.record import UNKNOWN
+from rewindow.core.schema import Column
+from rewindow.core.semantics import Semantics
+from rewindow.core.work import Epoch, Lane
+from rewindow.spark import aligned
+from rewindow.spark.columnar.plan import plan_of
+from tests.properties.effort import examples
+from tests.spark.lanes import Case, assert_equal, logs, replay, write_log
+
+KEYS: dict[str, tuple[tuple[Column, ...], Any]] = {
+    "text": ((Column("user", "string"),), st.sampled_from(["a", "b", "ab", "a\0", "ä", "𝄞", "z", "", None])),
+    "long": ((Column("user", "long"),), st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 255, None])),
+    "flag": ((Column("user", "boolean"),), st.sampled_from([True, False, None])),
+    "bytes": ((Column("user", "binary"),), st.sampled_from([b"", b"\0", b"\xff", b"a", b"a\0"])),
+}
+ROW_KEY = (
+    (Column("site", "string"), Column("room", "long")),
+    st.tuples(st.sampled_from(["n", "s", "n\0", None]), st.sampled_from([1, -1, None])),
+)
+VALUES = (
+    Column("whole", "long"),
+    Column("real", "double"),
+    Column("money", "decimal(10,2)"),
+    Column("flag", "boolean"),
+)
+CELLS = st.tuples(
+    st.one_of(st.none(), st.integers(-9, 9), st.sampled_from([2**53 + 1, -(2**60)])),
+    st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, -0.0, 1e16, -1e16, 1e-9, float("inf"), 7.0])),
+    st.one_of(st.none(), st.sampled_from([Decimal("0.10"), Decimal("-3.33"), Decimal("12345678.90"), Decimal("0.00")])),
+    st.sampled_from([None, True, False]),
+)
+ONE = st.one_of(
+    st.just(Count()),
+    st.builds(Sum, st.sampled_from([column.name for column in VALUES])),
+    st.builds(Mean, st.sampled_from([column.name for column in VALUES])),
+    st.builds(Min, st.sampled_from(["whole", "real", "money", "flag"])),
+    st.builds(Max, st.sampled_from(["whole", "real", "money", "flag"])),
+)
+AGGREGATES = st.one_of(
+    ONE, st.lists(ONE, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
+)
+
+
+@st.composite
+def cases(draw: Any) -> Case:
+    size = draw(st.integers(1, 12))
+    windows = TimeWindows.of(f"{size}ms", grace=f"{draw(st.integers(0, 8))}ms")
+    if draw(st.booleans()):
+        windows = windows.advance_by(f"{draw(st.integers(1, size))}ms")
+    columns, keys = draw(st.sampled_from([*KEYS.values(), ROW_KEY]))
+    key_cells = keys if len(columns) > 1 else st.tuples(keys)
+    count = draw(st.sampled_from([0, 1, 5, 20, 60]))
+    steps = draw(st.lists(st.tuples(st.integers(-15, 6), key_cells, CELLS), min_size=count, max_size=count))
+    rows, now = [], 20
+    for step, key, cells in steps:
+        now = max(now, now + step)
+        rows.append((max(0, now + min(step, 0)), *key, *cells))
+    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3)))
+    bounds = list(pairwise([0, *cuts, len(rows)]))
+    highest = [max((row[0] for row in rows[:end]), default=UNKNOWN) for _, end in bounds]
+    ahead = draw(st.sampled_from([0, 0, 5, 30]))
+    epochs = [Epoch(number, time + ahead if time >= 0 else time) for number, time in enumerate(highest, start=1)]
+    if draw(st.booleans()):
+        bounds.append((len(rows), len(rows)))
+        epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))
+    semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
+    topology = _topology(windows, draw(AGGREGATES))
+    return Case(topology, (*columns, *VALUES), len(columns), rows, tuple(epochs), tuple(bounds), semantics)
+
+
+def _topology(windows: TimeWindows, aggregate: Any) -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream("events")
+        .group_by_key()
+        .windowed_by(windows)
+        .aggregate(aggregate, store="windows")
+        .suppress(until_window_closes(), name="closed")
+        .to_stream()
+        .to("finals")
+    )
+    return builder.build()
+
+
+@examples(100)
+@given(case=cases(), data=st.data())
+def test_both_lanes_leave_the_same(case: Case, data: st.DataObject) -> None:
+    (part,) = case.topology.sub_topologies()
+    plan_of(part, logs(case))  # raises if it is not columnar
+    number = len(case.epochs)
+    inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
+    cuts = list(pairwise([0, *inner, number]))
+    lanes = data.draw(
+        st.lists(st.sampled_from([Lane.AUTO, Lane.AUTO, Lane.RECORD]), min_size=len(cuts), max_size=len(cuts))
+    )
+    assume(Lane.AUTO in lanes)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        log = write_log(case, root / "log", files=data.draw(st.integers(1, 2)))
+        expected = replay(case, log, root / "records", cuts, [Lane.RECORD] * len(cuts))
+        with patch.object(aligned, "BATCH_ROWS", data.draw(st.sampled_from([1, 2, 7, 100]))):
+            found = replay(case, log, root / "columns", cuts, lanes)
+        assert_equal(found, expected)
