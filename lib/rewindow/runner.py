@@ -77,6 +77,10 @@ class Tables(Protocol):
         """Append the attempt's manifest to the journal."""
         ...
 
+    def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport]) -> None:
+        """See that an attempt that repeats another made the same rows."""
+        ...
+
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
         """Read back what was staged; return the COMMIT that it is worth."""
         ...
@@ -113,6 +117,7 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     reports = yield from execute(job, spec, engine, tables, tables.roots)
     yield "stage"
     staged = tables.stage(spec, reports)
+    tables.check_repeats(spec, reports)
     yield "audit"
     commit = tables.audit(tables.state(job.name), spec, staged, job.feed)
     yield "commit"

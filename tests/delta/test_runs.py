@@ -9,7 +9,7 @@ from rewindow import Count, Sum
 from rewindow.delta.contents import read_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
-from rewindow.errors import CheckpointError, ConfigError, StorageError
+from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.plan.planner import UpToDate
 from rewindow.showing import describe_job
 from tests.delta.scene import JOB, changelog, finish, land, machine, replay
@@ -210,3 +210,26 @@ def test_show_counts_the_rows_of_its_own_lineage(warehouse):
 def test_a_field_that_is_not_there_is_told_with_job_and_store(warehouse):
     with pytest.raises(ConfigError, match=r"^job 'counts', store 'sums': there is no field 'price'"):
         replay(warehouse, "a", aggregate={"sum": Sum("price")})
+
+
+def test_a_retry_that_makes_other_rows_than_were_staged_is_stopped(tmp_path, monkeypatch):
+    warehouse = str(tmp_path / "w")
+    land(warehouse)
+    stop_before("commit", machine(warehouse, "first"))
+    monkeypatch.setattr(Count, "add", lambda _self, _key, _value, state: state + 2)
+    with pytest.raises(InvariantError, match=r"not deterministic: .* before, not now: \{'user'.*--replan"):
+        replay(warehouse, "second")
+    assert replay(warehouse, "third", replan=True).spec.repeats is None
+
+
+def test_a_retry_that_makes_the_same_rows_goes_on(tmp_path):
+    warehouse = str(tmp_path / "w")
+    land(warehouse)
+    stop_before("commit", machine(warehouse, "first"))
+    assert replay(warehouse, "second").spec.repeats == "first"
+
+
+def stop_before(wanted, run):
+    for step in run:
+        if step == wanted:
+            return

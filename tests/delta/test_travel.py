@@ -188,7 +188,7 @@ def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkey
     monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
     found = verified(place, run).differences
     assert set(found) == {"changelog/sums", "changelog/closed", "output/totals"}
-    assert "only: {'user':" in found["output/totals"]
+    assert "before, not now: {'user':" in found["output/totals"]
 
 
 def test_other_code_than_the_runs_cannot_verify_it(warehouse):

@@ -88,13 +88,22 @@ def staged_rows(root: str, reports: Sequence[TaskReport], target: str) -> pa.Tab
     return sorted_rows(pa.concat_tables([folder.read_table(file.path) for file in files]))
 
 
-def first_difference(committed: pa.Table | None, made: pa.Table | None) -> str:
-    """Return in words the first row, in total order, that two sets of rows do not share."""
-    if committed is None or made is None:
-        return "one has rows and the other has none that can be read"
-    sides = [Counter(zip(*table.to_pydict().values(), strict=True)) for table in (committed, made)]
-    apart = sorted([*(sides[0] - sides[1]), *(sides[1] - sides[0])], key=repr)
+def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: Sequence[str] = ()) -> str | None:
+    """Return in words the first row, in total order, that two sets of rows do not share; None if there is none.
+
+    ``ignored`` columns do not count. Rows that cannot be read are none.
+    """
+    (names, gone), (others, new) = _counted(before, ignored), _counted(now, ignored)
+    gone, new = gone - new, new - gone
+    apart = sorted([*gone, *new], key=repr)
     if not apart:
-        return "the rows are equal, their digests are not"
-    where = "committed" if apart[0] in sides[0] - sides[1] else "made now"
-    return f"{where} only: {dict(zip(committed.column_names, apart[0], strict=True))}"
+        return None
+    where = "before, not now" if apart[0] in gone else "now, not before"
+    return f"{where}: {dict(zip(names or others, apart[0], strict=True))}"
+
+
+def _counted(rows: pa.Table | None, ignored: Sequence[str]) -> tuple[list[str], Counter[tuple[Any, ...]]]:
+    if rows is None:
+        return [], Counter()
+    kept = rows.select([name for name in rows.column_names if name not in ignored])
+    return kept.column_names, Counter(zip(*kept.to_pydict().values(), strict=True))

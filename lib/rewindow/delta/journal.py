@@ -60,6 +60,13 @@ class Journal:
             raise InvariantError(message)
         return JournalFile(path, facts.bytes, self._folder.digest(path))
 
+    def find(self, attempt: str) -> list[TaskReport] | None:
+        """Return what an attempt staged, committed or not; None if it came to nothing, or its file is gone."""
+        table, path = open_table(self.path), self._path_of(attempt)
+        if table is None or table.transaction_version(_app_id(attempt)) is None or self._folder.facts(path) is None:
+            return None
+        return _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt)
+
     def read(self, file: JournalFile, attempt: str) -> list[TaskReport]:
         """Return the reports of an attempt, by stage and partition, from the file that its COMMIT row names.
 

@@ -20,7 +20,7 @@ from rewindow.delta.log_files import LogFiles
 from rewindow.delta.publish import prepare, publish
 from rewindow.delta.sameness import lineage_hashes
 from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, internal_path, log_path, table_path
-from rewindow.errors import SourceError
+from rewindow.errors import InvariantError, SourceError
 from rewindow.plan.fold import fold_row
 from rewindow.plan.landings import Feed, fold_feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
@@ -101,9 +101,27 @@ class DeltaTables:
         """Return in words the first row of a target that a replay into scratch folders made otherwise."""
         internal = [target.removeprefix(INTERNAL)] if target.startswith(INTERNAL) else []
         made, committed = self.scratch_roots(spec, internal), self._roots(run.spec, internal)
-        return first_difference(
-            staged_rows(committed[target], self.reports(run), target), staged_rows(made[target], reports, target)
-        )
+        rows = staged_rows(committed[target], self.reports(run), target), staged_rows(made[target], reports, target)
+        return first_difference(*rows) or "the rows are equal, their digests are not"
+
+    def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport]) -> None:
+        """See that an attempt that repeats another made the same rows, as far as the other had staged them.
+
+        Raises `InvariantError` (70) naming the table and the first row that is different.
+        """
+        before = self._journal(spec.job).find(spec.repeats) if spec.repeats else None
+        if before is None:
+            return
+        for target, root in self._roots(spec, ()).items():
+            rows = [staged_rows(root, made, target) for made in (before, reports)]
+            different = first_difference(rows[0], rows[1], ignored=["_run"])
+            if different is not None:
+                message = (
+                    f"run {spec.name} is not deterministic: {target} differs from what the attempt before had staged, "
+                    f"{different}. Nothing was committed: find the clock, the dice or the set in the job's code "
+                    "(`rewindow verify`); if the code was changed on purpose, run with --replan"
+                )
+                raise InvariantError(message)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
         """Return the files that hold the offsets ``[start, end)``. A log is listed once for each state of its feed."""

@@ -84,6 +84,7 @@ def plan_run(
         attempt=attempt,
         key=request.key,
         takes_over=planned.run if planned else None,
+        repeats=planned.attempt.id if planned and planned.binding.fingerprint == binding.fingerprint else None,
     )
 
 

@@ -95,7 +95,8 @@ class RunSpec:
     ``run`` is the number of its PLAN row, ``parent`` that of the run whose checkpoint it goes on from. Epochs
     ``first_epoch`` .. ``last_epoch`` of the feed's ``generation``; none (``last_epoch = first_epoch - 1``) only if
     ``final``. ``clock_from_ms`` and ``clock_to_ms``: the parent's last watermark and this run's last (D8, ``run``).
-    ``takes_over``: the run of the dead attempt whose epochs and clock these are.
+    ``takes_over``: the run of the dead attempt whose epochs and clock these are; ``repeats``: that attempt, if it was of
+    the same code, so that what it staged must come again.
     """
 
     job: str
@@ -114,6 +115,7 @@ class RunSpec:
     attempt: Attempt
     key: str | None = None
     takes_over: int | None = None
+    repeats: str | None = None
 
     @property
     def name(self) -> str:
@@ -158,7 +160,7 @@ class RunSpec:
 
 _PLAIN = (
     *("job", "lineage", "number", "run", "parent", "feed", "generation", "first_epoch", "last_epoch", "final"),
-    *("clock_from_ms", "clock_to_ms", "key", "takes_over"),
+    *("clock_from_ms", "clock_to_ms", "key", "takes_over", "repeats"),
 )
 
 
