@@ -144,6 +144,10 @@ class Builder:
         verb = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[node["how"]]
         return verb(right, lambda one, other: f"{text_of(one)}|{text_of(other)}", windows, name=name, value=str)
 
+    def op_stream_table_join(self, node: dict[str, Any], name: str, stream: KStream, table: KTable) -> KStream:
+        verb = {"inner": stream.join, "left": stream.left_join}[node["how"]]
+        return verb(table, lambda one, row: f"{text_of(one)}|{text_of(row)}", name=name, value=str)
+
     def op_to_stream(self, _node: dict[str, Any], name: str, parent: KTable) -> KStream:
         return parent.to_stream(name=name)
 

@@ -365,8 +365,16 @@ def streams() -> tuple[KStream, KStream]:
 
 def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
     left, right = streams()
-    with pytest.raises(TopologyError, match=r"name its windows, as in JoinWindows\.of"):
+    with pytest.raises(TopologyError, match=r"name the windows of two streams, as in JoinWindows\.of"):
         left.join(right, pair, "10m", name="j")  # type: ignore[arg-type]
+    with pytest.raises(TopologyError, match="name the windows"):
+        left.join(right, pair, name="j")
+    with pytest.raises(TopologyError, match=r"give their stores a name, name="):
+        left.join(right, pair, within(1))
+    with pytest.raises(TopologyError, match="that of their windows"):
+        left.join(right, pair, within(1), name="j", grace="1s")
+    with pytest.raises(TopologyError, match="give it a KStream or a KTable"):
+        left.join(right.group_by_key(), pair, within(1), name="j")  # type: ignore[arg-type]
     with pytest.raises(TopologyError, match="two builders"):
         left.join(streams()[1], pair, within(1), name="j")
     with pytest.raises(TopologyError, match="str and int"):

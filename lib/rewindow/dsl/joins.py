@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rewindow.core.duration import to_ms
 from rewindow.core.join_windows import JoinWindows
 from rewindow.core.stores import RECORDS, StoreBuilder
 from rewindow.dsl.graph import returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
+from rewindow.dsl.table import KTable
+from rewindow.dsl.table_joins import view_of
 from rewindow.errors import TopologyError
-from rewindow.operators.stream_join import JoinSide, SideStores, StreamJoin
+from rewindow.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
+from rewindow.operators.stream_table_join import StreamTableJoin
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
@@ -32,8 +37,10 @@ class Keeps(NamedTuple):
 class Options(NamedTuple):
     """What the user says of a join besides what is joined: see `KStream.join`."""
 
-    name: str
+    windows: JoinWindows | None
+    name: str | None
     store: JoinStores | None
+    grace: str | timedelta | None
     with_key: bool
     value: Any
 
@@ -41,54 +48,92 @@ class Options(NamedTuple):
 INNER, LEFT, OUTER = Keeps(), Keeps(left=True), Keeps(left=True, right=True)
 
 
-def join_streams(
-    left: KStream,
-    right: KStream,
-    keeps: Keeps,
-    joiner: ValueJoiner,
-    windows: JoinWindows,
-    options: Options,
-) -> KStream:
-    """Return the join of two streams. Raises `TopologyError` for anything that is not what it should be."""
-    name, store, with_key, value = options
-    given: object = windows  # it is up to the user
-    if not isinstance(given, JoinWindows):
-        message = f'join {name!r} of two streams: name its windows, as in JoinWindows.of("10m", grace="1m")'
+def join(left: KStream, other: KStream | KTable, keeps: Keeps, joiner: ValueJoiner, options: Options) -> KStream:
+    """Join a stream with a stream or a table. Raises `TopologyError` for anything that is not what it should be."""
+    if not isinstance(other, type(left) | KTable):
+        message = f"join of {left.node!r} with {other!r}: give it a KStream or a KTable"
         raise TopologyError(message)
-    if left.graph is not right.graph:
-        message = f"join {name!r}: its sides come from two builders: read both topics with one StreamsBuilder"
+    what = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
+    if left.graph is not other.graph:
+        message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
         raise TopologyError(message)
-    _check_keys(left.key, right.key, name)
-    graph = left.graph
-    sides = [_side(left, name, "left"), _side(right, name, "right")]
-    kept = _kept(store or name)
-    first, second = (
-        _stores(side, spec, windows, waits=waits and not windows.is_eager)
-        for side, spec, waits in zip(sides, kept, keeps, strict=True)
+    _check_keys(left.key, other.key, what)
+    joined = joiner if options.with_key else _without_key(joiner)
+    if isinstance(other, KTable):
+        node = _table_join(left, other, keeps, joined, options, what)
+    else:
+        node = _stream_join(left, other, keeps, joined, options, what)
+    return replace(left, node=node, value=options.value or returned_type(joiner), is_rekeyed=False)
+
+
+def _stream_join(left: KStream, right: KStream, keeps: Keeps, joiner: Joiner, options: Options, what: str) -> str:
+    graph, windows, name = left.graph, options.windows, options.name
+    if not isinstance(windows, JoinWindows):
+        message = f'{what}: name the windows of two streams, as in JoinWindows.of("10m", grace="1m")'
+        raise TopologyError(message)
+    if options.grace is not None:
+        message = f"{what}: the grace of two streams is that of their windows, JoinWindows.of(..., grace=...)"
+        raise TopologyError(message)
+    if name is None:
+        message = f"{what}: it keeps records of both sides, give their stores a name, name=..."
+        raise TopologyError(message)
+    left_kept, right_kept = _kept(options.store or name)
+    first, second = _side(left, f"{name}-left"), _side(right, f"{name}-right")
+    stores = (
+        _stores(first, left_kept, windows, waits=keeps.left and not windows.is_eager),
+        _stores(second, right_kept, windows, waits=keeps.right and not windows.is_eager),
     )
-    supplier = StreamJoin(windows, joiner if with_key else _without_key(joiner), first, second, *keeps)
-    names = tuple(store for store in (*first, *second) if store is not None)
-    holds_ms = windows.holds_ms if first.unmatched or second.unmatched else 0
-    parents = [
-        graph.add("join-side", JoinSide(is_left=where == "left"), side.node, name=f"{name}-{where}")
-        for side, where in zip(sides, ("left", "right"), strict=True)
-    ]
-    node = graph.add("join", supplier, *parents, name=name, stores=names, holds_ms=holds_ms)
-    return replace(sides[0], node=node, value=value or returned_type(joiner))
+    parents = (
+        graph.add("join-side", JoinSide(is_left=True), first.node, name=f"{name}-left"),
+        graph.add("join-side", JoinSide(is_left=False), second.node, name=f"{name}-right"),
+    )
+    supplier = StreamJoin(windows, joiner, *stores, *keeps)
+    names = tuple(store for side in stores for store in side if store is not None)
+    holds_ms = windows.holds_ms if any(side.unmatched for side in stores) else 0
+    return graph.add("join", supplier, *parents, name=name, stores=names, holds_ms=holds_ms)
 
 
-def _check_keys(left: Any, right: Any, name: str) -> None:
+def _table_join(left: KStream, table: KTable, keeps: Keeps, joiner: Joiner, options: Options, what: str) -> str:
+    graph, name, view = left.graph, options.name, view_of(table, options.name or table.node)
+    if options.windows is not None or options.store is not None:
+        message = f"{what}: a record finds the row that the table has, without windows= and store="
+        raise TopologyError(message)
+    if keeps.right:
+        message = f"{what}: a table sends nothing to a stream, so there is no outer join; use left_join, or to_stream()"
+        raise TopologyError(message)
+    if name is None and (left.is_rekeyed or options.grace is not None):
+        why = "the records were re-keyed and cross a repartition" if left.is_rekeyed else "records wait for the grace"
+        message = f"{what}: {why}, give it a name, name=..."
+        raise TopologyError(message)
+    side = _side(left, str(name))
+    if options.grace is None:
+        return graph.add("join", StreamTableJoin(view, joiner, keeps.left), side.node, name=name, stores=view.stores)
+    name, grace_ms = str(name), to_ms(options.grace)
+    if view.history_ms is None or not 0 <= grace_ms <= view.history_ms:
+        kept = "no history" if view.history_ms is None else f"a history of {view.history_ms} ms"
+        message = (
+            f"{what}: records can wait for {options.grace!r} if the table has versions at least as far back, and it has "
+            f"{kept}: use versioned_store(name, history=...) for its store"
+        )
+        raise TopologyError(message)
+    graph.topology.add_store(StoreBuilder(name, RECORDS, side.key, side.value))
+    supplier = StreamTableJoin(view, joiner, keeps.left, grace_ms, name)
+    stores = (name, *view.stores)
+    return graph.add("join", supplier, side.node, table.node, name=name, stores=stores, holds_ms=grace_ms)
+
+
+def _check_keys(left: Any, right: Any, what: str) -> None:
     if isinstance(left, type) and isinstance(right, type) and left is not right:
         message = (
-            f"join {name!r}: the keys of its sides are {left.__name__} and {right.__name__}, so equal ones would lie in "
+            f"{what}: the keys of its sides are {left.__name__} and {right.__name__}, so equal ones would lie in "
             "different partitions: convert one side with select_key"
         )
         raise TopologyError(message)
 
 
-def _side(stream: KStream, name: str, where: str) -> KStream:
+def _side(stream: KStream, name: str) -> KStream:
     """Return a side with its records in the partitions of their keys; those without a key go along."""
-    return stream.repartition(name=f"{name}-{where}") if stream.is_rekeyed else stream
+    return stream.repartition(name=name) if stream.is_rekeyed else stream
 
 
 def _kept(store: JoinStores) -> tuple[Materialized, Materialized]:
@@ -110,5 +155,5 @@ def _stores(side: KStream, kept: Materialized, windows: JoinWindows, *, waits: b
     return SideStores(kept.name, unmatched)
 
 
-def _without_key(joiner: ValueJoiner) -> Callable[[Any, Any, Any], Any]:
+def _without_key(joiner: ValueJoiner) -> Joiner:
     return lambda _key, left, right: joiner(left, right)

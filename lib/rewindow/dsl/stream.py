@@ -192,53 +192,67 @@ class KStream(LegacyVerbs):
 
     def join(
         self,
-        other: KStream,
+        other: KStream | KTable,
         joiner: Callable[..., Any],
-        windows: JoinWindows,
+        windows: JoinWindows | None = None,
         *,
-        name: str,
+        name: str | None = None,
         store: joins.JoinStores | None = None,
+        grace: str | timedelta | None = None,
         with_key: bool = False,
         value: Any = None,
     ) -> KStream:
-        """Join two streams: one result, ``joiner(left, right)``, for each two records of a key that lie close in time.
+        """Join with the records of another stream that lie close in time, or with the row that a table has of the key.
 
-        Time: this stream's record at ``t`` joins those of the other from ``t - before`` to ``t + after``, both included;
-        a record is not too late for that while the other side's store retains its partners, `JoinWindows`' before +
-        after + grace behind the newest record put there. The result's timestamp is the larger of the two. Order: the
-        results of one record come by the partner's timestamp, then as the partners came. Nulls: a record without key or
-        value is skipped and counted. A stream joined with itself joins each record with itself, too.
+        The result is ``joiner(left, right)``, with ``with_key`` ``joiner(key, left, right)``; ``value`` declares its
+        type if the joiner does not. A record without key or value is skipped and counted. Of both, equal keys must be
+        in the same partition: sides that were re-keyed cross a repartition named after the join, ``name``.
 
-        ``name`` is that of the node, its repartitions (of a side that was re-keyed) and its stores, ``<name>-left`` and
-        ``<name>-right``, unless ``store`` names them: a base name, a `Materialized` with a retention, or a pair for this
-        side and the other. ``with_key``: ``joiner(key, left, right)``. ``value`` declares the result's type, if the
-        joiner does not. Raises `TopologyError` if the windows, the keys or the stores do not fit.
+        **A stream**, with ``windows``. Time: this stream's record at ``t`` joins those of the other from ``t - before``
+        to ``t + after``, both included; no record is too late for that while the other side's store retains its
+        partners: before + after + grace behind the newest record put there. The result's timestamp is the larger of the
+        two. Order: the results of one record come by the partner's timestamp, then as the partners came. A stream
+        joined with itself joins each record with itself, too. ``name`` is also that of the node and its stores,
+        ``<name>-left`` and ``<name>-right``, unless ``store`` names them: a base name, a `Materialized` with a
+        retention, or a pair for this side and the other.
+
+        **A table**. Only the stream's records send results, at their own timestamps; a record finds the row that the
+        table has when it is taken, of a versioned table what held at the record's timestamp. With ``grace`` (KIP-923,
+        versioned tables only) records wait in the store ``name`` until the newest of them is ``grace`` ahead, or the
+        watermark is, and then join by timestamp, key bytes and arrival, without their headers; one that is behind that
+        already joins at once. Where source and table get records of the same timestamp, the topic that the topology
+        reads first goes first.
+
+        Raises `TopologyError` if windows, keys, stores or history do not fit, naming the fix.
         """
-        options = joins.Options(name, store, with_key, value)
-        return joins.join_streams(self, other, joins.INNER, joiner, windows, options)
+        options = joins.Options(windows, name, store, grace, with_key, value)
+        return joins.join(self, other, joins.INNER, joiner, options)
 
     def left_join(
         self,
-        other: KStream,
+        other: KStream | KTable,
         joiner: Callable[..., Any],
-        windows: JoinWindows,
+        windows: JoinWindows | None = None,
         *,
-        name: str,
+        name: str | None = None,
         store: joins.JoinStores | None = None,
+        grace: str | timedelta | None = None,
         with_key: bool = False,
         value: Any = None,
     ) -> KStream:
-        """Join as `join` does, and send each record of this stream that finds no partner as ``joiner(left, None)``.
+        """Join as `join` does, and send each record of this stream that finds nothing, as ``joiner(left, None)``.
 
-        That is sent once, at the record's own timestamp, when nobody is waited for any more: as soon as ``timestamp +
-        after + grace`` lies before the highest timestamp that the join has seen, before the results of the record that
-        shows it, or at the watermark; for a record that comes after that, at once (D12). What is due together leaves by
-        timestamp, then key bytes, then as it came. A partner that is later than the grace is still joined as far as it
-        is retained. A record without a key goes with null at once; one of the other stream is skipped. Below, the
-        watermark is lowered by before + after + grace (D22). The records that wait are kept in ``<store>-unmatched``.
+        With a table that is at once. With a stream it is sent when nobody is waited for any more, once, at the record's
+        own timestamp: as soon as ``timestamp + after + grace`` lies before the highest timestamp that the join has seen,
+        before the results of the record that shows it, or at the watermark; a record that comes after that is sent at
+        once (D12). What is due together leaves by timestamp, then key bytes, then as it came. A partner that is later
+        than the grace is still joined as far as the record is retained. The records that wait are kept in
+        ``<name>-left-unmatched``; below, the watermark is lowered by before + after + grace (D22).
+
+        A record without a key goes with null at once; one of the other stream is skipped.
         """
-        options = joins.Options(name, store, with_key, value)
-        return joins.join_streams(self, other, joins.LEFT, joiner, windows, options)
+        options = joins.Options(windows, name, store, grace, with_key, value)
+        return joins.join(self, other, joins.LEFT, joiner, options)
 
     def outer_join(
         self,
@@ -251,13 +265,13 @@ class KStream(LegacyVerbs):
         with_key: bool = False,
         value: Any = None,
     ) -> KStream:
-        """Join as `left_join` does, and send the lone records of the other stream too, as ``joiner(None, right)``.
+        """Join streams as `left_join` does, and send the lone records of the other one too, as ``joiner(None, right)``.
 
         Of a right record the time is over once ``timestamp + before + grace`` lies before the join's clock. At equal
         timestamps right records leave before left ones.
         """
-        options = joins.Options(name, store, with_key, value)
-        return joins.join_streams(self, other, joins.OUTER, joiner, windows, options)
+        options = joins.Options(windows, name, store, None, with_key, value)
+        return joins.join(self, other, joins.OUTER, joiner, options)
 
     def to(self, topic: str, *, key: Any = None, value: Any = None) -> None:
         """Write an output; the job's configuration says to which table. ``key`` and ``value`` declare column types."""
