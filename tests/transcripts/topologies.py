@@ -179,3 +179,28 @@ def twice_counted() -> Topology:
     )
     trace.to_stream().to("out")
     return builder.build()
+
+
+def few_events() -> Topology:
+    """KIP-328's first example; the alert is a record."""
+    builder = StreamsBuilder()
+    (
+        builder.stream("events")
+        .group_by_key()
+        .windowed_by(TimeWindows.of("1h", grace="10m"))
+        .count(store="events-per-hour")
+        .suppress(until_window_closes(unbounded()))
+        .to_stream()
+        .filter(lambda _hour, events: events < 3)
+        .map(lambda hour, events: (hour.key, f"{events} events from {hour.window.start_ms // 3_600_000}:00"))
+        .to("alerts")
+    )
+    return builder.build()
+
+
+def rate_limited() -> Topology:
+    """KIP-328's second example."""
+    builder = StreamsBuilder()
+    table = builder.table("in", store="table")
+    table.suppress(until_time_limit("30s", max_records(1000)), name="limited").to_stream().to("out")
+    return builder.build()
