@@ -15,11 +15,12 @@ from rewindow.core.stores import StoreBuilder
 from rewindow.core.topology import SinkNode, SourceNode, SubTopology, describe_supplier
 from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Lane
-from rewindow.operators.aggregate import WindowAggregate
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum, described
 from rewindow.operators.compound import Several
 from rewindow.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
 from rewindow.operators.table_verbs import TableToStream
+from rewindow.operators.window_aggregate import WindowAggregate
+from rewindow.operators.windowed import EmitStrategy
 from rewindow.spark.columnar.folds import CountFold, Fold, fold_of
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
@@ -87,6 +88,8 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
     source, (window, suppress), sink = _chain(part)
     aggregate: WindowAggregate = window.supplier
     held: SuppressUntilWindowCloses = suppress.supplier
+    if aggregate.emit is not EmitStrategy.ON_WINDOW_UPDATE:
+        raise NotColumnarError(f"{window.name}: it emits when a window closes")
     if type(aggregate.windows) is not TimeWindows:
         raise NotColumnarError(f"{window.name}: windows that are no TimeWindows")
     if held.bounds != NO_BOUNDS:
