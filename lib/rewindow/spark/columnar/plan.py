@@ -92,6 +92,8 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
         raise NotColumnarError(f"{window.name}: it emits when a window closes")
     if type(aggregate.windows) is not TimeWindows:
         raise NotColumnarError(f"{window.name}: windows that are no TimeWindows")
+    if aggregate.emit is not EmitStrategy.ON_WINDOW_UPDATE:
+        raise NotColumnarError(f"{window.name} sends results when windows close, into a suppress")
     if held.bounds != NO_BOUNDS:
         raise NotColumnarError(f"{suppress.name}: its buffer is bounded")
     stores = {store.name: store for store in part.stores}
