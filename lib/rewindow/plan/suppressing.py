@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewindow.core.stores import SESSION
 from rewindow.plan.spec import JobBinding, canonical_json
 
 Topology = Sequence[Mapping[str, Any]]
@@ -22,7 +23,10 @@ def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobB
     """Return two bindings without the suppresses that make no difference between them."""
     one, other = _suppresses(before), _suppresses(now)
     edited = [name for name in {**one, **other} if _is_edited(name, one, other, before, now)]
-    return (_without(before, edited), _without(now, edited)) if edited else (before, now)
+    if not edited:
+        return before, now
+    retentions = _retentions(before, now)
+    return _without(before, edited, retentions), _without(now, edited, retentions)
 
 
 def taken_out(before: JobBinding, now: JobBinding) -> list[str]:
@@ -52,12 +56,16 @@ def _is_edited(
     return is_switched and before.stores[name] == now.stores[name]
 
 
-def _without(binding: JobBinding, names: Sequence[str]) -> JobBinding:
+def _without(binding: JobBinding, names: Sequence[str], retentions: Mapping[str, int]) -> JobBinding:
     topology = [
         {
             **part,
             "nodes": [node for node in _rewired(part["nodes"], names) if node["name"] not in names],
-            "stores": [store for store in part["stores"] if store["name"] not in names],
+            "stores": [
+                {**store, "retention_ms": retentions.get(store["name"], store["retention_ms"])}
+                for store in part["stores"]
+                if store["name"] not in names
+            ],
         }
         for part in binding.topology
     ]
@@ -69,6 +77,24 @@ def _without(binding: JobBinding, names: Sequence[str]) -> JobBinding:
         stores={name: columns for name, columns in binding.stores.items() if name not in names},
         tables={target: table for target, table in binding.tables.items() if target not in changelogs},
     )
+
+
+def _retentions(before: JobBinding, now: JobBinding) -> dict[str, int]:
+    """Return the retentions of session stores that differ by the millisecond that final results ask for (`dsl.finals`)."""
+    one, other = (
+        {
+            store["name"]: store["retention_ms"]
+            for part in binding.topology
+            for store in part["stores"]
+            if _has_sessions(store)
+        }
+        for binding in (before, now)
+    )
+    return {name: other[name] for name in one if name in other and abs(one[name] - other[name]) == 1}
+
+
+def _has_sessions(store: Mapping[str, Any]) -> bool:
+    return bool(store["kind"] == SESSION)
 
 
 def _rewired(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
