@@ -169,6 +169,7 @@ def test_a_join_of_one_store_needs_a_store_where_its_past_is_asked_for(verb: str
     given: Any = until_time_limit("1ms") if verb == "suppress" else (lambda _k, _v: True)
     with pytest.raises(TopologyError, match="give the join a store"):
         getattr(with_itself, verb)(given)
+    with_itself.filter(lambda _k, _v: True, store="own")
     kept = table.join(table.filter(lambda _k, v: v > 2), text, store="kept")
     kept.filter(lambda _k, _v: True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewindow import KTable, StreamsBuilder, key_value_store, versioned_store
+from rewindow import KTable, StreamsBuilder, key_value_store, versioned_store, window_store
 from rewindow.core.metrics import EXPIRED_WINDOW_DROP, SKIPPED_RECORDS
 from rewindow.errors import TopologyError
 from rewindow.testing import TopologyTestDriver
@@ -117,5 +117,6 @@ def test_a_filter_of_a_versioned_table_repeats_its_tombstones(cut: bool) -> None
 
 
 def test_a_table_is_kept_in_a_store_of_its_kind() -> None:
-    with pytest.raises(TopologyError, match="versioned_store"):
-        StreamsBuilder().table("t", store=key_value_store("t"))
+    StreamsBuilder().table("t", store=key_value_store("t", key=str))
+    with pytest.raises(TopologyError, match="where a key-value store is needed"):
+        StreamsBuilder().table("t", store=window_store("t", size="1ms", retention="1ms"))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from rewindow.core.record import UNKNOWN
 from rewindow.core.staging import PARTITION
-from rewindow.core.stores import SESSION
+from rewindow.core.stores import SESSION, VERSIONED
 from rewindow.delta.checkpoints import CHANGELOG, changelog_files
 from rewindow.delta.contents import content_hash, hash_rows, read_file, read_rows
 from rewindow.delta.files import Folder
@@ -85,7 +85,7 @@ def _clocks(reports: Sequence[Any], store: str) -> dict[int, int]:
 def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[int, int]) -> pa.Table:
     """Leave out windows that the store's clock has passed: they have no tombstones, the clock is what says so."""
     at = _WINDOW_END if store["kind"] == SESSION else _WINDOW_START
-    if not store["retention_ms"] or at not in rows.column_names:
+    if not store["retention_ms"] or store["kind"] == VERSIONED or at not in rows.column_names:
         return rows
     oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows[PARTITION].to_pylist()]
     return rows.filter(pc.greater(rows[at], pa.array(oldest, pa.int64())))

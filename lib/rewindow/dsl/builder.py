@@ -6,6 +6,7 @@ from rewindow.core.binding import LogType
 from rewindow.core.stores import StoreBuilder
 from rewindow.core.topology import SourceNode, Topology
 from rewindow.dsl.graph import Graph
+from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.table import KTable
 from rewindow.dsl.table_store import kept_table
@@ -25,7 +26,7 @@ class StreamsBuilder:
         """Read a log of the feed as a stream of records. Reading it twice gives the same source."""
         return KStream(self._graph, self._source(topic), LogType(topic, "key"), LogType(topic, "value"))
 
-    def table(self, topic: str, *, store: str | StoreBuilder) -> KTable:
+    def table(self, topic: str, *, store: StoreSpec) -> KTable:
         """Read a log of the feed as a table, kept in a store: the last value a key, in offset order.
 
         A null value is a tombstone, which deletes and goes downstream; a null key is skipped and counted. An update that

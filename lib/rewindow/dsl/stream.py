@@ -20,6 +20,7 @@ from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.graph import returned_pair, returned_type
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.legacy import LegacyVerbs
+from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.operators import foreach, stateless
 from rewindow.operators.branches import Split
 from rewindow.operators.transform import ProcessValues
@@ -172,14 +173,14 @@ class KStream(LegacyVerbs):
         node = self.graph.topology.add_repartition(name, self.node, key=key, value=value)
         return KStream(self.graph, node, key, value)
 
-    def to_table(self, *, store: str | StoreBuilder, name: str | None = None) -> KTable:
+    def to_table(self, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Take the records as updates of a table, as `StreamsBuilder.table` does; a null value is a tombstone.
 
         Where the key was changed, through a repartition that is named after the store.
         """
         from rewindow.dsl.table_store import kept_table  # noqa: PLC0415 - streams and tables make each other
 
-        stream = keyed(self, store if isinstance(store, str) else store.name)
+        stream = keyed(self, materialized(store).name)
         return kept_table(stream.graph, stream.node, stream.key, stream.value, store, name=name)
 
     def group_by_key(self) -> KGroupedStream:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.stores import BUFFER, KEY_VALUE, StoreBuilder
+from rewindow.core.stores import BUFFER, StoreBuilder
 from rewindow.core.windows import Windows
 from rewindow.dsl.finals import keep_until_final
 from rewindow.dsl.foreign_key import ForeignKey, join_by_foreign_key
 from rewindow.dsl.graph import Graph, returned_pair, returned_type
-from rewindow.dsl.materialized import StoreSpec
+from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.suppressed import Suppressed
 from rewindow.dsl.table_joins import Joiner, Kept, join_tables
 from rewindow.errors import TopologyError
@@ -42,7 +42,7 @@ class KTable:
     knows_old: bool = True
 
     def filter(
-        self, predicate: Callable[[Any, Any], bool], *, store: str | None = None, name: str | None = None
+        self, predicate: Callable[[Any, Any], bool], *, store: StoreSpec | None = None, name: str | None = None
     ) -> KTable:
         """Keep the rows for which ``predicate(key, value)`` is true; one that fits no longer becomes a tombstone.
 
@@ -53,7 +53,7 @@ class KTable:
         return self._filtered(predicate, store, name, negate=False)
 
     def filter_not(
-        self, predicate: Callable[[Any, Any], bool], *, store: str | None = None, name: str | None = None
+        self, predicate: Callable[[Any, Any], bool], *, store: StoreSpec | None = None, name: str | None = None
     ) -> KTable:
         """Keep the rows for which ``predicate(key, value)`` is false: see `filter`."""
         return self._filtered(predicate, store, name, negate=True)
@@ -63,7 +63,7 @@ class KTable:
         mapper: Callable[..., Any],
         *,
         with_key: bool = False,
-        store: str | None = None,
+        store: StoreSpec | None = None,
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
@@ -72,7 +72,7 @@ class KTable:
         A mapper that gives None makes a tombstone. ``store`` keeps the mapped values. The timestamp is the update's.
         """
         derive = mapper if with_key else lambda _key, value: mapper(value)
-        return self._derived(TableDerive("table_map_values", derive, store=store), value or returned_type(mapper), name)
+        return self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
 
     def group_by(
         self,
@@ -221,25 +221,26 @@ class KTable:
         )
 
     def _filtered(
-        self, predicate: Callable[[Any, Any], bool], store: str | None, name: str | None, *, negate: bool
+        self, predicate: Callable[[Any, Any], bool], store: StoreSpec | None, name: str | None, *, negate: bool
     ) -> KTable:
         verb = "table_filter_not" if negate else "table_filter"
-        self.check_old(verb.removeprefix("table_"))
+        if store is None:
+            self.check_old(verb.removeprefix("table_"))
         is_versioned = self.view is not None and self.view.history_ms is not None
-        supplier = TableDerive(verb, kept_by(predicate, negate=negate), skips_empty=not is_versioned, store=store)
-        return self._derived(supplier, self.value, name)
+        supplier = TableDerive(verb, kept_by(predicate, negate=negate), skips_empty=not is_versioned)
+        return self._derived(supplier, store, name, self.value)
 
-    def _derived(self, supplier: TableDerive, value: Any, name: str | None) -> KTable:
-        store, topology = supplier.store, self.graph.topology
-        if store is not None:
-            topology.add_store(StoreBuilder(store, KEY_VALUE, self.key, value, is_stamped=True))
-        stores = () if store is None else (store,)
+    def _derived(self, supplier: TableDerive, store: StoreSpec | None, name: str | None, value: Any) -> KTable:
         verb = supplier.verb.replace("_", "-")
-        node = self.graph.add(verb, supplier, self.node, name=name or store, stores=stores)
-        view: TableView | None = StoreView(store) if store else None
-        if view is None and self.view is not None:
-            view = DerivedView(self.view, supplier.derive)
-        return replace(self, node=node, value=value, view=view, knows_old=self.knows_old or store is not None)
+        if store is None:
+            node = self.graph.add(verb, supplier, self.node, name=name)
+            view = None if self.view is None else DerivedView(self.view, supplier.derive)
+            return replace(self, node=node, value=value, view=view)
+        kept = materialized(store)
+        self.graph.topology.add_store(kept.key_values(self.key, value))
+        keeping = replace(supplier, store=kept.name)
+        node = self.graph.add(verb, keeping, self.node, name=name or kept.name, stores=(kept.name,))
+        return replace(self, node=node, value=value, view=StoreView(kept.name), knows_old=True)
 
     def check_old(self, verb: str) -> None:
         """Raise `TopologyError` if a verb needs what was last emitted, and the table does not know it."""

@@ -5,31 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rewindow.core.stores import KEY_VALUE, VERSIONED, StoreBuilder
+from rewindow.core.stores import VERSIONED
 from rewindow.core.topology import SourceNode
 from rewindow.dsl.graph import Graph
+from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.table import KTable
-from rewindow.errors import TopologyError
 from rewindow.operators.table_verbs import TableSource
 from rewindow.operators.table_view import StoreView
 
 
-def kept_table(
-    graph: Graph, parent: str, key: Any, value: Any, store: str | StoreBuilder, *, name: str | None = None
-) -> KTable:
-    """Keep the records of a node as a table. ``store``: a name, or a `versioned_store`.
+def kept_table(graph: Graph, parent: str, key: Any, value: Any, store: StoreSpec, *, name: str | None = None) -> KTable:
+    """Keep the records of a node as a table. ``store``: a name, or a store made before, perhaps a `versioned_store`.
 
-    Raises `TopologyError` for a store of another kind.
+    Raises `TopologyError` for a store of windows.
     """
-    builder = StoreBuilder(store, KEY_VALUE, key, value, is_stamped=True) if isinstance(store, str) else store
-    is_versioned = builder.kind == VERSIONED
-    if not is_versioned and not isinstance(store, str):
-        message = (
-            f"a table cannot be kept in {builder.name!r}: give store= a name, or versioned_store(name, history=...)"
-        )
-        raise TopologyError(message)
-    if is_versioned:
-        builder = replace(builder, key=builder.key or key, value=builder.value or value)
+    kept = materialized(store)
+    made = kept.ready_made
+    is_versioned = made is not None and made.kind == VERSIONED
+    if made is not None and is_versioned:
+        builder = replace(made, key=made.key or key, value=made.value or value)
+    else:
+        builder = kept.key_values(key, value)
     graph.topology.add_store(builder)
     taken = isinstance(graph.topology.nodes.get(builder.name), SourceNode)
     name = name or (f"{builder.name}-table" if taken else builder.name)
