@@ -73,7 +73,8 @@ def windowed(draw: st.DrawFn) -> Json:
     window = draw(st.one_of(windows(), windows(), windows(), st.just(unlimited)))
     is_final = window["type"] != "unlimited" and draw(st.integers(0, 3)) == 0
     nodes.append({"name": "w", **window, **({"emit": "window_close"} if is_final else {})})
-    kept = {"retention": draw(st.sampled_from([1000, 86_400_000]))} if draw(st.integers(0, 4)) == 0 else {}
+    is_kept = window["type"] != "unlimited" and draw(st.integers(0, 4)) == 0
+    kept = {"retention": draw(st.sampled_from([70, 1000, 86_400_000]))} if is_kept else {}
     fn = draw(FUNCTIONS)
     nodes.append({"name": "a", "op": "aggregate", "in": "w", "fn": fn, **kept})
     last = "a"

@@ -7,18 +7,19 @@ from dataclasses import replace
 from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode
 from rewindow.dsl.graph import Graph
 from rewindow.operators.session_aggregate import SessionAggregate
+from rewindow.operators.sliding_aggregate import SlidingAggregate
 
 
 def keep_until_final(graph: Graph, node: str) -> None:
-    """Let the stores of all sessions at and above a node keep them for as long as they may change.
+    """Let the stores of all sessions and sliding windows at and above a node keep them for as long as they may change.
 
     A record takes sessions that end exactly gap and grace before the clock, and with the retention that Kafka gives by
-    default its store has just forgotten them: the session begins anew. Nothing below notices while every update is
-    sent; but a final result would lack records.
+    default its store has just forgotten them: the session begins anew. So does a sliding window that is made from an
+    older one. Nothing below notices while every update is sent; but a final result would lack records.
     """
     for name in _ancestors(graph, node):
         supplier = getattr(graph.topology.nodes[name], "supplier", None)
-        if isinstance(supplier, SessionAggregate):
+        if isinstance(supplier, SessionAggregate | SlidingAggregate):
             keep_longer(graph, supplier.store)
 
 

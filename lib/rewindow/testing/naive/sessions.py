@@ -10,7 +10,7 @@ from rewindow.testing.naive.closing import SessionClosing
 from rewindow.testing.naive.folds import Fold
 from rewindow.testing.naive.nodes import Node, Setting
 from rewindow.testing.naive.scripts import Message
-from rewindow.testing.naive.windows import needed_retention
+from rewindow.testing.naive.windows import retention_of
 
 
 class SessionAggregate(Node):
@@ -23,9 +23,8 @@ class SessionAggregate(Node):
         self._fold = Fold(setting.spec["fn"])
         self._clock = -1
         self._emits = setting.windows.get("emit") == "window_close"
-        retention = setting.spec.get("retention", needed_retention(setting.windows))
         is_kept = setting.has_finals and not self.follow_kafka("D10")
-        self._rows = SessionRows(retention, slack=0 if is_kept else 1)
+        self._rows = SessionRows(retention_of(setting), slack=0 if is_kept else 1)
         self._closing = SessionClosing(self, self._rows)
 
     def take(self, message: Message, _side: int, /) -> None:

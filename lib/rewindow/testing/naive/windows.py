@@ -11,7 +11,7 @@ from rewindow.testing.naive.closing import Closing
 from rewindow.testing.naive.folds import Fold
 from rewindow.testing.naive.nodes import Node, Setting
 from rewindow.testing.naive.queues import LARGEST
-from rewindow.testing.naive.scripts import Message
+from rewindow.testing.naive.scripts import Message, ScriptError
 
 
 def needed_retention(windows: Mapping[str, Any]) -> int:
@@ -21,6 +21,16 @@ def needed_retention(windows: Mapping[str, Any]) -> int:
     size: int = windows[{"session": "gap", "sliding": "diff"}.get(windows["type"], "size")]
     grace: int = windows["grace"]
     return size * (2 if windows["type"] == "sliding" else 1) + grace
+
+
+def retention_of(setting: Setting) -> int:
+    """Return for how long an aggregate's store keeps a window. Raises `ScriptError` if that is too short."""
+    assert setting.windows is not None
+    needed = needed_retention(setting.windows)
+    retention: int = setting.spec.get("retention", needed)
+    if retention < needed:
+        raise ScriptError(f"retention {retention}")
+    return retention
 
 
 class WindowAggregate(Node):
@@ -33,8 +43,9 @@ class WindowAggregate(Node):
         self._fold = Fold(setting.spec["fn"])
         self._clock = -1
         self._emits = setting.windows.get("emit") == "window_close"
-        retention = setting.spec.get("retention", needed_retention(setting.windows))
-        self._rows = WindowRows(retention)
+        retention = retention_of(setting)
+        is_kept = setting.windows["type"] == "sliding" and setting.has_finals and not self.follow_kafka("D10")
+        self._rows = WindowRows(retention, slack=0 if is_kept else 1)
         self._closing = Closing(self, self._rows, retention)
 
     def take(self, message: Message, _side: int, /) -> None:
