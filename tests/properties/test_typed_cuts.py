@@ -8,7 +8,17 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow import Processor, ProcessorContext, Record, StreamsBuilder, TimeWindows, Topology, key_value_store
+from rewindow import (
+    JoinWindows,
+    Processor,
+    ProcessorContext,
+    Record,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    key_value_store,
+    versioned_store,
+)
 from rewindow.core.binding import bind_sink, bind_store, bound, log_shape
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.ordering import Event, events
@@ -101,6 +111,10 @@ def last(_key: Any, value: Any, state: list[Any]) -> list[Any]:
     return state
 
 
+def pair(one: Any, other: Any) -> str:
+    return repr(told((one, other)))
+
+
 def topology(key: Any, value: Any) -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("in")
@@ -112,6 +126,10 @@ def topology(key: Any, value: Any) -> Topology:
     grouped.aggregate(list, last, store="last", value=list[Any] if value is None else list[value]).to_stream().to(
         "last"
     )
+    typed = stream.map_values(lambda one: one, value=value)
+    typed.outer_join(stream, pair, JoinWindows.of("6ms", grace="3ms").after("-1ms"), name="pairs").to("pairs")
+    table = typed.to_table(store=versioned_store("past", history="20ms"))
+    stream.left_join(table, pair, name="then", grace="4ms").to("then")
     grouped.windowed_by(TimeWindows.of("10ms", grace="5ms")).count(store="counts").to_stream().to("counts")
     return builder.build()
 

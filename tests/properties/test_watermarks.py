@@ -7,7 +7,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow import StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+from rewindow import JoinWindows, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
 from rewindow.core.encoding import partition_of
 from rewindow.core.metrics import LATE_RECORD_DROP
 from rewindow.core.semantics import Semantics
@@ -106,6 +106,52 @@ def test_a_window_below_a_window_sees_all_that_is_due_to_it(given_epochs: list[E
     assert late.get("large", 0) == 0
     records = sum(len(epoch.records) for epoch in given_epochs)
     assert sum(sent.record.value for sent in replay.sent) == records - late.get("small", 0)
+
+
+def pairs_by_window(before: int, after: int, grace: int) -> Topology:
+    """Pairs and what has no partner, counted by window across a repartition: the grace there is what a join holds back."""
+    builder = StreamsBuilder()
+    windows = JoinWindows.of(f"{after}ms", grace=f"{grace}ms").before(f"{before}ms")
+    joined = builder.stream("L").outer_join(builder.stream("R"), lambda one, other: (one, other), windows, name="pairs")
+    joined.to("pairs")
+    (
+        joined.group_by(lambda _key, _pair: "all", key=str)
+        .windowed_by(TimeWindows.of("10ms", grace=f"{windows.holds_ms}ms"))
+        .count(store="counts")
+        .suppress(until_window_closes())
+        .to_stream()
+        .to("finals")
+    )
+    return builder.build()
+
+
+SPANS = st.integers(0, 12)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("LR"), st.sampled_from("abc"), st.integers(0, 9)), max_size=25),
+    SPANS,
+    SPANS,
+    SPANS,
+)
+@examples(80)
+def test_a_window_below_a_join_sees_what_found_no_partner(
+    steps: list[tuple[str, str, int]], before: int, after: int, grace: int
+) -> None:
+    """Records that come in order, one an epoch, each complete through its own time."""
+    now, given_epochs = 0, []
+    for number, (topic, key, later) in enumerate(steps):
+        now += later
+        given_epochs.append(Epoch(((topic, key, number, now),), now))
+    replay = LocalReplay(pairs_by_window(before, after, grace), partitions=PARTITIONS, semantics=BY_WATERMARK)
+    replay.run([*given_epochs, Epoch(watermark_ms=now, is_final=True)])
+    assert not [key for key in replay.metrics if key[2] == LATE_RECORD_DROP]
+    pairs = [sent.record.value for sent in replay.sent if sent.topic == "pairs"]
+    counted = sum(sent.record.value for sent in replay.sent if sent.topic == "finals")
+    assert counted == len(pairs)
+    assert sorted({number for pair in pairs for number in pair if number is not None}) == list(range(len(steps)))
+    lone = {number for pair in pairs if None in pair for number in pair if number is not None}
+    assert not lone & {number for pair in pairs if None not in pair for number in pair}
 
 
 def test_a_quiet_key_gets_its_final_from_the_watermark_only() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rewindow import (
     Count,
+    JoinWindows,
     KStream,
     KTable,
     Processor,
@@ -23,6 +24,7 @@ from rewindow import (
     Windowed,
     key_value_store,
     until_window_closes,
+    versioned_store,
 )
 
 TOPICS = ("left", "right")
@@ -126,7 +128,11 @@ def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     """Draw a list of steps: the verb, which stream it goes on from, and what it needs."""
     steps: list[tuple[Any, ...]] = [("merge",)] if draw(st.booleans()) else []
     for number in range(draw(st.integers(1, 4))):
-        verb = draw(st.sampled_from(["filter", "map_values", "split", "rekey", "busy", "window", "finals", "total"]))
+        verb = draw(
+            st.sampled_from(
+                ["filter", "map_values", "split", "rekey", "busy", "window", "finals", "total", "join", "lookup"]
+            )
+        )
         onto = draw(st.integers(0, 5))
         if verb == "busy":
             named = tuple(planned(draw) for _ in range(draw(st.integers(0, 3))))
@@ -138,6 +144,10 @@ def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
         elif verb in ("window", "finals"):
             size = draw(st.integers(1, 20))
             steps.append((verb, onto, size, draw(st.integers(1, size)), draw(st.sampled_from([0, 0, 5, 13]))))
+        elif verb in ("join", "lookup"):
+            how = draw(st.sampled_from(["join", "left_join", *(["outer_join"] if verb == "join" else [])]))
+            spans = (draw(st.integers(0, 12)), draw(st.integers(0, 12)), draw(st.sampled_from([0, 0, 7])))
+            steps.append((verb, onto, draw(st.integers(0, 5)), how, *spans))
         else:
             steps.append((verb, onto, draw(st.integers(2, 3))))
     return steps
@@ -170,6 +180,8 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
             busy = needs[1]
             store = key_value_store(f"{busy.name}-seen", key=str, value=int)
             streams.append(stream.process(busy, name=busy.name, stores=[store], holds=f"{busy.holds_ms}ms"))
+        elif verb in ("join", "lookup"):
+            streams.append(_joined(verb, name, stream, streams[needs[1] % len(streams)], *needs[2:]))
         elif verb == "total":
             streams.append(_as_stream(stream.group_by_key().count(store=name)))
         else:
@@ -184,6 +196,23 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
     for number, stream in enumerate(streams):
         stream.to(f"out-{number}")
     return builder.build()
+
+
+def _joined(verb: str, name: str, one: KStream, other: KStream, how: str, *spans: int) -> KStream:
+    """Join two streams, or a stream with a table that is made of the other; through repartitions if they are no logs."""
+    if not (one.node in TOPICS and other.node in TOPICS):
+        one, other = one.select_key(_text_key), other.select_key(_text_key)
+    before, after, grace = (f"{span}ms" for span in spans)
+    if verb == "join":
+        windows = JoinWindows.of(after, grace=grace).before(before)
+        return getattr(one, how)(other, _both, windows, name=name)
+    history = f"{spans[0] + spans[2]}ms"
+    table = other.to_table(store=versioned_store(f"{name}-rows", history=history))
+    return getattr(one, how)(table, _both, name=name, grace=grace if spans[1] % 3 else None)
+
+
+def _both(one: Any, other: Any) -> str:
+    return f"{one}&{other}"[-40:]
 
 
 def _as_stream(table: KTable) -> KStream:

@@ -85,7 +85,8 @@ class RecordStore(Store):
         except DataError as error:
             raise refused(self.name, key, error) from error
         number = self._insert(key, timestamp, value)
-        self._changed.setdefault(RecordKey(key, timestamp, number), True)
+        where = RecordKey(key, timestamp, number)
+        self._changed[where] = self._changed.pop(where, True)  # anew: an equal key may have been of another class
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """Return ``(timestamp, value)`` of a key's records in ``[from, to]``, by time, then in the order they came."""
