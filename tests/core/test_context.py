@@ -287,3 +287,22 @@ def test_a_value_that_a_store_refuses_is_told_with_its_node_and_record() -> None
     one = driver(doing(lambda context, record: context.store("seen").put(record.key, object())))
     with pytest.raises(DataError, match=r"store 'seen', key 'k': .* \[at in offset 0, partition 0, node 'p'\]$"):
         one.pipe("in", "k", None, 10)
+
+
+def test_a_record_has_a_topic_and_a_punctuation_has_none() -> None:
+    class Says(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            context.schedule("1ms", PunctuationType.STREAM_TIME, self.punctuate)
+
+        def process(self, record: Record) -> None:
+            self.context.forward(record.with_value(self.context.topic))
+
+        def punctuate(self, now_ms: int) -> None:
+            self.context.forward(Record("fired", self.context.topic, now_ms))
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Says, name="says").to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe("in", "k", "v", 1)
+    assert [(record.key, record.value) for record in driver.read("out")] == [("k", "in"), ("fired", None)]

@@ -54,7 +54,7 @@ class Update(NamedTuple):
     origin_bytes: int = 0
 
 
-make_buffered = maker(Buffered)
+make_buffered, make_update = maker(Buffered), maker(Update)
 
 
 class TimeOrderedBuffer(Store):
@@ -112,10 +112,15 @@ class TimeOrderedBuffer(Store):
             key = self._keys.take(key)
         elif not begins_anew:
             buffer_time = entry.buffer_time
-        size = ENTRY_BYTES + encoded_size(key) + origin_bytes + encoded_size(value) + encoded_size(prior)
-        if old is not None and entry is not None and old != prior:
-            size += encoded_size(old)
-        self.size += size - (0 if entry is None else entry.size)
+        size = ENTRY_BYTES + encoded_size(key) + origin_bytes
+        size += 8 if value.__class__ is int else encoded_size(value)
+        if prior is not None:
+            size += encoded_size(prior)
+        if entry is not None:
+            self.size -= entry.size
+            if old is not None and old != prior:
+                size += 8 if old.__class__ is int else encoded_size(old)
+        self.size += size
         self._set(key, make_buffered((value, timestamp, buffer_time, prior, size)), entry)
         if key not in self._changed:
             self._changed[key] = entry is None

@@ -71,7 +71,9 @@ def encoded_size(value: Any) -> int:
     if value.__class__ is int or value.__class__ is float:
         return 8
     if value.__class__ is Windowed:
-        return encoded_size(value.key) + (16 if value.window.is_session else 8)
+        key, window = value
+        bounds = 16 if window.is_session else 8
+        return bounds + (len(key) if key.__class__ is str and key.isascii() else encoded_size(key))
     try:
         return len(encode_key(value))
     except DataError:

@@ -178,6 +178,11 @@ class ProcessorContext:
         return self._moment.timestamp
 
     @property
+    def topic(self) -> str | None:
+        """The topic of the record being handled; None in a punctuation."""
+        return self._moment.topic
+
+    @property
     def record_metadata(self) -> RecordMetadata:
         """Topic, partition and offset of the record being handled; ``(None, -1, -1)`` in a punctuation."""
         return self._moment.metadata(self._scope.partition)

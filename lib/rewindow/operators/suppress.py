@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rewindow.core.buffer import TimeOrderedBuffer, Update
+from rewindow.core.buffer import TimeOrderedBuffer, make_update
 from rewindow.core.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import MAX_MS, Change, Record
@@ -142,7 +142,8 @@ class _Suppress(Processor):
         new, old = record.value
         settings = self._settings
         observed_ms = self.context.observe(record.timestamp)
-        update = Update(new, old, record.timestamp, self._origin_bytes(record))
+        origin_bytes = len(self.context.topic or "") + (_headers_bytes(record) if record.headers else 0)
+        update = make_update((new, old, record.timestamp, origin_bytes))
         self._buffer.put(record.key, update, settings.time_of(record), begins_anew=settings.begins_anew)
         self._evict(observed_ms)
         if self._is_bound and self._is_over():
@@ -180,10 +181,6 @@ class _Suppress(Processor):
             return True
         return bounds.bytes is not None and buffer.size > bounds.bytes
 
-    def _origin_bytes(self, record: Record) -> int:
-        topic = self.context.record_metadata.topic or ""
-        return len(topic) + sum(len(name) + len(value) for name, value in record.headers)
-
     def _full(self) -> LimitError:
         bounds, buffer, at = self._settings.bounds, self._buffer, self.context.record_metadata
         over = [
@@ -200,3 +197,7 @@ class _Suppress(Processor):
             "the bound, or let the buffer spill_to_disk_when_full(), and run again"
         )
         return LimitError(message)
+
+
+def _headers_bytes(record: Record) -> int:
+    return sum(len(name.encode()) + len(value) for name, value in record.headers)
