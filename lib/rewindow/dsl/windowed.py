@@ -10,7 +10,7 @@ from rewindow.core.binding import WindowedType
 from rewindow.core.moving_windows import SessionWindows, SlidingWindows
 from rewindow.core.windows import GridWindows, UnlimitedWindows, Windows
 from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed, merger_of
-from rewindow.dsl.finals import keep_until_final
+from rewindow.dsl.finals import keep_longer, keep_until_final
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
@@ -140,6 +140,7 @@ def _windowed_table(
     holds_ms = windows.holds_ms if is_final else 0
     node = stream.graph.add("window", supplier, stream.node, name=name, stores=(name,), holds_ms=holds_ms)
     if is_final:
+        keep_longer(stream.graph, name)  # it is still there at the very moment in which it closes, as in Kafka
         keep_until_final(stream.graph, node)
     view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
     key = WindowedType(stream.key, isinstance(windows, SessionWindows))

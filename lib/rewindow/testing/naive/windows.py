@@ -45,7 +45,8 @@ class WindowAggregate(Node):
         self._emits = setting.windows.get("emit") == "window_close"
         retention = retention_of(setting)
         is_kept = setting.windows["type"] == "sliding" and setting.has_finals and not self.follow_kafka("D10")
-        self._rows = WindowRows(retention, slack=0 if is_kept else 1)
+        # The store of emit on close is read by time, and shows a window at exactly its retention too.
+        self._rows = WindowRows(retention, slack=0 if is_kept or self._emits else 1)
         self._closing = Closing(self, self._rows, retention)
 
     def take(self, message: Message, _side: int, /) -> None:
