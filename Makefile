@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help setup env java jars test test-fast test-spark check format demo conformance oracle bench-lane lock clean
+.PHONY: help setup env java jars test test-fast test-spark crash check format demo conformance oracle bench-lane lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test-fast: env ## the tests that need no Spark
 
 test-spark: setup ## the tests that need Spark
 	$(PY) -m pytest -q -m spark
+
+crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
+	$(PY) -m tests.crash $(CRASH)
 
 check: env ## formatting, lint, types and the layers
 	$(VENV)/bin/ruff format --check --output-format concise $(CODE)

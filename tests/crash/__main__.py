@@ -1,0 +1,65 @@
+"""``python -m tests.crash``: kill everything everywhere, and say what was lost or doubled. Exit code 1 if anything was."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.crash.settings import BAD, Figures, Settings
+from tests.crash.suites import SUITES
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the suites; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    settings = Settings(
+        point=None if asked.points == "all" else asked.points,
+        seeds=asked.seeds,
+        at_once=asked.at_once,
+        quick=asked.quick,
+        results=asked.results,
+        say=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    found: list[Figures] = []
+    for name in asked.suites.split(","):
+        begun = time.monotonic()
+        figures = SUITES[name](settings)
+        figures.seconds = round(time.monotonic() - begun, 1)
+        settings.say(_line(figures))
+        found.append(figures)
+    print(json.dumps(summary(found), indent=None if asked.json else 1))
+    return 0 if all(figures.is_green for figures in found) else 1
+
+
+def summary(found: list[Figures]) -> dict[str, object]:
+    """Add the suites up."""
+    whole: dict[str, object] = {word: sum(getattr(one, word) for one in found) for word in ("cases", *BAD)}
+    whole["mutants"] = next((one.more["mutants"] for one in found if "mutants" in one.more), {"killed": 0, "of": 0})
+    whole["contested"] = sum(one.more.get("contested", 0) for one in found)
+    whole["suites"] = {one.suite: {**asdict(one), "failures": one.failures[:20]} for one in found}
+    return whole
+
+
+def _line(figures: Figures) -> str:
+    words = ", ".join(f"{getattr(figures, word)} {word.replace('_', ' ')}" for word in BAD)
+    return f"{figures.suite}: {figures.cases} cases, {words} ({figures.seconds} s) {figures.more or ''}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("--points", default="all", help="all, an operation, or a part of the names of sites")
+    parser.add_argument("--seeds", type=int, default=20, help="seeds for each site")
+    parser.add_argument("--suites", default=",".join(SUITES), help="of %(default)s")
+    parser.add_argument("--at-once", type=int, default=2, help="cases side by side")
+    parser.add_argument("--quick", action="store_true", help="a sample of a few seconds")
+    parser.add_argument("--results", type=Path, help="where what is known so far is kept (default: .cache/crash)")
+    parser.add_argument("--json", action="store_true", help="one line")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

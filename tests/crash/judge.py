@@ -1,0 +1,153 @@
+"""What the tables say, read by a program of its own: hashes, rows, and whether ledger, journal and tables agree."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from rewindow.delta.contents import read_rows
+from rewindow.delta.logs import DeltaFeedTables
+from rewindow.delta.publish import publication_id
+from rewindow.delta.tables import JOURNAL, LANDINGS, QUARANTINE, log_path, table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.plan.landings import LANDING
+from rewindow.plan.lineage import CommittedRun, JobState, Lineage, Standing
+from rewindow.plan.spec import OUTPUT
+from tests.crash.scene import FEED, JOB, TOPIC
+
+View = dict[str, Any]
+"""What must be the same: plain data."""
+
+
+def view(warehouse: str) -> View:
+    """Say what is true in a warehouse. Raises where its tables contradict each other (`AssertionError`) or the ledger."""
+    says = {**_landed(warehouse)}
+    if (Path(warehouse) / "rewindow" / "runs").exists():
+        says |= _replayed(warehouse)
+    return says
+
+
+def verdict(expected: View, found: View) -> str:
+    """Say ``ok``, ``lost``, ``doubled`` or ``wrong``, and where."""
+    if expected == found:
+        return "ok"
+    for table, rows in expected["rows"].items():
+        due, there = Counter(rows), Counter(found["rows"].get(table, ()))
+        if missing := due - there:
+            return f"lost: {table} lacks {next(iter(missing))}"
+        if extra := there - due:
+            row = next(iter(extra))
+            return f"{'doubled' if row in due else 'wrong'}: {table} has {row}"
+    parts = [part for part in expected if expected[part] != found.get(part)]
+    return f"wrong: {parts} {_differing(expected, found, parts[0]) if parts else sorted(found)}"
+
+
+def _differing(expected: View, found: View, part: str) -> str:
+    return f"{json.dumps(expected[part])[:300]} / {json.dumps(found.get(part))[:300]}"
+
+
+def _landed(warehouse: str) -> View:
+    if not (Path(warehouse) / LANDINGS).exists():
+        return {"rows": {}}
+    tables = DeltaFeedTables(warehouse)
+    ledger = tables.rows(FEED)
+    names = ("landing", "generation", "watermark", "ranges")
+    landings = [{name: row.body[name] for name in names} for row in ledger if row.kind == LANDING]
+    rows = {}
+    for path in (log_path(FEED, TOPIC), QUARANTINE):
+        if DeltaTable.is_deltatable(table_path(warehouse, path)):
+            found = read_rows(table_path(warehouse, path)).to_pylist()
+            rows[path] = sorted(_text(row) for row in found)
+            _check_once(path, warehouse)
+    if any("files" in row.body for row in ledger):
+        assert list(tables.publish_steps(FEED)) == [], "something was left to publish"
+    return {"landings": landings, "rows": rows}
+
+
+def _replayed(warehouse: str) -> View:
+    tables = DeltaTables(warehouse)
+    state = tables.state(JOB)
+    says: View = {"hashes": {}, "lineages": {}}
+    rows = _landed(warehouse)["rows"]
+    _check_journal(warehouse, state)
+    for lineage in state.lineages.values():
+        assert list(tables.publish(JOB, state, lineage.name)) == [], f"{lineage.name}: something was left to publish"
+        says["hashes"][lineage.name] = tables.hashes(JOB, lineage.name)
+        says["lineages"][lineage.name] = [lineage.last_epoch, str(lineage.standing)]
+        for target, table in lineage.tables.items():
+            path = table_path(warehouse, table.path)
+            _check_once(table.path, warehouse)
+            if target.startswith(OUTPUT):
+                found = read_rows(path).to_pylist()
+                if lineage.standing is Standing.OPEN:
+                    _check_output(lineage, target, found)
+                _check_ordinal(path, target, lineage)
+                rows[table.path] = sorted(_text(row) for row in found)
+            else:
+                _check_shared(path, target, state.naming(table.path))
+    return {**says, "rows": rows}
+
+
+def _check_output(lineage: Lineage, target: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    places = Counter((row["_partition"], row["_offset"]) for row in rows)
+    assert not places or max(places.values()) == 1, f"doubled output: {target} {places.most_common(1)}"
+    by_run = Counter(row["_run"] for row in rows)
+    for run in lineage.own_runs:
+        total = run.commit.targets.get(target)
+        due = total.rows if total else 0
+        found = by_run.pop(run.spec.run, 0)
+        word = "lost" if found < due else "doubled"
+        assert found == due, f"{word}: {target} has {found} rows of run {run.spec.name}, committed were {due}"
+    assert not by_run, f"{target} has rows of runs that do not count: {dict(by_run)}"
+
+
+def _check_ordinal(path: str, target: str, lineage: Lineage) -> None:
+    epoch = lineage.restarts[target].epoch if target in lineage.restarts else 1
+    last = DeltaTable(path).transaction_version(publication_id(JOB, target, epoch)) or 0
+    assert last == len(lineage.publications), f"{target}: {last} publications of {len(lineage.publications)}"
+
+
+def _check_shared(path: str, target: str, runs: Sequence[CommittedRun]) -> None:
+    by_run = Counter(read_rows(path, ["_run"])["_run"].to_pylist())
+    for run in runs:
+        total = run.commit.targets.get(target)
+        due = total.rows if total else 0
+        found = by_run.pop(run.spec.run, 0)
+        word = "lost" if found < due else "doubled"
+        assert found == due, f"{word}: {target} has {found} rows of run {run.spec.name}, committed were {due}"
+    assert not by_run, f"{target} has rows of runs that were not committed: {dict(by_run)}"
+
+
+def _check_journal(warehouse: str, state: JobState) -> None:
+    path = table_path(warehouse, JOURNAL)
+    if not DeltaTable.is_deltatable(path):
+        return
+    rows = read_rows(path).to_pylist()
+    places = Counter((row["attempt"], row["stage"], row["partition"]) for row in rows)
+    assert not places or max(places.values()) == 1, f"doubled: the journal has {places.most_common(1)}"
+    attempts = {row["attempt"] for row in rows}
+    lacking = [run.spec.name for run in state.committed if run.commit.attempt not in attempts]
+    assert not lacking, f"lost: the journal lacks {lacking}"
+
+
+def _check_once(name: str, warehouse: str) -> None:
+    """See that no version of the log adds a file that another had added: who reads version by version sees it twice."""
+    seen: Counter[str] = Counter()
+    for log in sorted((Path(table_path(warehouse, name)) / "_delta_log").glob("*.json")):
+        for line in log.read_text().splitlines():
+            action = json.loads(line)
+            if "add" in action:
+                seen[action["add"]["path"]] += 1
+            if "remove" in action:
+                seen[action["remove"]["path"]] -= 1
+    twice = [path for path, times in seen.items() if times > 1]
+    assert not twice, f"doubled: {name} adds a file twice: {twice[:2]}"
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return json.dumps({name: value for name, value in row.items() if name != "_run"}, sort_keys=True, default=str)

@@ -1,0 +1,214 @@
+"""The fault matrix: each operation killed at each of its sites, for many seeds; the same command again; all tables compared.
+
+A case counts only if the kill was seen: the exit status is that of the kill, and the last word of the process was the
+name of the site. Every third seed the command that mends is killed too, at a moment of the seed's choosing.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+
+from tests.crash.forks import answer, fork, preload, side_by_side
+from tests.crash.judge import View, verdict, view
+from tests.crash.operations import OPERATIONS, Operation
+from tests.crash.results import Results
+from tests.crash.settings import Figures, Settings
+from tests.crash.sites import KILLED, Sites, die, die_at, traced
+
+Mutate = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kill."""
+
+    operation: str
+    seed: int
+    site: str
+
+    @property
+    def by_signal(self) -> bool:
+        return self.seed % 2 == 1
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What stands before an operation of a seed, the sites of a clean call, and what the tables say after it."""
+
+    folder: str
+    sites: list[str]
+    expected: View
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case: ``ok``, ``not reached``, ``lost``, ``doubled`` or ``wrong``, and details after a colon."""
+
+    operation: str
+    seed: int
+    site: str
+    said: str
+
+
+def nothing() -> None:
+    """Change nothing: the code as it is."""
+
+
+@contextmanager
+def folder() -> Iterator[str]:
+    """Give a folder that is gone afterwards."""
+    place = tempfile.mkdtemp(prefix="rewindow-crash-")
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def ground(place: str, operation: Operation, seed: int) -> Ground:
+    """Prepare an operation, make one clean call in a copy, and see what it says."""
+    before, after = f"{place}/before", f"{place}/after"
+    answer(partial(operation.prepare, before, seed))
+    shutil.copytree(before, after)
+    names = answer(lambda: traced(after, operation.act(after)))
+    expected = answer(partial(view, after))
+    shutil.rmtree(after)
+    return Ground(before, names, expected)
+
+
+def run_case(case: Case, prepared: Ground, mutate: Mutate = nothing) -> Outcome:
+    """Kill the operation at the site, call it again, and compare."""
+    operation = OPERATIONS[case.operation]
+    with folder() as place:
+        warehouse = f"{place}/w"
+        shutil.copytree(prepared.folder, warehouse)
+
+        def crash(mark: int) -> None:
+            mutate()
+            die_at(warehouse, operation.act(warehouse), case.site, by_signal=case.by_signal, mark=mark)
+
+        child = fork(crash)
+        status = child.finish()
+        wanted = -signal.SIGKILL if case.by_signal else KILLED
+        if (status, child.said.decode()) != (wanted, case.site):
+            return Outcome(**asdict(case), said=f"not reached: {status} {child.said.decode()[-300:]}")
+        if case.seed % 3 == 2:
+            fork(partial(_die_again, warehouse, operation, case, mutate)).finish()
+        return Outcome(**asdict(case), said=recovered(warehouse, operation, prepared.expected, mutate))
+
+
+def _die_again(warehouse: str, operation: Operation, case: Case, mutate: Mutate, _mark: int) -> None:
+    mutate()
+    left = random.Random(f"{case.operation} {case.seed} {case.site}").randrange(1, 70)
+
+    def visit(_name: str) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            die(by_signal=case.by_signal)
+
+    sites = Sites(warehouse, visit)
+    sites.install()
+    sites.drive(operation.act(warehouse))
+
+
+def recovered(warehouse: str, operation: Operation, expected: View, mutate: Mutate = nothing) -> str:
+    """Call an operation once more, in a process of its own, and say how its tables compare."""
+
+    def again() -> None:
+        mutate()
+        for _ in operation.act(warehouse):
+            pass
+
+    try:
+        answer(again)
+        return verdict(expected, answer(partial(view, warehouse)))
+    except RuntimeError as error:
+        return _in_a_line(str(error))
+
+
+def _in_a_line(traceback: str) -> str:
+    last = traceback.strip().splitlines()[-1]
+    for word in ("lost", "doubled"):
+        if f"{word}: " in last or f"{word} output" in last:
+            return f"{word}: {last}"
+    return f"wrong: {last}"
+
+
+def run_matrix(
+    names: Sequence[str],
+    seeds: Sequence[int],
+    results: Results,
+    *,
+    at_once: int,
+    point: str | None = None,
+    every: int = 1,
+) -> Iterator[Outcome]:
+    """Run all cases of some operations that are not yet in the results; yield each outcome as it is known.
+
+    ``every``: only each so-manyth site.
+    """
+    for name in names:
+        for seed in seeds:
+            if results.has_all(name, seed, point):
+                continue
+            with folder() as place:
+                prepared = ground(place, OPERATIONS[name], seed)
+                results.note_sites(name, seed, prepared.sites)
+                cases = [
+                    Case(name, seed, site)
+                    for site in prepared.sites[::every]
+                    if (point is None or point in site) and not results.knows(name, seed, site)
+                ]
+                jobs = [partial(_as_json, case, prepared) for case in cases]
+                for said in side_by_side(jobs, at_once):
+                    if "error" in said:
+                        raise RuntimeError(said["error"])
+                    outcome = Outcome(**said)
+                    results.add(outcome)
+                    yield outcome
+
+
+def _as_json(case: Case, prepared: Ground) -> dict[str, object]:
+    return asdict(run_case(case, prepared))
+
+
+def suite(settings: Settings) -> Figures:
+    """Kill each operation at each site for each seed; ``quick``: some sites of one seed."""
+    figures, results = Figures("matrix"), Results.of("matrix", settings.results)
+    warm_up()
+    names = [settings.point] if settings.point in OPERATIONS else list(OPERATIONS)
+    point = None if settings.point in OPERATIONS else settings.point
+    every = 12 if settings.quick else 1
+    for seed in range(1 if settings.quick else settings.seeds):
+        for outcome in run_matrix(names, [seed], results, at_once=settings.at_once, point=point, every=every):
+            if outcome.said != "ok":
+                settings.say(f"{outcome.operation} {outcome.seed} {outcome.site}: {outcome.said}")
+        settings.say(f"matrix: seed {seed} done, {len(results.said)} cases known")
+    for (name, seed, site), said in results.said.items():
+        if name in names and seed < settings.seeds and (point is None or point in site):
+            figures.count(said, f"{name} {seed} {site}")
+    sites = {(name, site) for (name, _), passed in results.sites.items() for site in passed}
+    steps = sorted({site.partition(" > ")[0] for _, site in sites})
+    figures.more = {"sites": len(sites), "seeds": len({seed for _, seed, _ in results.said}), "steps": steps}
+    return figures
+
+
+def warm_up() -> None:
+    """Import what cases import, so that children need not."""
+
+    def work() -> None:
+        with folder() as place:
+            operation = OPERATIONS["run"]
+            operation.prepare(place, 0)
+            for _ in operation.act(place):
+                pass
+            view(place)
+
+    preload(work)

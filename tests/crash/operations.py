@@ -1,0 +1,121 @@
+"""What is crashed: each operation of the protocol with what stands before it, and what a person does after it died."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rewindow import travel
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.machine import drive
+from rewindow.plan.fold_travel import REPUBLISH
+from rewindow.plan.lineage import LedgerRow, Standing
+from rewindow.plan.spec import MAIN
+from tests.crash import scene
+from tests.crash.scene import JOB, Steps
+
+BRANCH = "trial"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``act`` may be repeated at any time, as a scheduler or a person repeats a command."""
+
+    name: str
+    prepare: Callable[[str, int], None]
+    act: Callable[[str], Steps]
+
+
+def _some_runs(throughs: list[int]) -> Callable[[str, int], None]:
+    def prepare(warehouse: str, seed: int) -> None:
+        scene.land_all(warehouse, seed)
+        scene.run_until(warehouse, throughs)
+
+    return prepare
+
+
+def _first_run(warehouse: str) -> Steps:
+    yield from scene.run_all(DeltaTables(warehouse))
+
+
+def _rewind(warehouse: str) -> Steps:
+    tables = DeltaTables(warehouse)
+    yield "look"
+    if len(tables.state(JOB).lineage(MAIN).runs) > 1:
+        yield from travel.rewind(JOB, MAIN, "main/1", tables)
+    yield from tables.publish(JOB, tables.state(JOB), MAIN)
+
+
+def _backfill(warehouse: str) -> Steps:
+    tables = DeltaTables(warehouse)
+    yield "look"
+    if BRANCH not in tables.state(JOB).lineages:
+        yield from travel.branch(JOB, BRANCH, tables, at="main/1")
+    yield from scene.run_all(tables, BRANCH)
+
+
+def _branched(warehouse: str, seed: int) -> None:
+    _some_runs([1, 2, 3])(warehouse, seed)
+    drive(_backfill(warehouse))  # type: ignore[arg-type]
+
+
+def _promote(warehouse: str) -> Steps:
+    tables = DeltaTables(warehouse)
+    yield "look"
+    if tables.state(JOB).lineage(BRANCH).standing is Standing.OPEN:
+        yield from travel.promote(JOB, BRANCH, scene.bound(tables).binding, tables)
+    yield from tables.publish(JOB, tables.state(JOB), MAIN)
+
+
+def _rewound_once(warehouse: str, seed: int) -> None:
+    """Leave a history in which the newest publications are not the whole of it."""
+    _some_runs([1, 2])(warehouse, seed)
+    drive(travel.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse)))
+    scene.run_until(warehouse, [3])
+
+
+def _republish(warehouse: str) -> Steps:
+    tables = DeltaTables(warehouse)
+    yield "look"
+    state = tables.state(JOB)
+    if not state.lineage(MAIN).restarts:
+        body = {"target": "output/hourly", "lineage": MAIN}
+        yield "republish"
+        tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, body))
+    yield from tables.publish(JOB, tables.state(JOB), MAIN)
+
+
+def _unpublished(warehouse: str, seed: int) -> None:
+    """Leave what a process leaves that died right after its COMMIT, twice."""
+    _some_runs([1])(warehouse, seed)
+    _stop_before_publishing(scene.running(DeltaTables(warehouse), MAIN, 3))
+    drive(travel.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
+    _stop_before_publishing(scene.running(DeltaTables(warehouse), BRANCH, 2))
+
+
+def _stop_before_publishing(machine: Iterator[str]) -> None:
+    for step in machine:
+        if step == "publish":
+            return
+
+
+def _publish(warehouse: str) -> Steps:
+    tables = DeltaTables(warehouse)
+    for lineage in (MAIN, BRANCH):
+        yield f"publish {lineage}"
+        yield from tables.publish(JOB, tables.state(JOB), lineage)
+
+
+OPERATIONS = {
+    one.name: one
+    for one in (
+        Operation("first-run", _some_runs([]), _first_run),
+        Operation("run", _some_runs([1, 2]), _first_run),
+        Operation("land", scene.write_source, scene.landing),
+        Operation("rewind", _some_runs([1, 2, 3]), _rewind),
+        Operation("backfill", _some_runs([1, 2, 3]), _backfill),
+        Operation("promote", _branched, _promote),
+        Operation("republish", _rewound_once, _republish),
+        Operation("publish", _unpublished, _publish),
+    )
+}

@@ -1,0 +1,89 @@
+"""What is known so far, kept case by case: a command that is stopped goes on where it was.
+
+The file bears a digest of the code it speaks of: changed code begins anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+_LIB = ROOT / "lib" / "rewindow"
+_PROTOCOL = ("runner.py", "travel.py", "machine.py", "delta/*.py", "plan/*.py", "landing/*.py", "spark/stage.py")
+
+
+def code_digest() -> str:
+    """Return a digest of the protocol's sources and of what breaks them here."""
+    digest = hashlib.blake2b(digest_size=6)
+    for path in sorted(path for pattern in _PROTOCOL for path in _LIB.glob(pattern)):
+        digest.update(path.read_bytes())
+    for name in ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py"):
+        digest.update((Path(__file__).parent / name).read_bytes())
+    return digest.hexdigest()
+
+
+@dataclass
+class Results:
+    """The outcomes of one suite."""
+
+    path: Path
+    sites: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    said: dict[tuple[str, int, str], str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, suite: str, folder: Path | None = None) -> Results:
+        """Open the results of a suite for the code as it is."""
+        path = (folder or ROOT / ".cache" / "crash") / f"{suite}-{code_digest()}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        known = cls(path)
+        for line in path.read_text().splitlines() if path.exists() else ():
+            known._take(json.loads(line))
+        return known
+
+    def note_sites(self, operation: str, seed: int, sites: list[str]) -> None:
+        """Keep which sites a clean call passed."""
+        self._write({"operation": operation, "seed": seed, "sites": sites})
+
+    def add(self, outcome: Any) -> None:
+        """Keep an outcome."""
+        self._write(asdict(outcome))
+
+    def knows(self, operation: str, seed: int, site: str) -> bool:
+        """Whether a case was run."""
+        return (operation, seed, site) in self.said
+
+    def has_all(self, operation: str, seed: int, point: str | None) -> bool:
+        """Whether all cases of an operation and seed were run."""
+        sites = self.sites.get((operation, seed))
+        wanted = [site for site in sites or () if point is None or point in site]
+        return sites is not None and all(self.knows(operation, seed, site) for site in wanted)
+
+    def counts(self) -> Counter[str]:
+        """Return how often each word was said; ``cases`` is their sum."""
+        words = Counter(said.partition(":")[0] for said in self.said.values())
+        words["cases"] = len(self.said)
+        return words
+
+    def failures(self) -> Iterator[tuple[str, int, str, str]]:
+        """Yield what was not as it must be."""
+        for (operation, seed, site), said in self.said.items():
+            if said != "ok":
+                yield operation, seed, site, said
+
+    def _write(self, line: dict[str, Any]) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        self._take(line)
+
+    def _take(self, line: dict[str, Any]) -> None:
+        key = line["operation"], line["seed"]
+        if "sites" in line:
+            self.sites[key] = line["sites"]
+        else:
+            self.said[*key, line["site"]] = line["said"]

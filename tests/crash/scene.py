@@ -1,0 +1,135 @@
+"""A small warehouse for each seed: random records, landed in a few epochs, and a job of two sub-topologies on them."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from itertools import count
+from pathlib import Path
+from uuid import uuid4
+
+from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow.core.semantics import Semantics
+from rewindow.delta.tables import changelog_path, output_path
+from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.landing.command import steps as landing_steps
+from rewindow.landing.seams import LandRequest
+from rewindow.landing.spec import feed_spec
+from rewindow.machine import drive
+from rewindow.plan.landings import log_shapes
+from rewindow.plan.planner import UpToDate
+from rewindow.plan.spec import MAIN, Attempt, RunRequest
+from rewindow.plan.stages import JobCode, TablePaths, bind_job
+from rewindow.runner import Engine, Job, steps
+from rewindow.spark.engine import LocalEngine
+from rewindow.testing import Epoch
+from tests import landed
+from tests.landing.local_engine import HOUR, T0, feed_config, write_rows
+from tests.landing.local_engine import LocalEngine as LocalLandingEngine
+
+JOB, FEED, TOPIC, PARTITIONS = "totals", "activity", "events", 2
+LANDINGS = 4
+USERS = ("ann", "bob", "cyd", "dan", "eve", "fay")
+
+EngineOf = Callable[[], Engine]
+Steps = Iterator[str]
+
+engine_of: EngineOf = LocalEngine
+"""Where the work is done; the runs on Spark set another."""
+
+
+def topology() -> Topology:
+    """Count by user, then by the count: the second half reads an internal log."""
+    builder = StreamsBuilder()
+    hours = builder.stream(TOPIC).group_by_key().windowed_by(TimeWindows.of("40ms", grace="10ms"))
+    counted = hours.aggregate(Count(), store="hours").suppress(until_window_closes(), name="closed").to_stream()
+    counted.to("hourly")
+    counted.select_key(lambda _key, value: str(value % 3)).group_by_key().aggregate(
+        Count(), store="sizes"
+    ).to_stream().to("sizes")
+    return builder.build()
+
+
+def land_all(warehouse: str, seed: int, landings: int = LANDINGS) -> None:
+    """Land what the seed says: records out of order, an epoch now and then empty."""
+    landed.land(warehouse, FEED, epochs(seed)[:landings], {TOPIC: landed.LONG}, PARTITIONS)
+
+
+def epochs(seed: int) -> list[Epoch]:
+    chance = random.Random(f"scene {seed}")
+    made = []
+    for number in range(1, LANDINGS + 1):
+        records = tuple(
+            (TOPIC, chance.choice(USERS), chance.randrange(100), max(0, number * 100 - chance.randrange(140)))
+            for _ in range(0 if chance.random() < 0.1 else chance.randrange(4, 20))
+        )
+        made.append(Epoch(records, number * 100))
+    return made
+
+
+def bound(tables: DeltaTables, lineage: str = MAIN) -> Job:
+    """Bind the job to what is landed."""
+    feed = tables.feed(FEED)
+    code = JobCode(topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
+    paths = TablePaths(
+        output=partial(_output, lineage), changelog=partial(changelog_path, JOB), metrics=METRICS_TABLE.path
+    )
+    return Job(JOB, code, bind_job(JOB, feed, topology(), code.load_logs(), asdict(code.semantics), paths), feed)
+
+
+def _output(lineage: str, topic: str) -> str:
+    return output_path(f"out.{topic}", lineage)
+
+
+def attempt(name: str = "one") -> Attempt:
+    return Attempt(f"{name}-{uuid4().hex}", "here", os.getpid(), 1)
+
+
+def running(tables: DeltaTables, lineage: str = MAIN, through: int | None = None) -> Steps:
+    """Give the steps of one run; whoever ran before is dead."""
+    request = RunRequest(lineage=lineage, through_landing=through)
+    return steps(bound(tables, lineage), request, attempt(), engine_of(), tables, lambda _attempt: False)
+
+
+def run_all(tables: DeltaTables, lineage: str = MAIN, through: int | None = None) -> Steps:
+    """Give the steps of as many runs as it takes."""
+    for _ in count():
+        if isinstance((yield from running(tables, lineage, through)), UpToDate):  # type: ignore[misc]
+            return
+
+
+def run_until(warehouse: str, throughs: list[int], lineage: str = MAIN) -> None:
+    for through in throughs:
+        drive(running(DeltaTables(warehouse), lineage, through))  # type: ignore[arg-type]
+
+
+FEED_CONFIG = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
+"""The feed of the operation `land`: Parquet files, some of whose timestamps are no timestamps."""
+
+NOW_MS = T0 + 3 * HOUR
+
+
+def write_source(warehouse: str, seed: int) -> None:
+    chance = random.Random(f"source {seed}")
+    for hour in range(2):
+        rows = []
+        for n in range(chance.randrange(10, 30)):
+            time_ms = T0 + hour * HOUR + n
+            rows.append(
+                {"user": chance.choice(USERS), "t": time_ms if n % 7 else -1, "got": time_ms, "x": chance.randrange(9)}
+            )
+        write_rows(Path(warehouse), f"hour-{hour}", rows)
+
+
+def landing(warehouse: str) -> Steps:
+    """Give the steps of one `land` of the files below the warehouse."""
+    from rewindow.delta.logs import DeltaFeedTables
+
+    tables = DeltaFeedTables(warehouse)
+    spec = feed_spec(FEED_CONFIG, project_root=warehouse, warehouse=warehouse)
+    who = Attempt(uuid4().hex, "here", os.getpid(), 1)
+    engine = LocalLandingEngine(Path(warehouse))
+    return landing_steps(spec, tables, engine, LandRequest(NOW_MS), who, lambda _attempt: False)

@@ -1,0 +1,164 @@
+"""Where a process can die: before each named step, and around each write that lasts. All of it wrapped from outside.
+
+A site's name says the step and what was about to happen in it, for example ``commit > runs: landed``: the commit of the
+ledger has landed and nobody has read the answer. Tracing a clean call lists them, so a new step has its cases at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from deltalake import DeltaTable
+
+from rewindow.delta.files import Folder
+from rewindow.spark.stage import FileWriter
+
+KILLED = 137
+Visit = Callable[[str], None]
+
+
+@dataclass
+class Sites:
+    """The sites that this process passes. ``visit`` is told each; a torn write asks ``tears`` first."""
+
+    warehouse: str
+    visit: Visit
+    tears: Callable[[str], bool] = lambda _name: False
+    step: str = "begin"
+    _seen: Counter[str] = field(default_factory=Counter)
+    _unread: set[str] = field(default_factory=set)
+
+    def reach(self, what: str = "") -> str:
+        name = self.named(what)
+        self.visit(name)
+        return name
+
+    def named(self, what: str = "") -> str:
+        name = f"{self.step} > {what}" if what else self.step
+        self._seen[name] += 1
+        return name if self._seen[name] == 1 else f"{name} ({self._seen[name]})"
+
+    def drive(self, machine: Iterator[str]) -> None:
+        """Drive a step machine; each step is a site."""
+        for step in machine:
+            self.step = step
+            self.reach()
+        self.step = "end"
+        self.reach()
+
+    def install(self) -> None:
+        """Wrap what writes, for the rest of this process's life."""
+        self._wrap_commits()
+        self._wrap_files()
+
+    def _wrap_commits(self) -> None:
+        commit, create, opened = DeltaTable.create_write_transaction, DeltaTable.create, DeltaTable.__init__
+
+        @wraps(commit)
+        def committing(table: DeltaTable, *args: Any, **kwargs: Any) -> None:
+            name = self.label(table.table_uri)
+            self.reach(f"{name}: files written")
+            commit(table, *args, **kwargs)
+            self._unread.add(name)
+            self.reach(f"{name}: landed")
+
+        @wraps(create)
+        def creating(path: str, *args: Any, **kwargs: Any) -> DeltaTable:
+            name = self.label(str(path))
+            self.reach(f"{name}: create")
+            made = create(path, *args, **kwargs)
+            self.reach(f"{name}: created")
+            return made
+
+        @wraps(opened)
+        def opening(table: DeltaTable, path: Any, *args: Any, **kwargs: Any) -> None:
+            opened(table, path, *args, **kwargs)
+            if (name := self.label(str(path))) in self._unread:
+                self._unread.discard(name)
+                self.reach(f"{name}: read back")
+
+        DeltaTable.create_write_transaction = committing  # type: ignore[method-assign]
+        DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]
+        DeltaTable.__init__ = opening  # type: ignore[method-assign]
+
+    def _wrap_files(self) -> None:
+        write, close, opened, unlink = Folder._write, FileWriter.close, FileWriter._open, Path.unlink
+
+        @wraps(write)
+        def writing(folder: Folder, path: str, data: Any) -> Any:
+            name = self.label(folder.root)
+            self.reach(f"{name}: write")
+            torn = self.named(f"{name}: half written")
+            if self.tears(torn):
+                write(folder, path, data[: len(data) // 2])
+            self.visit(torn)
+            return write(folder, path, data)
+
+        @wraps(opened)
+        def opening(writer: FileWriter) -> Any:
+            made = opened(writer)
+            self.reach(f"{writer._target}: opened")
+            return made
+
+        @wraps(close)
+        def closing(writer: FileWriter) -> Any:
+            made = close(writer)
+            self.reach(f"{writer._target}: closed")
+            return made
+
+        @wraps(unlink)
+        def unlinking(path: Path, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as pathlib has it
+            if path.suffix == ".parquet":
+                self.reach("sweep")
+            unlink(path, missing_ok=missing_ok)
+
+        Folder._write = writing  # type: ignore[method-assign]
+        FileWriter._open = opening  # type: ignore[method-assign]
+        FileWriter.close = closing  # type: ignore[method-assign]
+        Path.unlink = unlinking  # type: ignore[method-assign]
+
+    def label(self, place: str) -> str:
+        """Name a table by its path below the warehouse."""
+        path = unquote(urlsplit(place).path) if "://" in place else place
+        with suppress(ValueError):
+            return str(Path(path).relative_to(self.warehouse))
+        return Path(path).name
+
+
+def traced(warehouse: str, machine: Iterator[str]) -> list[str]:
+    """Drive a machine to its end and list the sites that it passed."""
+    names: list[str] = []
+    sites = Sites(warehouse, names.append)
+    sites.install()
+    sites.drive(machine)
+    return names
+
+
+def die_at(warehouse: str, machine: Iterator[str], site: str, *, by_signal: bool, mark: int) -> None:
+    """Drive a machine and die at a site; its name is written to the descriptor ``mark`` with the last breath."""
+
+    def visit(name: str) -> None:
+        if name == site:
+            os.write(mark, name.encode())
+            die(by_signal=by_signal)
+
+    sites = Sites(warehouse, visit, tears=lambda name: name == site)
+    sites.install()
+    sites.drive(machine)
+
+
+def die(*, by_signal: bool) -> None:
+    """End this process at once, as a crash does: nothing is flushed, no handler runs."""
+    if by_signal:
+        os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
+    os._exit(KILLED)

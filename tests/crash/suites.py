@@ -1,0 +1,12 @@
+"""The suites by name, in the order in which the command runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tests.crash import matrix
+from tests.crash.settings import Figures, Settings
+
+SUITES: Mapping[str, Callable[[Settings], Figures]] = {
+    "matrix": matrix.suite,
+}

@@ -1,0 +1,91 @@
+"""A sample of the fault matrix, and the proof that no step of the protocol is without its cases."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+LIB = ROOT / "lib" / "rewindow"
+MACHINES = ("runner.py", "travel.py", "landing/command.py", "delta/publish.py", "delta/logs.py")
+"""Where steps are named."""
+
+DURABLE = {"create_write_transaction", "create", "open_output_stream", "open", "unlink", "add_columns", "delete_dir"}
+WRAPPED = {
+    ("delta/ledger.py", "create_write_transaction"),
+    ("delta/tables.py", "create_write_transaction"),
+    ("delta/tables.py", "create"),
+    ("delta/files.py", "open_output_stream"),
+    ("delta/logs.py", "unlink"),
+    ("spark/stage.py", "open"),
+    ("spark/stage.py", "unlink"),
+}
+"""What lasts and has sites around it in `sites.Sites`."""
+
+EXEMPT = {
+    ("delta/logs.py", "add_columns"),  # a step of its own: columns of a new generation, made before anything is planned
+    ("delta/files.py", "delete_dir"),  # a verify's own scratch folder
+}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """What the command says of a sample. A process of its own: who forks must never have touched a table."""
+    command = [sys.executable, "-m", "tests.crash", "--quick", "--json", "--suites", "matrix"]
+    folder = str(tmp_path_factory.mktemp("results"))
+    done = subprocess.run([*command, "--results", folder], cwd=ROOT, capture_output=True, check=False, text=True)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def test_nothing_is_lost_or_doubled_in_a_sample(quick):
+    code, said, log = quick
+    assert code == 0, log[-3000:]
+    assert said["cases"] > 20
+    assert (said["not_reached"], said["lost"], said["doubled"], said["wrong"]) == (0, 0, 0, 0)
+
+
+def test_every_step_that_is_named_has_cases(quick):
+    traced = quick[1]["suites"]["matrix"]["more"]["steps"]
+    named = {name for path in MACHINES for name in named_steps(LIB / path)}
+    assert len(named) > 12
+    without = [name for name in sorted(named) if not any(step.startswith(name) for step in traced)]
+    assert not without, f"no operation of tests/crash/operations.py passes these steps: {without}"
+
+
+def test_every_write_that_lasts_has_sites():
+    found = {
+        (str(path.relative_to(LIB)), call)
+        for folder in ("delta", "landing", "spark")
+        for path in (LIB / folder).glob("*.py")
+        for call in durable_calls(path)
+    }
+    protocol = {(path, call) for path, call in found if path.startswith("delta/") or path == "spark/stage.py"}
+    assert protocol - EXEMPT == WRAPPED, "wrap the new call in tests/crash/sites.py and name it here"
+
+
+def named_steps(path: Path) -> set[str]:
+    """Give the constant beginnings of what a module yields as a step's name."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        value = node.value if isinstance(node, ast.Yield) else None
+        if isinstance(value, ast.JoinedStr):
+            value = value.values[0]
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            names.add(value.value)
+    return names
+
+
+def durable_calls(path: Path) -> set[str]:
+    calls = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in DURABLE:
+            is_os_open = node.func.attr == "open" and ast.unparse(node.func) == "os.open"
+            if node.func.attr != "open" or is_os_open:
+                calls.add(node.func.attr)
+    return calls
