@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help setup env java jars test test-fast test-spark crash check format demo conformance oracle bench-lane lock clean
+.PHONY: help setup env java jars test test-fast test-spark crash check format demo conformance oracle bench bench-lane lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ oracle: setup ## new scenarios on the real Kafka Streams and on rewindow (needs 
 
 conformance: env ## play recorded Kafka Streams scenarios: make conformance FILES="a.jsonl b.jsonl" MODE=whole|cut|spark
 	@$(PY) -m tests.conformance --mode $(or $(MODE),whole) $(FILES)
+
+bench: setup ## measure rewindow next to its yardsticks, and write tests/bench/RESULTS.md: make bench ROWS=10000000
+	@$(PY) -m tests.bench finals --rows $(or $(ROWS),10000000)
 
 bench-lane: setup ## records per CPU-second of the record lane, next to a plain loop
 	@$(PY) -m tests.bench.record_lane

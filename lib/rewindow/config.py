@@ -35,7 +35,6 @@ from rewindow.config_words import (
     TimestampWord,
     Zone,
 )
-from rewindow.core.work import Lane
 from rewindow.errors import ConfigError
 
 _DAY_MS = 86_400_000
@@ -181,7 +180,7 @@ class TargetConfig(_Value):
     target: Name
     warehouse: Place
     cores: int | None = Field(default=None, ge=1, le=4096)
-    lane: Lane = Lane.AUTO
+    lane: Literal["auto", "record"] = "auto"
     spark: SparkSettings = {}
 
 

@@ -146,8 +146,7 @@ class History:
             job = project.bind(self._job, run.spec.lineage)
             # Another grouping of tasks than a run of this project has.
             slots = 1 if project.slots > 1 else job.feed.definition.partitions
-            lane = project.target.lane
-            engine = SparkEngine(project.spark, slots=slots, import_paths=[str(project.root)], lane=lane)
+            engine = SparkEngine(project.spark, slots=slots, import_paths=[str(project.root)], lane=project.lane)
             yield drive(verify(job, run, this_attempt(), engine, self._tables), on_step)
 
     def _run_to_the_end(self, request: RunRequest, on_step: OnStep) -> list[RunReport | UpToDate]:

@@ -25,6 +25,7 @@ from rewindow.config import (
 )
 from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
+from rewindow.core.work import Lane
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.tables import METRICS, QUARANTINE, changelog_path, output_path
 from rewindow.delta.warehouse import DeltaTables
@@ -125,7 +126,7 @@ class Project:
         self.feed_tables.publish(self.job_config(job).feed)
         bound = self.bind(job, request.lineage)
         attempt = this_attempt()
-        engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.target.lane)
+        engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.lane)
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             return drive(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
 
@@ -137,7 +138,7 @@ class Project:
     def explain(self, job: str) -> dict[str, Any]:
         """Return a job's topology, sources and lanes as plain data."""
         bound = self.bind(job)
-        return describe_topology(bound, self.target.lane)
+        return describe_topology(bound, self.lane)
 
     @cached_property
     def feed_tables(self) -> DeltaFeedTables:
@@ -166,6 +167,11 @@ class Project:
     def slots(self) -> int:
         """Spark tasks at once."""
         return self.target.cores or os.cpu_count() or 1
+
+    @property
+    def lane(self) -> Lane:
+        """How sub-topologies run."""
+        return Lane(self.target.lane)
 
     @property
     def _is_alive(self) -> Callable[..., bool]:

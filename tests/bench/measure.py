@@ -10,19 +10,17 @@ import cProfile
 import json
 import shutil
 import sys
-import time
 from collections import defaultdict
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from pstats import Stats
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.spark.engine import LocalEngine
+from tests.bench.meter import Meter
 from tests.bench.workload import EPOCHS, JOBS, Slice, read, stage_work
 
 if TYPE_CHECKING:
@@ -50,25 +48,6 @@ PARTS = {
     "spark/digest.py": "statistics, digest",
     "tests/bench/": "the job's own code",
 }
-
-
-class Meter:
-    """Seconds, and CPU-seconds of this process and all below it, since it was made."""
-
-    def __init__(self) -> None:
-        self._seconds, self._cpu = time.perf_counter(), _tree_cpu()
-
-    def read(self) -> dict[str, float]:
-        return {"cpu": round(_tree_cpu() - self._cpu, 3), "seconds": round(time.perf_counter() - self._seconds, 3)}
-
-
-def _tree_cpu() -> float:
-    total = 0.0
-    me = psutil.Process()
-    for process in [me, *me.children(recursive=True)]:
-        with suppress(psutil.NoSuchProcess):
-            total += sum(process.cpu_times()[:4])  # user and system, its own and that of children it has buried
-    return total
 
 
 def by_hand(job: str, log: list[Slice], folder: Path) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""`python -m tests.bench NAME --rows N [--json]`: one benchmark, measured next to its yardstick in the same call."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.bench import finals, results
+
+BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {"finals": finals.measure}
+
+
+def main() -> None:
+    """Measure; print figures or JSON; write what is large enough into the results page."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("name", choices=BENCHES)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each way, alternated; the median counts")
+    parser.add_argument("--lane", choices=("auto", "record"), default="auto")
+    parser.add_argument("--landings", choices=("hourly", "one"), default="hourly")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and write nothing")
+    options = parser.parse_args()
+    figures = BENCHES[options.name](options.rows, rounds=options.rounds, lane=options.lane, landings=options.landings)
+    figures = {"bench": options.name, **figures, **results.machine()}
+    if options.json:
+        print(json.dumps(figures))
+        return
+    print(results.as_text(figures))
+    if options.rows >= results.LEAST_ROWS:
+        results.write(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The results page: what the benchmarks print and write, by the command and not by hand."""
+
+from __future__ import annotations
+
+import platform
+import re
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+REPORT = Path(__file__).with_name("RESULTS.md")
+LEAST_ROWS = 1_000_000
+"""Smaller measurements are printed only."""
+
+
+SECTION = """\
+### `{bench}`, {rows:,} records, {session}, lane {lane}, landings {landings}
+
+{date}, {machine}, {versions}. {results:,} results, answer {answer}; {late:,} late records dropped ({late_share:.2%}).
+Median of {rounds} rounds, by turns.
+
+| way | CPU-seconds | seconds |
+| --- | --- | --- |
+| rewindow | {cpu_seconds:.2f} | {seconds:.2f} |
+| {yardstick} | {yardstick_cpu_seconds:.2f} | {yardstick_seconds:.2f} |
+
+Ratio **{ratio:.2f}** of CPU-seconds. Landing the records before took {land_cpu_seconds:.1f} CPU-seconds. Peak memory of
+the whole process tree, JVM included: {peak_mb:,} MB.
+"""
+
+
+def machine() -> dict[str, str]:
+    """Return what figures depend on: processors, versions, the day."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    packages = " ".join(
+        f"{name} {version(name)}" for name in ("pyspark", "delta-spark", "deltalake", "pyarrow", "numpy")
+    )
+    return {
+        "machine": f"{len(models)} x {models[0]}" if models else platform.machine(),
+        "versions": f"Python {platform.python_version()}, {packages}",
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def as_text(figures: dict[str, Any]) -> str:
+    """Return figures as a section of the page."""
+    shown = {
+        **figures,
+        "session": "warm" if figures["is_warm"] else "cold",
+        "answer": "exact" if figures["exact"] else "**WRONG**",
+    }
+    return SECTION.format(**shown)
+
+
+def write(figures: dict[str, Any]) -> None:
+    """Put figures into the page, in place of those of the same bench, size and settings."""
+    name = "-".join(str(figures[part]) for part in ("bench", "rows", "lane", "landings"))
+    begin, end = f"<!-- {name}: written by python -m tests.bench -->", f"<!-- end of {name} -->"
+    section = f"{begin}\n\n{as_text(figures)}\n{end}"
+    page = REPORT.read_text()
+    old = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    page = old.sub(lambda _: section, page) if old.search(page) else f"{page.rstrip()}\n\n{section}\n"
+    REPORT.write_text(page)
