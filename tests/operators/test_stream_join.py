@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rewindow import JoinWindows, KStream, Materialized, StreamsBuilder, TimeWindows, Topology, join_store
+from rewindow.core.binding import EqualType, LogType
 from rewindow.core.metrics import EXPIRED_WINDOW_DROP, SKIPPED_RECORDS
 from rewindow.core.semantics import Semantics
 from rewindow.errors import TopologyError
@@ -333,6 +334,15 @@ def test_the_joiner_may_have_the_key_and_says_the_type() -> None:
     assert told(driver) == ["k:k:a:x@3"]
 
 
+def test_the_keys_of_an_outer_join_have_the_type_that_both_sides_have() -> None:
+    left, right = streams()
+    assert left.left_join(right, pair, within(1), name="one").key == LogType("L", "key")
+    assert left.outer_join(right, pair, within(1), name="two").key == EqualType(
+        (LogType("L", "key"), LogType("R", "key"))
+    )
+    assert left.outer_join(left, pair, within(1), name="three").key == LogType("L", "key")
+
+
 def retained(**options: Any) -> dict[str, int]:
     return {name: store.retention_ms for name, store in topology("left", within(10, grace=5), **options).stores.items()}
 
@@ -345,8 +355,9 @@ def test_the_retention_of_the_stores_is_apart_from_the_grace() -> None:
     assert own == {"mine": 25, "mine-unmatched": 0, "theirs": 2_000}
     with pytest.raises(TopologyError, match="less than its windows need, 25 ms"):
         retained(store=Materialized.as_("pairs", retention="24ms"))
-    with pytest.raises(TopologyError, match="both sides"):
-        retained(store=join_store("one", retention="2s"))
+    for both in (join_store("one", retention="2s"), ("one", "one")):
+        with pytest.raises(TopologyError, match="cannot keep both sides"):
+            retained(store=both)
 
 
 def test_a_longer_retention_joins_what_is_later() -> None:

@@ -36,6 +36,8 @@ class JoinWindows:
     def of(cls, difference: str | timedelta, *, grace: str | timedelta | None = None) -> JoinWindows:
         """Join records that are at most this far apart (Kafka's ``ofTimeDifferenceAndGrace``).
 
+        A store forgets what lies before + after + grace behind its newest record: where that is nothing at all, it keeps
+        no record long enough to join it, as in Kafka, unless it is given a retention.
         Without ``grace`` it is the deprecated form, as Kafka keeps it: a grace of one day, and a record without a
         partner is sent with null at once, even if a partner comes later.
         Raises `ConfigError` for a negative difference or grace.

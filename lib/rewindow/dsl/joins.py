@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rewindow.core.binding import EqualType
 from rewindow.core.duration import to_ms
 from rewindow.core.join_windows import JoinWindows
 from rewindow.core.stores import RECORDS, StoreBuilder
@@ -63,7 +64,9 @@ def join(left: KStream, other: KStream | KTable, keeps: Keeps, joiner: ValueJoin
         node = _table_join(left, other, keeps, joined, options, what)
     else:
         node = _stream_join(left, other, keeps, joined, options, what)
-    return replace(left, node=node, value=options.value or returned_type(joiner), is_rekeyed=False)
+    has_both_keys = keeps.right and left.key != other.key
+    key = EqualType((left.key, other.key)) if has_both_keys else left.key
+    return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)
 
 
 def _stream_join(left: KStream, right: KStream, keeps: Keeps, joiner: Joiner, options: Options, what: str) -> str:
@@ -105,8 +108,8 @@ def _table_join(left: KStream, table: KTable, keeps: Keeps, joiner: Joiner, opti
         why = "the records were re-keyed and cross a repartition" if left.is_rekeyed else "records wait for the grace"
         message = f"{what}: {why}, give it a name, name=..."
         raise TopologyError(message)
-    side = _side(left, str(name))
     if options.grace is None:
+        side = _side(left, str(name))
         return graph.add("join", StreamTableJoin(view, joiner, keeps.left), side.node, name=name, stores=view.stores)
     name, grace_ms = str(name), to_ms(options.grace)
     if view.history_ms is None or not 0 <= grace_ms <= view.history_ms:
@@ -116,6 +119,7 @@ def _table_join(left: KStream, table: KTable, keeps: Keeps, joiner: Joiner, opti
             f"{kept}: use versioned_store(name, history=...) for its store"
         )
         raise TopologyError(message)
+    side = _side(left, name)
     graph.topology.add_store(StoreBuilder(name, RECORDS, side.key, side.value))
     supplier = StreamTableJoin(view, joiner, keeps.left, grace_ms, name)
     stores = (name, *view.stores)
@@ -138,7 +142,11 @@ def _side(stream: KStream, name: str) -> KStream:
 
 def _kept(store: JoinStores) -> tuple[Materialized, Materialized]:
     if isinstance(store, tuple):
-        return materialized(store[0]), materialized(store[1])
+        this, other = materialized(store[0]), materialized(store[1])
+        if this.name == other.name:
+            message = f"store {this.name!r} cannot keep both sides of a join: give each a name of its own"
+            raise TopologyError(message)
+        return this, other
     both = materialized(store)
     if both.ready_made is not None:
         message = f"store {both.name!r} cannot keep both sides of a join: give a pair, store=(this, other)"

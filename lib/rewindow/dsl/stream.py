@@ -250,7 +250,7 @@ class KStream(LegacyVerbs):
         than the grace is still joined as far as the record is retained. The records that wait are kept in
         ``<name>-left-unmatched``; below, the watermark is lowered by before + after + grace (D22).
 
-        A record without a key goes with null at once; one of the other stream is skipped.
+        A record without a key goes with null at once (KIP-962); one of the other stream is skipped.
         """
         options = joins.Options(windows, name, store, grace, with_key, value)
         return joins.join(self, other, joins.LEFT, joiner, options)
