@@ -77,13 +77,15 @@ def test_what_a_foreign_key_join_sends_comes_back_of_its_class() -> None:
     sent = {
         "j-left-repartition": [Sent(1, True, nothing, False), Sent(2, False, None, True)],
         "j-subscription-repartition": [Subscription("a", 1, "always")],
-        "j-answer-repartition": [Answer(1, True, nothing), Answer(2, False, None)],
+        "j-answer-repartition": [Answer(1, True, False, nothing), Answer(2, False, True, None)],
     }
     for topic, values in sent.items():
         back = through_arrow(sinks[topic][1], values)
         assert [one.__class__ for one in back] == [one.__class__ for one in values]
         assert [one[:2] for one in back] == [one[:2] for one in values]
-    assert through_arrow(sinks["j-answer-repartition"][1], sent["j-answer-repartition"])[0] == Answer(1, True, nothing)
+    assert through_arrow(sinks["j-answer-repartition"][1], sent["j-answer-repartition"])[0] == Answer(
+        1, True, False, nothing
+    )
     subscribers = next(store for part in topology.sub_topologies() for store in part.stores if store.kind == PREFIX)
     assert isinstance(subscribers, StoreBuilder)
     keys, _ = bind_store(subscribers, logs)

@@ -12,7 +12,8 @@ update, an answer gives it back. A late answer is dropped, as another one is on 
 update, which comes in the same epoch, as internal logs are released whole. (Kafka compares hashes of the left value and
 drops both, KIP-213: what came early is lost until the next update.)
 
-The timestamp of a result is the larger of both rows' where the left row changed, the right row's where that changed.
+The timestamp of a result is the larger of both rows' where the left row changed, the right row's where that changed;
+what a left join sends of a row that names none has the row's own.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from rewindow.core.record import Change, Record, To, row_class
 from rewindow.core.stores import KeyValueStore
 from rewindow.operators.table_view import TableView
 
-ALWAYS, IF_THERE, NEVER = "always", "if_there", "never"
-"""When a subscription is answered at once; never: it ends one."""
+ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"
+"""How a subscription is answered: always; so that it is no news that there is no row, unless there is a result to take
+back; for the last time, as it ends there; not at all, as it ends there and another one is answered."""
 
 _LAST = "last"
 
@@ -38,7 +40,7 @@ Sent = row_class(("number", "is_row", "value", "needs_no_answer"))
 """A left row, or that there is none any more, on its way to the copy."""
 Subscription = row_class(("left_key", "number", "answered"))
 Subscriber = row_class(("foreign_key", "left_key"))
-Answer = row_class(("number", "is_row", "value"))
+Answer = row_class(("number", "is_row", "is_quiet", "value"))
 Copied = row_class(("number", "value"))
 
 
@@ -99,6 +101,8 @@ class ForeignKeyJoin:
 
     joiner: Callable[[Any, Any], Any]
     store: str
+    results: str
+    """The store of what was sent."""
     keeps_left: bool
 
     def __call__(self) -> Processor:
@@ -131,13 +135,15 @@ class _Send(Processor):
             self.context.drop(record.with_value(change.new), SKIPPED_RECORDS, reason="null-foreign-key")
         number = (self._numbers.get(_LAST) or 0) + 1
         self._numbers.put(_LAST, number)
-        is_alone = new is None and (settings.keeps_left or old is not None)
+        is_alone = new is None and settings.keeps_left
         sent = Sent(number, change.new is not None, change.new, is_alone)
         self.context.forward(record.with_value(sent), to=self._to_copy)
-        if old is not None and (new is None or encode_key(old) != encode_key(new)):
-            self._subscribe(record, old, Subscription(key, number, NEVER))
+        has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
+        if has_moved:
+            ending = LAST if new is None and not settings.keeps_left else NEVER
+            self._subscribe(record, old, Subscription(key, number, ending))
         if new is not None:
-            answered = ALWAYS if settings.keeps_left or old is not None else IF_THERE
+            answered = ALWAYS if settings.keeps_left or has_moved else QUIET
             self._subscribe(record, new, Subscription(key, number, answered))
 
     def _subscribe(self, record: Record, foreign_key: Any, subscription: Any) -> None:
@@ -156,16 +162,17 @@ class _Subscribe(Processor):
     def process(self, record: Record) -> None:
         left_key, number, answered = record.value
         subscriber = Subscriber(record.key, left_key)
-        if answered == NEVER:
+        if answered in (LAST, NEVER):
             self._subscribers.delete(subscriber)
-            return
-        self._subscribers.put(subscriber, number)
+            if answered == NEVER:
+                return
+        else:
+            self._subscribers.put(subscriber, number)
         row = self._right.get(record.key)
-        if row is not None:
-            answer, timestamp = Answer(number, True, row.value), max(record.timestamp, row.timestamp)
-            self.context.forward(Record(left_key, answer, timestamp, record.headers))
-        elif answered == ALWAYS:
-            self.context.forward(Record(left_key, Answer(number, False, None), record.timestamp, record.headers))
+        timestamp = record.timestamp if row is None else max(record.timestamp, row.timestamp)
+        is_row = row is not None and answered != LAST
+        answer = Answer(number, is_row, answered == QUIET, row.value if row is not None and is_row else None)
+        self.context.forward(Record(left_key, answer, timestamp, record.headers))
 
 
 class _Publish(Processor):
@@ -182,7 +189,7 @@ class _Publish(Processor):
             self.context.drop(record, LATE_RECORD_DROP, reason="not-latest")
             return
         for (_, left_key), number in self._subscribers.beginning_with(record.key):
-            answer = Answer(number, change.new is not None, change.new)
+            answer = Answer(number, change.new is not None, False, change.new)
             self.context.forward(Record(left_key, answer, record.timestamp, record.headers))
 
 
@@ -193,6 +200,7 @@ class _Join(Processor):
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self._copy: KeyValueStore = context.store(self._settings.store)
+        self._results: KeyValueStore = context.store(self._settings.results)
         # Nothing is on its way when an epoch ends, so neither of the two has to outlive it.
         self._early: dict[Any, list[Record]] = {}
         self._gone: dict[Any, int] = {}
@@ -222,8 +230,8 @@ class _Join(Processor):
         known = self._gone.get(key, 0) if row is None else row.number
         if answer.number > known:
             self._early.setdefault(key, []).append(record)
-        elif row is not None and answer.number == known:
-            self._send(record, row.value, answer.value if answer.is_row else None)
+        elif answer.number == known and (answer.is_row or not answer.is_quiet or self._results.get(key) is not None):
+            self._send(record, row and row.value, answer.value if answer.is_row else None)
 
     def _send(self, record: Record, left: Any, right: Any) -> None:
         is_row = left is not None and (right is not None or self._settings.keeps_left)
