@@ -71,12 +71,14 @@ def folder() -> Iterator[str]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def ground(place: str, operation: Operation, seed: int) -> Ground:
-    """Prepare an operation, make one clean call in a copy, and see what it says."""
+def ground(place: str, operation: Operation, seed: int, *, then: Callable[[str], None] | None = None) -> Ground:
+    """Prepare an operation, make one clean call in a copy (and ``then`` something), and see what the tables say."""
     before, after = f"{place}/before", f"{place}/after"
     answer(partial(operation.prepare, before, seed))
     shutil.copytree(before, after)
     names = answer(lambda: traced(after, operation.act(after)))
+    if then is not None:
+        answer(partial(then, after))
     expected = answer(partial(view, after))
     shutil.rmtree(after)
     return Ground(before, names, expected)
@@ -130,10 +132,11 @@ def recovered(warehouse: str, operation: Operation, expected: View, mutate: Muta
         answer(again)
         return verdict(expected, answer(partial(view, warehouse)))
     except RuntimeError as error:
-        return _in_a_line(str(error))
+        return in_a_line(str(error))
 
 
-def _in_a_line(traceback: str) -> str:
+def in_a_line(traceback: str) -> str:
+    """Say what an error that ended a process means for the tables."""
     last = traceback.strip().splitlines()[-1]
     for word in ("lost", "doubled"):
         if f"{word}: " in last or f"{word} output" in last:

@@ -26,7 +26,7 @@ class Operation:
     act: Callable[[str], Steps]
 
 
-def _some_runs(throughs: list[int]) -> Callable[[str, int], None]:
+def some_runs(throughs: list[int]) -> Callable[[str, int], None]:
     def prepare(warehouse: str, seed: int) -> None:
         scene.land_all(warehouse, seed)
         scene.run_until(warehouse, throughs)
@@ -54,8 +54,8 @@ def _backfill(warehouse: str) -> Steps:
     yield from scene.run_all(tables, BRANCH)
 
 
-def _branched(warehouse: str, seed: int) -> None:
-    _some_runs([1, 2, 3])(warehouse, seed)
+def branched(warehouse: str, seed: int) -> None:
+    some_runs([1, 2, 3])(warehouse, seed)
     drive(_backfill(warehouse))  # type: ignore[arg-type]
 
 
@@ -69,7 +69,7 @@ def _promote(warehouse: str) -> Steps:
 
 def _rewound_once(warehouse: str, seed: int) -> None:
     """Leave a history in which the newest publications are not the whole of it."""
-    _some_runs([1, 2])(warehouse, seed)
+    some_runs([1, 2])(warehouse, seed)
     drive(travel.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse)))
     scene.run_until(warehouse, [3])
 
@@ -85,17 +85,18 @@ def _republish(warehouse: str) -> Steps:
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
-def _unpublished(warehouse: str, seed: int) -> None:
-    """Leave what a process leaves that died right after its COMMIT, twice."""
-    _some_runs([1])(warehouse, seed)
-    _stop_before_publishing(scene.running(DeltaTables(warehouse), MAIN, 3))
+def unpublished(warehouse: str, seed: int) -> None:
+    """Leave what processes leave that died right after their row: a commit here, two rewinds one on the other there."""
+    some_runs([1, 2, 3])(warehouse, seed)
     drive(travel.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
-    _stop_before_publishing(scene.running(DeltaTables(warehouse), BRANCH, 2))
+    _stop_before(scene.running(DeltaTables(warehouse), BRANCH, 2), "publish")
+    for to in ("main/2", "main/1"):
+        _stop_before(travel.rewind(JOB, MAIN, to, DeltaTables(warehouse)), "publish ")
 
 
-def _stop_before_publishing(machine: Iterator[str]) -> None:
-    for step in machine:
-        if step == "publish":
+def _stop_before(machine: Iterator[str], step: str) -> None:
+    for reached in machine:
+        if reached.startswith(step):
             return
 
 
@@ -109,13 +110,13 @@ def _publish(warehouse: str) -> Steps:
 OPERATIONS = {
     one.name: one
     for one in (
-        Operation("first-run", _some_runs([]), _first_run),
-        Operation("run", _some_runs([1, 2]), _first_run),
+        Operation("first-run", some_runs([]), _first_run),
+        Operation("run", some_runs([1, 2]), _first_run),
         Operation("land", scene.write_source, scene.landing),
-        Operation("rewind", _some_runs([1, 2, 3]), _rewind),
-        Operation("backfill", _some_runs([1, 2, 3]), _backfill),
-        Operation("promote", _branched, _promote),
+        Operation("rewind", some_runs([1, 2, 3]), _rewind),
+        Operation("backfill", some_runs([1, 2, 3]), _backfill),
+        Operation("promote", branched, _promote),
         Operation("republish", _rewound_once, _republish),
-        Operation("publish", _unpublished, _publish),
+        Operation("publish", unpublished, _publish),
     )
 }

@@ -28,11 +28,17 @@ Visit = Callable[[str], None]
 
 @dataclass
 class Sites:
-    """The sites that this process passes. ``visit`` is told each; a torn write asks ``tears`` first."""
+    """The sites that this process passes. ``visit`` is told each; a torn write asks ``tears`` first.
+
+    ``fine``: also where a table was asked for its last transaction and nothing was done about the answer yet. There a
+    process that dies is one that died before; one that is held there is not. ``committing`` is told each commit sent.
+    """
 
     warehouse: str
     visit: Visit
     tears: Callable[[str], bool] = lambda _name: False
+    fine: bool = False
+    committing: Callable[[str, str, int], None] = lambda _table, _app_id, _version: None
     step: str = "begin"
     _seen: Counter[str] = field(default_factory=Counter)
     _unread: set[str] = field(default_factory=set)
@@ -67,6 +73,8 @@ class Sites:
         def committing(table: DeltaTable, *args: Any, **kwargs: Any) -> None:
             name = self.label(table.table_uri)
             self.reach(f"{name}: files written")
+            for transaction in kwargs["commit_properties"].app_transactions or ():
+                self.committing(name, transaction.app_id, transaction.version)
             commit(table, *args, **kwargs)
             self._unread.add(name)
             self.reach(f"{name}: landed")
@@ -86,6 +94,16 @@ class Sites:
                 self._unread.discard(name)
                 self.reach(f"{name}: read back")
 
+        asked = DeltaTable.transaction_version
+
+        @wraps(asked)
+        def asking(table: DeltaTable, app_id: str) -> int | None:
+            found = asked(table, app_id)
+            if self.fine:
+                self.reach(f"{self.label(table.table_uri)}: asked")
+            return found
+
+        DeltaTable.transaction_version = asking  # type: ignore[method-assign]
         DeltaTable.create_write_transaction = committing  # type: ignore[method-assign]
         DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]
         DeltaTable.__init__ = opening  # type: ignore[method-assign]
@@ -134,10 +152,10 @@ class Sites:
         return Path(path).name
 
 
-def traced(warehouse: str, machine: Iterator[str]) -> list[str]:
+def traced(warehouse: str, machine: Iterator[str], *, fine: bool = False) -> list[str]:
     """Drive a machine to its end and list the sites that it passed."""
     names: list[str] = []
-    sites = Sites(warehouse, names.append)
+    sites = Sites(warehouse, names.append, fine=fine)
     sites.install()
     sites.drive(machine)
     return names

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.crash import matrix
+from tests.crash import answers, duels, matrix
 from tests.crash.settings import Figures, Settings
 
 SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "matrix": matrix.suite,
+    "holds": duels.holds,
+    "answers": answers.suite,
+    "duels": duels.duels,
 }

@@ -1,0 +1,163 @@
+"""What the storage answers when it does not answer: lost, refused, made up, repeated, delayed. At every commit."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial, wraps
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from tests.crash.duels import call, compared, finish, of_main
+from tests.crash.forks import answer, side_by_side
+from tests.crash.matrix import Ground, Mutate, Outcome, folder, ground, nothing, warm_up
+from tests.crash.operations import OPERATIONS
+from tests.crash.results import Results
+from tests.crash.settings import Figures, Settings
+
+Commit = Callable[..., Any]
+
+KINDS = ("lost", "lost connection", "refused", "made up", "repeated", "delayed", "late")
+"""``delayed`` lands between the retry's look and its commit, ``late`` after the retry has landed."""
+
+CREATE_KINDS = ("lost", "refused", "made up")
+
+
+class Answers:
+    """Lets commits through, but for the one numbered ``victim``, whose answer is of a kind. Counts from 0."""
+
+    def __init__(self, victim: int, kind: str) -> None:
+        self._victim, self._kind = victim, kind
+        self._late: list[tuple[str, Callable[[], Any]]] = []
+        self.passed: list[str] = []
+        self.was_met = False
+
+    def install(self) -> None:
+        """Stand between the product and Delta for the rest of this process's life."""
+        commit, create = DeltaTable.create_write_transaction, DeltaTable.create
+
+        @wraps(commit)
+        def committing(table: DeltaTable, *args: Any, **kwargs: Any) -> None:
+            send = partial(commit, table, *args, **kwargs)
+            waiting = [late for where, late in self._late if where == table.table_uri]
+            if waiting:
+                self._late.clear()
+                order = [*waiting, send] if self._kind == "delayed" else [send, *waiting]
+                _all(order, send)
+                return
+            self._answered(send, table.table_uri, "commit")
+
+        @wraps(create)
+        def creating(path: str, *args: Any, **kwargs: Any) -> Any:
+            return self._answered(partial(create, path, *args, **kwargs), str(path), "create")
+
+        DeltaTable.create_write_transaction = committing  # type: ignore[method-assign]
+        DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]
+
+    def _answered(self, send: Callable[[], Any], where: str, what: str) -> Any:
+        self.passed.append(what)
+        if len(self.passed) - 1 != self._victim:
+            return send()
+        self.was_met = True
+        match self._kind:
+            case "lost" | "lost connection":
+                send()
+            case "made up":
+                return None
+            case "repeated":
+                send()
+                with suppress(Exception):
+                    send()
+                return None
+            case "delayed" | "late":
+                self._late.append((where, send))
+        if self._kind in ("lost", "refused"):
+            message = "Failed to commit transaction: the version is there"
+            raise CommitFailedError(message)
+        message = "the connection was closed"
+        raise OSError(message)
+
+
+def _all(sends: Sequence[Callable[[], Any]], own: Callable[[], Any]) -> None:
+    """Send several commits one after the other; the caller hears of its own only."""
+    failure: Exception | None = None
+    for send in sends:
+        try:
+            send()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's own or nobody's
+            failure = error if send is own else failure
+    if failure is not None:
+        raise failure
+
+
+def commits_of(operation: str, prepared: Ground) -> list[str]:
+    """List what a clean call sends: ``commit`` or ``create``, in order."""
+    with folder() as place:
+        shutil.copytree(prepared.folder, f"{place}/w")
+
+        def clean() -> list[str]:
+            answers = Answers(-1, "none")
+            answers.install()
+            call(f"{place}/w", operation)
+            return answers.passed
+
+        found: list[str] = answer(clean)
+        return found
+
+
+def ask(operation: str, prepared: Ground, victim: int, kind: str, mutate: Mutate = nothing) -> Outcome:
+    """Make one call, one of whose commits is answered so; then compare."""
+    site = f"{victim} {kind}"
+    with folder() as place:
+        warehouse = f"{place}/w"
+        shutil.copytree(prepared.folder, warehouse)
+
+        def asking() -> list[Any]:
+            mutate()
+            answers = Answers(victim, kind)
+            answers.install()
+            return [call(warehouse, operation), answers.was_met]
+
+        try:
+            said, was_met = answer(asking)
+        except RuntimeError as error:
+            return Outcome(operation, 0, site, f"wrong: {str(error)[-300:]}")
+        if not was_met:
+            return Outcome(operation, 0, site, "not reached: the call sends fewer commits")
+        if said != "done":
+            return Outcome(operation, 0, site, f"wrong: the call said {said}")
+        return Outcome(operation, 0, site, compared(warehouse, [said], of_main(prepared.expected), mutate))
+
+
+NAMES = ("first-run", "run", "land", "rewind", "backfill", "promote", "republish", "publish")
+
+
+def suite(settings: Settings) -> Figures:
+    """Ask at every commit of every operation; ``quick``: of one."""
+    figures, results = Figures("answers"), Results.of("answers", settings.results)
+    warm_up()
+    for name in ("run",) if settings.quick else NAMES:
+        with folder() as place:
+            prepared = ground(place, OPERATIONS[name], 0, then=finish)
+            sent = commits_of(name, prepared)
+            kinds = ("lost", "delayed") if settings.quick else KINDS
+            cases = [
+                (n, kind) for n, what in enumerate(sent) for kind in kinds if what == "commit" or kind in CREATE_KINDS
+            ]
+            left = [case for case in cases if not results.knows(name, 0, f"{case[0]} {case[1]}")]
+            for said in side_by_side([partial(_as_json, name, prepared, *case) for case in left], settings.at_once):
+                if "error" in said:
+                    raise RuntimeError(said["error"])
+                results.add(Outcome(**said))
+            for number, kind in cases:
+                figures.count(results.said[name, 0, f"{number} {kind}"], f"{name}: commit {number} {kind}")
+    figures.more = {"kinds": len(KINDS)}
+    return figures
+
+
+def _as_json(name: str, prepared: Ground, victim: int, kind: str) -> dict[str, Any]:
+    return asdict(ask(name, prepared, victim, kind))
