@@ -12,7 +12,18 @@ from unittest.mock import patch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rewindow import Count, Max, Mean, Min, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+from rewindow import (
+    Count,
+    EmitStrategy,
+    Max,
+    Mean,
+    Min,
+    StreamsBuilder,
+    Sum,
+    TimeWindows,
+    Topology,
+    until_window_closes,
+)
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
@@ -79,21 +90,18 @@ def cases(draw: Any) -> Case:
         bounds.append((len(rows), len(rows)))
         epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))
     semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
-    topology = _topology(windows, draw(AGGREGATES))
+    topology = _topology(windows, draw(AGGREGATES), emits=draw(st.booleans()))
     return Case(topology, (*columns, *VALUES), len(columns), rows, tuple(epochs), tuple(bounds), semantics)
 
 
-def _topology(windows: TimeWindows, aggregate: Any) -> Topology:
+def _topology(windows: TimeWindows, aggregate: Any, *, emits: bool) -> Topology:
     builder = StreamsBuilder()
-    (
-        builder.stream("events")
-        .group_by_key()
-        .windowed_by(windows)
-        .aggregate(aggregate, store="windows")
-        .suppress(until_window_closes(), name="closed")
-        .to_stream()
-        .to("finals")
-    )
+    windowed = builder.stream("events").group_by_key().windowed_by(windows)
+    if emits:
+        table = windowed.emit_strategy(EmitStrategy.on_window_close()).aggregate(aggregate, store="windows")
+    else:
+        table = windowed.aggregate(aggregate, store="windows").suppress(until_window_closes(), name="closed")
+    table.to_stream().to("finals")
     return builder.build()
 
 

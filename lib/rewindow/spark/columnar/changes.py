@@ -31,9 +31,9 @@ def restore(task: FinalsTask, files: Mapping[str, Sequence[str]]) -> None:
             fold.restore(task.groups.frame, slots, columns[first : first + width])
             first += width
         _note(task, slots, columns[first])
-    if plan.starts_at_first_value:
-        key, value = plan.buffer_shapes
-        for columns, slots in _open_rows(task, files.get(plan.buffer.name, ()), key, value, open_from_ms):
+    if plan.suppress and plan.starts_at_first_value:
+        key, value = plan.suppress.shapes
+        for columns, slots in _open_rows(task, files.get(plan.suppress.store, ()), key, value, open_from_ms):
             is_null = np.asarray(columns[1].fill_null(False)) & task.groups.without_value()[slots]
             _note(task, slots[is_null], columns[2].filter(pa.array(is_null)))
 
@@ -41,26 +41,28 @@ def restore(task: FinalsTask, files: Mapping[str, Sequence[str]]) -> None:
 def stage(task: FinalsTask, places: Mapping[str, Place], *, partition: int, run: int) -> list[StagedFile]:
     """Stage what the stores changed."""
     plan, frame = task.plan, task.groups.frame
-    files = []
     is_kept = frame["start"] > task.newest_start_ms - plan.store.retention_ms
-    slots = np.flatnonzero(frame["touched"] & is_kept & ~task.groups.without_value())
-    if len(slots):
-        slots = slots[task.keys.order(frame["start"][slots], frame["key"][slots])]
-        state = [column for fold in plan.folds for column in fold.state(frame, slots)]
-        rows = [*_keys(task, slots), *state, pa.array(frame["timestamp"][slots])]
-        files += _write(places[plan.store.name], plan.store_shapes, [rows], partition, run)
-    slots = np.flatnonzero(frame["touched"] & frame["held"])
-    chunks = []
-    if len(slots):
-        slots = slots[task.keys.order(frame["start"][slots], frame["key"][slots])]
-        results = task.results(slots)
-        is_null = results[0].is_null() if plan.is_single else pa.array(np.zeros(len(slots), np.bool_))
-        ends = pa.array(frame["start"][slots] + plan.windows.size_ms)
-        entry = [is_null, pa.array(frame["timestamp"][slots]), ends, pa.array(_entry_sizes(task, slots))]
-        prior = [pa.nulls(len(slots), result.type) for result in results]
-        chunks.append([*_keys(task, slots), *results, *entry, *prior, pa.repeat(True, len(slots))])
-    chunks += [[*columns, *_bounds(starts, plan.windows.size_ms)] for starts, columns in task.gone]
-    return files + _write(places[plan.buffer.name], plan.buffer_shapes, chunks, partition, run)
+    slots = task.in_order(np.flatnonzero(frame["touched"] & is_kept & ~task.groups.without_value()))
+    state = [column for fold in plan.folds for column in fold.state(frame, slots)]
+    rows = [*_keys(task, slots), *state, pa.array(frame["timestamp"][slots])]
+    files = _write(places[plan.store.name], plan.store_shapes, [rows], partition, run)
+    if plan.suppress:
+        gone = [[*columns, *_bounds(starts, plan.windows.size_ms)] for starts, columns in task.gone]
+        chunks = [_entries(task), *gone]
+        files += _write(places[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
+    return files
+
+
+def _entries(task: FinalsTask) -> list[pa.Array]:
+    """Return the columns of the buffer's entries that were put in this run and are still held."""
+    plan, frame = task.plan, task.groups.frame
+    slots = task.in_order(np.flatnonzero(frame["touched"] & frame["held"]))
+    results = task.results(slots)
+    is_null = results[0].is_null() if plan.is_single else pa.repeat(False, len(slots))
+    ends = pa.array(frame["start"][slots] + plan.windows.size_ms)
+    entry = [is_null, pa.array(frame["timestamp"][slots]), ends, pa.array(_entry_sizes(task, slots))]
+    prior = [pa.nulls(len(slots), result.type) for result in results]
+    return [*_keys(task, slots), *results, *entry, *prior, pa.repeat(True, len(slots))]
 
 
 def _open_rows(
@@ -106,8 +108,6 @@ def _write(
     place: Place, shapes: tuple[Shape, Shape], chunks: Sequence[Sequence[pa.Array]], partition: int, run: int
 ) -> list[StagedFile]:
     """Write rows; a chunk that has no value columns is one of tombstones."""
-    if not chunks:
-        return []
     key, value = shapes
     file = place.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition)
     for columns in chunks:

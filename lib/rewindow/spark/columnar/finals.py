@@ -1,10 +1,11 @@
-"""Final results of windows, batch by batch: what `core.task` with `WindowAggregate` and a suppress does, in bulk.
+"""Final results of windows, batch by batch: what `core.task` with a `WindowAggregate` does, in bulk.
 
 Why this is exact (design, section 5):
 
 1. The window node's clock at a record is a running maximum, so whether a window still takes it is a comparison.
 2. A window that is due takes no record any more, so all that is due may leave at its epoch's end.
-3. The buffer gives results back by (window end, key bytes), and a later eviction has later ends: one sort an epoch.
+3. Results leave by (window end, key bytes), from a suppress or from windows that send them when they close, and what
+   leaves later has later ends: one sort an epoch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.core.checkpoint import TaskState
-from rewindow.core.metrics import LATE_RECORD_DROP, NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT
+from rewindow.core.metrics import LATE_RECORD_DROP, NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT, WINDOW_FINAL_EMIT
 from rewindow.core.record import MAX_MS, UNKNOWN
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch
@@ -78,9 +79,9 @@ class FinalsTask:
         """End an epoch; return the columns of what leaves in it: keys, window bounds, results, timestamps."""
         told_ms = self.clocks.end_epoch(epoch)
         if told_ms != UNKNOWN:
-            for node in (self.plan.window_node, self.plan.suppress_node):
-                self.clocks.observe(node, told_ms)
-        due_ms = self.clocks.observed(self.plan.suppress_node) - self.plan.final_after_end_ms
+            self.clocks.observe(self.plan.window_node, told_ms)
+            self.clocks.observe(self.plan.closing_node, told_ms)
+        due_ms = self.clocks.observed(self.plan.closing_node) - self.plan.windows.grace_ms
         leaving = self._leave(due_ms) if self._next_end_ms <= due_ms else []
         self._forget()
         return leaving
@@ -92,6 +93,12 @@ class FinalsTask:
             frame["held"][slots] = True
             end_ms = int(frame["start"][slots].min()) + self.plan.windows.size_ms
             self._next_end_ms = min(self._next_end_ms, end_ms)
+
+    def in_order(self, slots: Array) -> Array:
+        """Return groups in the order in which they leave."""
+        frame = self.groups.frame
+        with_start = self.plan.suppress is not None
+        return np.asarray(slots[self.keys.order(frame["start"][slots], frame["key"][slots], with_start=with_start)])
 
     def results(self, slots: Array) -> list[pa.Array]:
         """Return the results of groups."""
@@ -113,7 +120,7 @@ class FinalsTask:
             operands = _of_rows(operands, rows)
         if len(starts) == 0:
             return
-        clocks.observe(plan.suppress_node, int(timestamps.max()))
+        clocks.observe(plan.closing_node, int(timestamps.max()))
         self.newest_start_ms = max(self.newest_start_ms, int(starts.max()))
         found = self.groups.find(starts, numbers, len(self.keys))
         self.groups.take(found, timestamps, operands)
@@ -123,20 +130,21 @@ class FinalsTask:
         """Send what is due; return its columns."""
         plan, frame = self.plan, self.groups.frame
         held, ends = frame["held"], frame["start"] + plan.windows.size_ms
-        slots = np.flatnonzero(held & (ends <= due_ms))
-        held[slots] = False
+        is_due = held & (ends <= due_ms)
+        held[is_due] = False
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
-        restored = slots[frame["restored"][slots]]
-        if len(restored):
+        restored = np.flatnonzero(is_due & frame["restored"])
+        if len(restored) and plan.suppress:
             self.gone.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
-        slots = slots[self.keys.order(frame["start"][slots], frame["key"][slots])]
+        slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
-        if plan.is_single and results[0].null_count:
+        if plan.suppress and plan.is_single and results[0].null_count:
             kept = np.asarray(results[0].is_valid())  # a tombstone: nothing of its window was ever sent
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:
             return []
-        emit = self.clocks.metrics.measure(NODE, plan.suppress_node, SUPPRESSION_EMIT)
+        name = SUPPRESSION_EMIT if plan.suppress else WINDOW_FINAL_EMIT
+        emit = self.clocks.metrics.measure(NODE, plan.closing_node, name)
         emit.record()
         emit.record_many(len(slots) - 1, len(slots) - 1, 1, 1)
         self.emitted += len(slots)

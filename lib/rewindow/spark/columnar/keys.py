@@ -67,11 +67,11 @@ class KeyTable:
         self._numbers = {key: number for number, key in enumerate(self._values(columns))}
         self._dictionary = None
 
-    def order(self, starts: Array, numbers: Array) -> Array:
-        """Return the order of windows by start, then the bytes of key and start: that of the suppress buffer."""
+    def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
+        """Return the order of windows by start, then key bytes; ``with_start``, as in a suppress, those followed by the start."""
         if len(numbers) == 0:
             return np.empty(0, np.int64)
-        if self._has_zero_bytes and self._is_bare:
+        if with_start and self._has_zero_bytes and self._is_bare:
             return self._order_by_bytes(starts, numbers)
         distinct, of_row = np.unique(numbers, return_inverse=True)
         ranks = np.empty(len(distinct), np.int64)

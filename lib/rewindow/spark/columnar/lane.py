@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.core.metrics import ENFORCED_PROCESSING
+from rewindow.core.record import UNKNOWN
 from rewindow.core.staging import OUTPUT_META, TaskReport
 from rewindow.core.work import Epoch, StageWork, TaskWork
 from rewindow.spark.aligned import ordered_batches
@@ -31,7 +32,9 @@ def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport
     columns = (*key.columns, *value.columns, *OUTPUT_META)
     sender = ", ".join(plan.sink.parents)
     output = _place(work, task_work, target, sender).file(columns, [column.name for column in columns])
-    places = {name: _place(work, task_work, f"changelog/{name}") for name in (plan.store.name, plan.buffer.name)}
+    buffers = [plan.suppress.store] if plan.suppress else []
+    stores = [plan.store.name, *buffers]
+    places = {name: _place(work, task_work, f"changelog/{name}") for name in stores}
     if times := task_work.enforced:
         task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
     first = task.clocks.offset
@@ -44,8 +47,8 @@ def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport
         return None
     files = [staged] if staged else []
     files += changes.stage(task, places, partition=task_work.partition, run=work.run)
-    clocks = {plan.store.name: task.newest_start_ms, plan.buffer.name: -1}
-    held = {plan.buffer.name: int(np.count_nonzero(task.groups.frame["held"]))}
+    clocks = {plan.store.name: task.newest_start_ms, **dict.fromkeys(buffers, UNKNOWN)}
+    held = dict.fromkeys(buffers, int(np.count_nonzero(task.groups.frame["held"])))
     state = task.clocks.state({plan.sink.topic: task.emitted}, clocks, held)
     return TaskReport(
         stage=work.stage,

@@ -1,11 +1,11 @@
 """Which sub-topologies the columnar lane can run, and why not the others. Pure: it looks at the graph and at types.
 
-One form: a log -> group by key -> time windows -> built-in aggregates -> suppress until the window closes -> a table.
+One form: a log -> group by key -> time windows -> built-in aggregates -> finals (a suppress, or on window close) -> a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,23 @@ from rewindow.operators.windowed import EmitStrategy
 from rewindow.spark.columnar.folds import CountFold, Fold, fold_of
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
-FORM = "a log, group_by_key, time windows, built-in aggregates, suppress(until_window_closes()), to_stream, a table"
+FORM = (
+    "a log, group_by_key, time windows, built-in aggregates, suppress(until_window_closes()) or emit_strategy("
+    "on_window_close()), to_stream, a table"
+)
 
 
 class NotColumnarError(Exception):
     """What runs in the record lane only; the text is the reason, for `explain`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressing:
+    """A suppress below the windows: its node and its buffer."""
+
+    node: str
+    store: str
+    shapes: tuple[Shape, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +49,23 @@ class Finals:
 
     topic: str
     window_node: str
-    suppress_node: str
+    suppress: Suppressing | None
+    """None: the windows send their results by themselves when they close."""
     sink: SinkNode
     windows: TimeWindows
-    final_after_end_ms: int
     store: StoreBuilder
-    buffer: StoreBuilder
     key: Shape
     value: Shape
     folds: tuple[Fold, ...]
     is_single: bool
     """One bare aggregate, whose result may be null, and not a row of several."""
     store_shapes: tuple[Shape, Shape]
-    buffer_shapes: tuple[Shape, Shape]
     sink_shapes: tuple[Shape, Shape]
+
+    @property
+    def closing_node(self) -> str:
+        """The node whose clock says what is final, and that sends it."""
+        return self.suppress.node if self.suppress else self.window_node
 
     @property
     def starts_at_first_value(self) -> bool:
@@ -85,16 +100,11 @@ def describe_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropp
 
 def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
     """Return how the columnar lane runs a sub-topology. Raises `NotColumnarError` with the reason if it does not."""
-    source, (window, suppress), sink = _chain(part)
+    source, window, suppress, sink = _chain(part)
     aggregate: WindowAggregate = window.supplier
-    held: SuppressUntilWindowCloses = suppress.supplier
-    if aggregate.emit is not EmitStrategy.ON_WINDOW_UPDATE:
-        raise NotColumnarError(f"{window.name}: it emits when a window closes")
     if type(aggregate.windows) is not TimeWindows:
         raise NotColumnarError(f"{window.name}: windows that are no TimeWindows")
-    if aggregate.emit is not EmitStrategy.ON_WINDOW_UPDATE:
-        raise NotColumnarError(f"{window.name} sends results when windows close, into a suppress")
-    if held.bounds != NO_BOUNDS:
+    if suppress and suppress.supplier.bounds != NO_BOUNDS:
         raise NotColumnarError(f"{suppress.name}: its buffer is bounded")
     stores = {store.name: store for store in part.stores}
     key, value = logs[source.topic]
@@ -107,26 +117,23 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
     plan = Finals(
         topic=source.topic,
         window_node=window.name,
-        suppress_node=suppress.name,
+        suppress=_suppressing(suppress, stores, logs) if suppress else None,
         sink=sink,
         windows=aggregate.windows,
-        final_after_end_ms=held.final_after_end_ms,
         store=stores[aggregate.store],
-        buffer=stores[held.store],
         key=key,
         value=value,
         folds=tuple(_fold(one, value, f"part-{n}") for n, (_, one) in enumerate(parts)),
         is_single=not isinstance(aggregate.aggregator, Several),
         store_shapes=bind_store(stores[aggregate.store], logs),
-        buffer_shapes=bind_store(stores[held.store], logs),
         sink_shapes=bind_sink(sink, logs),
     )
     _check_types(plan)
     return plan
 
 
-def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], SinkNode]:
-    """Return source, window and suppress nodes, and sink."""
+def _chain(part: SubTopology) -> tuple[SourceNode, Any, Any, SinkNode]:
+    """Return source, window node, suppress node (None if there is none) and sink."""
     if len(part.sources) > 1:
         raise NotColumnarError(f"it merges {len(part.sources)} topics")
     (source,) = part.sources
@@ -138,13 +145,20 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], SinkNode]:
             raise NotColumnarError(f"{chain[-1].name} has {len(children)} children: it is no chain")
         chain += children
     inner, sink = chain[1:-1], chain[-1]
-    suppliers = (WindowAggregate, SuppressUntilWindowCloses, TableToStream)
-    for node, wanted in zip(inner, suppliers, strict=False):
-        if type(node.supplier) is not wanted:
+    closes = any(getattr(node.supplier, "emit", None) is EmitStrategy.ON_WINDOW_CLOSE for node in inner)
+    middle = () if closes else (SuppressUntilWindowCloses,)
+    wanted = (WindowAggregate, *middle, TableToStream)
+    for node, supplier in zip(inner, wanted, strict=False):
+        if type(node.supplier) is not supplier:
             raise NotColumnarError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
-    if len(inner) != len(suppliers) or not isinstance(sink, SinkNode) or sink.is_internal:
+    if len(inner) != len(wanted) or not isinstance(sink, SinkNode) or sink.is_internal:
         raise NotColumnarError(f"the form is {FORM}")
-    return source, inner[:2], sink
+    return source, inner[0], None if closes else inner[1], sink
+
+
+def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes) -> Suppressing:
+    store: str = node.supplier.store
+    return Suppressing(node.name, store, bind_store(stores[store], logs))
 
 
 def _fold(aggregate: Any, value: Shape, name: str) -> Fold:
@@ -165,14 +179,16 @@ def _check_types(plan: Finals) -> None:
     state = [kind for fold in plan.folds for kind in fold.state_types]
     result = [fold.result_type for fold in plan.folds]
     key, bounds = _types(plan.key.columns), ["long", "long"]
-    wanted = (
+    wanted = [
         ("the store", plan.store_shapes[0].columns, [*key, *bounds]),
         ("the store", plan.store_shapes[1].columns, [*state, "long"]),
-        ("the buffer", plan.buffer_shapes[0].columns, [*key, *bounds]),
-        ("the buffer", plan.buffer_shapes[1].columns, [*result, "boolean", "long", "long", "long", *result, "boolean"]),
         ("the table", plan.sink_shapes[0].columns, [*key, *bounds]),
         ("the table", plan.sink_shapes[1].columns, result),
-    )
+    ]
+    if plan.suppress:
+        entry = [*result, "boolean", "long", "long", "long", *result, "boolean"]
+        wanted.append(("the buffer", plan.suppress.shapes[0].columns, [*key, *bounds]))
+        wanted.append(("the buffer", plan.suppress.shapes[1].columns, entry))
     for what, columns, types in wanted:
         if _types(columns) != types:
             raise NotColumnarError(f"{what} declares other types than the log and the aggregates have")
