@@ -157,21 +157,26 @@ def test_the_metrics_table_says_what_the_proposals_say_of_each_metric(warehouse)
     first = replay(warehouse, "first", build=build, through_landing=1)
     second = replay(warehouse, "second", build=build)
     rows = read_rows(table_path(warehouse, METRICS)).to_pylist()
-    mine = {row["name"]: row for row in rows if (row["_run"], row["partition"]) == (second.spec.run, 0)}
+    mine = {(row["level"], row["name"]): row for row in rows if (row["_run"], row["partition"]) == (second.spec.run, 0)}
     known = {
-        name: (row["type"], row["recording_level"], row["tags"], row["unit"])
-        for name, row in mine.items()
+        (level, name): (row["type"], row["recording_level"], row["tags"], row["unit"])
+        for (level, name), row in mine.items()
         if name.startswith(("suppression", "intermediate", "record-lateness"))
     }
     node, buffer = "stream-processor-node-metrics", "stream-buffer-metrics"
     assert known == {
-        "suppression-emit": (node, "DEBUG", "task-id=0_0,processor-node-id=slower", "records"),
-        "intermediate-result-suppression-overtime": (node, "INFO", "task-id=0_0,processor-node-id=slower", "ms"),
-        "suppression-buffer-count": (buffer, "DEBUG", "task-id=0_0,buffer-id=slower", "records"),
-        "suppression-buffer-size": (buffer, "DEBUG", "task-id=0_0,buffer-id=slower", "bytes"),
-        "record-lateness": ("stream-task-metrics", "DEBUG", "task-id=0_0", "ms"),
+        ("node", "suppression-emit"): (node, "DEBUG", "task-id=0_0,processor-node-id=slower", "records"),
+        ("node", "intermediate-result-suppression-overtime"): (
+            node,
+            "INFO",
+            "task-id=0_0,processor-node-id=slower",
+            "ms",
+        ),
+        ("store", "suppression-buffer-count"): (buffer, "DEBUG", "task-id=0_0,buffer-id=slower", "records"),
+        ("store", "suppression-buffer-size"): (buffer, "DEBUG", "task-id=0_0,buffer-id=slower", "bytes"),
+        ("task", "record-lateness"): ("stream-task-metrics", "DEBUG", "task-id=0_0", "ms"),
     }
-    emitted, seconds = mine["suppression-emit"], (second.spec.clock_to_ms - first.spec.clock_to_ms) / 1000
+    emitted, seconds = mine["node", "suppression-emit"], (second.spec.clock_to_ms - first.spec.clock_to_ms) / 1000
     assert emitted["rate"] == emitted["total"] / seconds
     current = sum(
         row["current"] for row in rows if row["name"] == "suppression-buffer-count" and row["_run"] == second.spec.run

@@ -6,7 +6,7 @@ from typing import Any
 
 from rewindow import Processor, Record, StreamsBuilder, TimeWindows, key_value_store, window_store
 from rewindow.core.dropped import record_text
-from rewindow.core.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP, SKIPPED_RECORDS
+from rewindow.core.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP, RECORD_LATENESS, SKIPPED_RECORDS
 from rewindow.core.record import RecordMetadata
 from rewindow.testing import TopologyTestDriver
 
@@ -19,7 +19,11 @@ def hourly(size: str = "10ms", advance: str = "5ms") -> TopologyTestDriver:
 
 
 def counted(driver: TopologyTestDriver) -> dict[tuple[str, str, str], int]:
-    return {(row["node"], row["name"], row["reason"]): row["total"] for row in driver.metrics if row["level"] != "task"}
+    return {
+        (row["node"], row["name"], row["reason"]): row["total"]
+        for row in driver.metrics
+        if row["level"] != "task" and row["name"] != RECORD_LATENESS
+    }
 
 
 def test_a_late_record_is_handed_on_once_and_counts_for_each_of_its_windows() -> None:

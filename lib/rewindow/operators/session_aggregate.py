@@ -57,7 +57,7 @@ class _SessionAggregate(WindowedProcessor):
         if key is None:
             self._skip(record)
             return
-        open_from_ms = self._observe(timestamp) - self._gap_ms - self._grace_ms
+        open_from_ms = self._take_time(timestamp) - self._gap_ms - self._grace_ms
         touched = list(self._store.find_sessions(key, timestamp - self._gap_ms, timestamp + self._gap_ms))
         bounds = [session.window for session, _ in touched]
         start_ms = min([timestamp, *(one.start_ms for one in bounds)])

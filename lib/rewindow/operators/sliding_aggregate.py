@@ -70,7 +70,7 @@ class _SlidingAggregate(WindowedProcessor):
         if record.key is None or record.value is None:
             self._skip(record)
             return
-        self._open_from_ms = self._observe(timestamp) - self._grace_ms
+        self._open_from_ms = self._take_time(timestamp) - self._grace_ms
         if timestamp + self._size_ms < self._open_from_ms:
             self._drop_late(record)
             return

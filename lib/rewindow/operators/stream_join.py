@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rewindow.core.join_windows import JoinWindows
-from rewindow.core.metrics import SKIPPED_RECORDS
+from rewindow.core.metrics import RECORD_LATENESS, SKIPPED_RECORDS
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Record, make_record
 from rewindow.core.record_store import JoinStore, RecordStore, Waiting
@@ -120,12 +120,15 @@ class _StreamJoin(Processor):
         self._left = _Side(self._settings, context, is_left=True)
         self._right = _Side(self._settings, context, is_left=False)
         self._has_waiting = self._left.unmatched is not None or self._right.unmatched is not None
+        self._lateness = context.measure(RECORD_LATENESS)
 
     def process(self, record: Record) -> None:
         key, (is_left, value), timestamp, headers = record
         this, other = (self._left, self._right) if is_left else (self._right, self._left)
         if self._has_waiting:
-            self._send_over(self.context.observe(timestamp))
+            clock_ms = self.context.observe(timestamp)
+            self._lateness.record(clock_ms - timestamp)
+            self._send_over(clock_ms)
         if value is None or (key is None and not this.is_kept):
             skipped = make_record((key, value, timestamp, headers))
             self.context.drop(skipped, SKIPPED_RECORDS, reason="null-key" if key is None else "null-value")

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.core.metrics import SKIPPED_RECORDS
+from rewindow.core.metrics import RECORD_LATENESS, SKIPPED_RECORDS
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record, make_record
 from rewindow.core.record_store import RecordStore
@@ -92,6 +92,7 @@ class _WaitingJoin(_StreamTableJoin):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._waiting: RecordStore = context.store(self._name)
+        self._lateness = context.measure(RECORD_LATENESS)
 
     def process(self, record: Record) -> None:
         # The table is a parent only so that no watermark comes before the updates that it may hold back (D22).
@@ -103,7 +104,9 @@ class _WaitingJoin(_StreamTableJoin):
 
     def _take(self, record: Record) -> None:
         key, value, timestamp, _ = record
-        if timestamp < self.context.observed_time_ms - self._grace_ms:
+        clock_ms = self.context.observed_time_ms
+        self._lateness.record(max(clock_ms - timestamp, 0))
+        if timestamp < clock_ms - self._grace_ms:
             self._join(record)
             return
         self._waiting.put(key, value, timestamp)

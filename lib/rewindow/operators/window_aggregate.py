@@ -49,7 +49,7 @@ class _WindowAggregate(WindowedProcessor):
             self._skip(record)
             return
         windows = self._windows
-        open_from_ms = self._observe(timestamp) - windows.closes_after_ms
+        open_from_ms = self._take_time(timestamp) - windows.closes_after_ms
         late = 0
         for start_ms in windows.starts(timestamp):
             if start_ms > open_from_ms:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Protocol
 
-from rewindow.core.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS, WINDOW_FINAL_EMIT
+from rewindow.core.metrics import LATE_RECORD_DROP, RECORD_LATENESS, SKIPPED_RECORDS, WINDOW_FINAL_EMIT
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record
 from rewindow.core.stores import Stamped
@@ -81,9 +81,16 @@ class WindowedProcessor(Processor):
         self.context = context
         self._store: Any = context.store(self._settings.store)
         self._observe: Callable[[int], int] = context.observe if self._sends_updates else self._observe_and_emit
+        self._lateness = context.measure(RECORD_LATENESS)
 
     def on_watermark(self, watermark_ms: int) -> None:
         self._observe(watermark_ms)
+
+    def _take_time(self, timestamp: int) -> int:
+        """Move the node's clock to a record's time, count how late the record is, and return the clock."""
+        clock_ms = self._observe(timestamp)
+        self._lateness.record(clock_ms - timestamp)
+        return clock_ms
 
     def _observe_and_emit(self, timestamp: int) -> int:
         """Move the node's clock and send what it closes; return the clock."""

@@ -37,11 +37,14 @@ class Clocks:
         if self._semantics.wall_clock is WallClock.STREAM_TIME:
             self._glide(int(timestamps[0]))
             self._glide(highest)
-        late_by = stream_times - timestamps
         count = len(timestamps)
         self.metrics.measure(TASK, "", PROCESS).record_many(count, count, 1, 1)
+        self.count_lateness(TASK, "", stream_times - timestamps)
+
+    def count_lateness(self, level: str, node: str, late_by: Array) -> None:
+        """Count by how much some records are late (KIP-328)."""
         summary = (int(late_by.sum()), int(late_by.min()), int(late_by.max()))
-        self.metrics.measure(TASK, "", RECORD_LATENESS).record_many(count, *summary)
+        self.metrics.measure(level, node, RECORD_LATENESS).record_many(len(late_by), *summary)
 
     def observed(self, node: str) -> int:
         """Return a node's own clock."""

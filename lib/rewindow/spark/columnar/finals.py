@@ -106,8 +106,10 @@ class FinalsTask:
 
     def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Mapping[int, Operand]) -> None:
         plan, clocks = self.plan, self.clocks
-        open_from = np.maximum(highest, clocks.observed(plan.window_node)) - plan.windows.closes_after_ms
+        times = np.maximum(highest, clocks.observed(plan.window_node))
+        open_from = times - plan.windows.closes_after_ms
         clocks.observe(plan.window_node, int(highest[-1]))
+        clocks.count_lateness(NODE, plan.window_node, times - timestamps)
         rows, starts = windows_of(plan.windows, timestamps)
         is_open = starts > (open_from if rows is None else open_from[rows])
         late = len(starts) - int(np.count_nonzero(is_open))
