@@ -117,6 +117,12 @@ EXAMPLES: dict[str, tuple[Any, int | None, Steps, int]] = {
         ],
         0,
     ),
+    "without gap and grace records of one time are together": (
+        sessions(0),
+        None,
+        [("a", 1, 5, ["a[5,5]=1@5"]), ("a", 2, 5, ["a[5,5]=12@5"]), ("a", 3, 6, ["a[6,6]=3@6"]), ("a", 4, 5, [])],
+        1,
+    ),
     "a deleted session is not found": (
         sessions(5, 100),
         None,
