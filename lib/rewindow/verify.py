@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rewindow.core.staging import TaskReport
+from rewindow.core.work import Lane, StageWork
 from rewindow.errors import CheckpointError
 from rewindow.plan.difference import differences
 from rewindow.plan.lineage import CommittedRun
@@ -24,6 +25,10 @@ class Scratch(Tables, Protocol):
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return a folder for each target that is no table's."""
+        ...
+
+    def reports(self, run: CommittedRun) -> Sequence[TaskReport]:
+        """Return what a committed run's tasks reported."""
         ...
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
@@ -48,6 +53,18 @@ class Verified:
     differences: Mapping[str, str]
 
 
+class _LikeBefore:
+    """An engine that keeps to the lane that a run took: some metrics are sampled record by record only."""
+
+    def __init__(self, engine: Engine, reports: Iterable[TaskReport]) -> None:
+        self._engine = engine
+        self._columnar = {report.stage for report in reports if report.is_columnar}
+        self.stage_rows = engine.stage_rows
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        return self._engine.run_stage(work if work.stage in self._columnar else replace(work, lane=Lane.RECORD))
+
+
 def verify(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch
 ) -> Generator[str, None, Verified]:
@@ -62,7 +79,7 @@ def verify(
     spec = replace(run.spec, attempt=attempt)
     check_has_landings(run, job.feed)
     try:
-        reports = yield from execute(job, spec, engine, tables, tables.scratch_roots)
+        reports = yield from execute(job, spec, _LikeBefore(engine, tables.reports(run)), tables, tables.scratch_roots)
         made, committed = tables.totals(reports), run.commit.targets
         different = {
             target: tables.first_difference(run, target, spec, reports)

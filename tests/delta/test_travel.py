@@ -19,6 +19,7 @@ from rewindow.machine import drive
 from rewindow.plan.fold_travel import REPUBLISH
 from rewindow.plan.lineage import CommittedRun, LedgerRow
 from rewindow.plan.spec import Attempt
+from rewindow.spark import execute
 from rewindow.spark.columnar.folds import CountFold
 from rewindow.spark.engine import LocalEngine
 from rewindow.verify import verify
@@ -171,6 +172,19 @@ def test_a_deterministic_run_is_proven_so_and_leaves_nothing_behind(warehouse):
         assert proof.differences == {}
         assert proof.rows > 0
     assert files_in(warehouse) == before
+
+
+def test_a_run_is_verified_in_the_lane_that_it_took(tmp_path, monkeypatch):
+    place = str(tmp_path / "w")
+    land(place, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(execute, "choose_lane", lambda *_given, **_more: "as before there was another")
+        replay(place, "a", through_landing=2)
+    replay(place, "b")
+    tables = DeltaTables(place)
+    runs = tables.state(JOB).lineage("main").runs
+    assert [any(report.is_columnar for report in tables.reports(run)) for run in runs] == [False, True]
+    assert all(verified(place, run).differences == {} for run in runs)
 
 
 def test_a_rewound_run_can_still_be_verified(warehouse):

@@ -76,7 +76,7 @@ class TaskReport:
     """What one task of one sub-topology made in one run.
 
     ``state`` is the JSON of the task's small checkpoint (positions, clocks, schedules), ``metrics`` one dictionary
-    a measure, ``consumed`` the records taken from each topic.
+    a measure, ``consumed`` the records taken from each topic. ``is_columnar``: whole columns at a time.
     """
 
     stage: int
@@ -85,6 +85,7 @@ class TaskReport:
     state: Mapping[str, Any]
     metrics: tuple[Mapping[str, Any], ...]
     consumed: Mapping[str, int]
+    is_columnar: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""
@@ -95,6 +96,7 @@ class TaskReport:
             "state": dict(self.state),
             "metrics": [dict(measure) for measure in self.metrics],
             "consumed": dict(self.consumed),
+            "is_columnar": self.is_columnar,
         }
 
     @classmethod
@@ -107,4 +109,5 @@ class TaskReport:
             state=data["state"],
             metrics=tuple(data["metrics"]),
             consumed=data["consumed"],
+            is_columnar=data.get("is_columnar", False),
         )

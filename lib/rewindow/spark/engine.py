@@ -46,7 +46,10 @@ class SparkEngine(LocalEngine):
     def __init__(
         self, spark: SparkSession, *, slots: int, import_paths: Sequence[str] = (), lane: Lane = Lane.AUTO
     ) -> None:
-        """``slots``: Spark tasks at once. ``import_paths``: where workers find the job's own modules."""
+        """``slots``: Spark tasks at once. ``import_paths``: where workers find the job's own modules.
+
+        ``lane``: that of all work, unless the work itself says `Lane.RECORD`.
+        """
         self._spark = spark
         self._lane = lane
         self._slots = slots
@@ -55,7 +58,8 @@ class SparkEngine(LocalEngine):
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
         groups = _groups(work.tasks, self._slots)
-        run_group = partial(_run_group, replace(work, tasks=(), lane=self._lane), groups, self._import_paths)
+        lane = self._lane if work.lane is Lane.AUTO else work.lane
+        run_group = partial(_run_group, replace(work, tasks=(), lane=lane), groups, self._import_paths)
         with mapped():
             rows = self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string").collect()
         reports = [TaskReport.from_json(json.loads(row.report)) for row in rows]

@@ -57,6 +57,7 @@ def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport
         state=state.as_json(),
         metrics=tuple(task.clocks.metrics.as_rows()),
         consumed={plan.topic: task.clocks.offset - first},
+        is_columnar=True,
     )
 
 
