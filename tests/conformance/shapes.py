@@ -6,6 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from rewindow.core.record import MAX_MS
+
 Json = dict[str, Any]
 
 GRACES = st.sampled_from([0, 0, 1, 5, 12, 50])
@@ -85,26 +87,31 @@ def windowed(draw: st.DrawFn) -> Json:
         nodes.append(draw(suppresses(last, is_windowed=True)))
         last = nodes[-1]["name"]
     sinks = ["a"] if last == "a" else ["a", last]
-    if draw(st.integers(0, 3)) == 0:
-        nodes += _counts_of(last, fn, is_table=draw(st.booleans()))
-        sinks.append("c")
+    if draw(st.integers(0, 2)) == 0:
+        nodes += draw(counts_of(last, fn))
+        sinks.append(nodes[-1]["name"])
     return _scenario(draw, nodes, sinks, {"x": "stream", "y": "stream"})
 
 
-def _counts_of(last: str, fn: str, *, is_table: bool) -> list[Json]:
-    """Count the results of a windowed table by the key without its window, as a stream or as a table."""
+@st.composite
+def counts_of(draw: st.DrawFn, last: str, fn: str) -> list[Json]:
+    """Count the results of a windowed table by the key without its window: as a table, or as a stream in windows again."""
     word = "count" if fn == "concat" else "sum"
-    if is_table:
+    if draw(st.booleans()):
         return [
             {"name": "tg", "op": "group_by", "in": last, "by": {"window_key": True}},
             {"name": "c", "op": "aggregate", "in": "tg", "fn": word},
         ]
-    return [
+    nodes: list[Json] = [
         {"name": "st", "op": "to_stream", "in": last},
         {"name": "k", "op": "select_key", "in": "st", "by": {"window_key": True}},
         {"name": "g2", "op": "group_by_key", "in": "k"},
-        {"name": "c", "op": "aggregate", "in": "g2", "fn": word},
     ]
+    if draw(st.booleans()):
+        return [*nodes, {"name": "c", "op": "aggregate", "in": "g2", "fn": word}]
+    nodes.append({**draw(windows()), "name": "w2", "in": "g2"})
+    nodes.append({"name": "c", "op": "aggregate", "in": "w2", "fn": word})
+    return [*nodes, {"name": "c-s", "op": "suppress", "in": "c", "until": "window_closes", "buffer": {}}]
 
 
 @st.composite
@@ -203,26 +210,34 @@ def lookups(draw: st.DrawFn) -> Json:
 
 
 def _scenario(draw: st.DrawFn, nodes: list[Json], sinks: list[str], sources: dict[str, str]) -> Json:
+    config: Json = {"wall_clock": 0, "max_task_idle_ms": draw(st.sampled_from([0, 0, -1, 10]))}
+    has_watermarks = draw(st.integers(0, 2)) == 0
+    if has_watermarks:
+        config = {"wall_clock": 0, "stream_time_from": "watermark"}
     return {
         "name": "random",
-        "config": {"wall_clock": 0, "max_task_idle_ms": draw(st.sampled_from([0, 0, -1, 10]))},
+        "config": config,
         "sources": [{"name": name, "kind": kind, "value": "long"} for name, kind in sources.items()],
         "nodes": nodes,
         "sinks": [{"name": f"out-{name}", "in": name} for name in sinks],
-        "steps": draw(steps(list(sources))),
+        "steps": draw(steps(list(sources), has_watermarks=has_watermarks)),
     }
 
 
 @st.composite
-def steps(draw: st.DrawFn, topics: list[str]) -> list[Json]:
+def steps(draw: st.DrawFn, topics: list[str], *, has_watermarks: bool) -> list[Json]:
     """Draw records one by one or several at once: time goes on by small leaps, and some come late."""
-    now = draw(st.integers(0, 8))
+    now, watermark = draw(st.integers(0, 8)), 0
     made: list[Json] = []
     key = st.sampled_from(["A", "A", "A", "B", "B", "C", "AA", None])
     value = st.one_of(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.none())
     leap = st.sampled_from([0, 0, 1, 1, 2, 3, 5, 7, 12, 30])
     for _ in range(draw(st.integers(1, 14))):
         size = draw(st.sampled_from([1, 1, 1, 1, 2, 3, 0]))
+        if size == 0 and has_watermarks:
+            watermark = max(watermark, now + draw(st.sampled_from([-10, -3, 0, 1, 8, 20])))
+            made.append({"watermark": watermark})
+            continue
         if size == 0:
             made.append({"advance_wall_clock": draw(st.sampled_from([1, 10, 50]))})
             continue
@@ -239,7 +254,9 @@ def steps(draw: st.DrawFn, topics: list[str]) -> list[Json]:
                 }
             )
         made.append({"batch": records} if size > 1 else _piped(records[0]))
-    if draw(st.booleans()):
+    if has_watermarks and draw(st.booleans()):
+        made.append({"watermark": MAX_MS})
+    elif draw(st.booleans()):
         made += [_piped({"topic": topic, "key": "Z", "value": 1, "ts": FLUSH}) for topic in topics]
     return made
 

@@ -11,12 +11,14 @@ from rewindow.testing.naive.joins import StreamStreamJoin
 from rewindow.testing.naive.lookups import StreamTableJoin, TableTableJoin
 from rewindow.testing.naive.nodes import Node, Origin, SelectKey, Setting, Source, StreamFilter, StreamMap, ToStream
 from rewindow.testing.naive.olds import tables_that_send_old_values
+from rewindow.testing.naive.queues import LARGEST
 from rewindow.testing.naive.rules import Rules
 from rewindow.testing.naive.scripts import Clock, Message, ScriptError, ScriptNode
 from rewindow.testing.naive.sessions import SessionAggregate
 from rewindow.testing.naive.sliding import SlidingAggregate
 from rewindow.testing.naive.suppress import Suppress, as_written
 from rewindow.testing.naive.tables import StreamAggregate, TableAggregate, TableMap, TableSource, regrouped
+from rewindow.testing.naive.watermarks import lag
 from rewindow.testing.naive.windows import WindowAggregate
 from rewindow.testing.vocabulary import key_selector
 
@@ -92,6 +94,14 @@ class Graph:
             self._nodes[name].take(message, 0)
         else:
             self._forward(name, message)
+
+    def take_watermark(self, names: list[str], watermark: int) -> None:
+        """Tell the nodes of a task, upstream first, what nothing comes before any more."""
+        for name in names:
+            node = self._nodes.get(name)
+            lowered = watermark if node is None or watermark == LARGEST else watermark - lag(node)
+            if node is not None and lowered >= 0:
+                node.take_watermark(lowered)
 
     def read_sent(self) -> list[dict[str, Any]]:
         """Return what was sent since the last time."""

@@ -72,6 +72,11 @@ class StreamStreamJoin(Node):
         self._kept[side].append(message)
         self._newest[side] = max(self._newest[side], timestamp)
 
+    def take_watermark(self, watermark: int) -> None:
+        """See `Node`."""
+        self._clock = max(self._clock, watermark)
+        self._send_lonely(LEFT, watermark)
+
     def _partners(self, side: int, key: Any, timestamp: int) -> list[Message]:
         back, ahead = self._reach[side]
         other = 1 - side

@@ -50,6 +50,9 @@ class Node:
         """Process a message of the parent with this number."""
         raise NotImplementedError
 
+    def take_watermark(self, watermark: int) -> None:
+        """Learn that nothing up to a time comes any more (D22)."""
+
     def get(self, key: Any) -> Cell | None:
         """Return what the table has for a key, as a join below it sees it."""
         raise NotImplementedError

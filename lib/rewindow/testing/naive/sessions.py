@@ -52,6 +52,12 @@ class SessionAggregate(Node):
         if self._emits:
             self._closing.emit(close)
 
+    def take_watermark(self, watermark: int) -> None:
+        """See `Node`."""
+        self._clock = max(self._clock, watermark)
+        if self._emits:
+            self._closing.emit(self._clock - self._windows["grace"] - self._windows["gap"])
+
     def get(self, key: Any) -> Cell | None:
         """See `Node`."""
         value = self._rows.values.get((key.window.end_ms, key.window.start_ms, key.key))

@@ -29,7 +29,7 @@ class SlidingAggregate(WindowAggregate):
             return
         self._take(key, timestamp)
         if self._emits:
-            self._closing.emit(difference, self._close - 1)
+            self._emit(self._close)
 
     def _take(self, key: Any, timestamp: int) -> None:
         difference = self._windows["diff"]
@@ -77,6 +77,9 @@ class SlidingAggregate(WindowAggregate):
         if timestamp + 1 not in starts and right is not None and right[1] > timestamp:
             self._rows.put(key, timestamp + 1, *right)
             self._update(timestamp + 1, right[0], None, right[1])
+
+    def _emit(self, close: int) -> None:
+        self._closing.emit(self._windows["diff"], close - 1)
 
     def _into(self, start: int, cell: Cell | None) -> None:
         """Put the record into a window with this content."""

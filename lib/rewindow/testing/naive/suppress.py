@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.record import Windowed
 from rewindow.testing.naive.cells import Cell, key_bytes
 from rewindow.testing.naive.nodes import Node, Setting
+from rewindow.testing.naive.queues import LARGEST
 from rewindow.testing.naive.scripts import Message, ScriptError
 
 UNKNOWN = -1
@@ -50,12 +52,12 @@ def upstream_grace(node: Node) -> int | None:
     return max((one for one in graces if one is not None), default=None)
 
 
-def ends_inclusive(node: Node) -> bool:
-    """Say whether the windows above are sessions or sliding ones, whose end is their last millisecond."""
-    windows = node.setting.windows
-    if windows is not None:
-        return windows["type"] in ("session", "sliding")
-    return any(ends_inclusive(parent) for parent in node.setting.parents)
+def windows_above(node: Node) -> Mapping[str, Any] | None:
+    """Return the window node of the nearest aggregate at or above a node, if there is one."""
+    if node.setting.spec["op"] == "aggregate":
+        return node.setting.windows
+    found = [windows_above(parent) for parent in node.setting.parents]
+    return next((one for one in found if one is not None), None)
 
 
 class Suppress(Node):
@@ -69,7 +71,9 @@ class Suppress(Node):
         if self._is_final and grace is None:
             raise ScriptError("no windows above")
         self._limit = spec.get("ms", grace)
-        if self._is_final and ends_inclusive(setting.parents[0]) and not self.follow_kafka("D10"):
+        windows = windows_above(setting.parents[0]) or {}
+        if self._is_final and windows.get("type") in ("session", "sliding") and not self.follow_kafka("D10"):
+            # The end belongs to these windows.
             self._limit += 1
         buffer = spec.get("buffer", {})
         self._max_records, self._max_bytes = buffer.get("max_records"), buffer.get("max_bytes")
@@ -90,12 +94,16 @@ class Suppress(Node):
             self.held[key] = Held(since, old, new, old, timestamp, topic)
         else:
             self.held[key] = Held(held.since, held.prior, new, old, timestamp, topic)
-        while self.held and min(one.since for one in self.held.values()) <= self._clock - self._limit:
-            self._emit_oldest()
+        self._emit_due()
         if self._is_full() and self._shuts_down:
             raise ScriptError("buffer full")
         while self._is_full():
             self._emit_oldest()
+
+    def take_watermark(self, watermark: int) -> None:
+        """See `Node`."""
+        self._clock = max(self._clock, watermark)
+        self._emit_due()
 
     def get(self, key: Any) -> Cell | None:
         """See `Node`: while an update waits, what was sent before it."""
@@ -114,6 +122,11 @@ class Suppress(Node):
     def size(self) -> int:
         """Return the bytes of all that waits."""
         return sum(held_size(key, held) for key, held in self.held.items())
+
+    def _emit_due(self) -> None:
+        due = LARGEST if self._clock == LARGEST else self._clock - self._limit
+        while self.held and min(one.since for one in self.held.values()) <= due:
+            self._emit_oldest()
 
     def _is_full(self) -> bool:
         too_many = self._max_records is not None and len(self.held) > self._max_records

@@ -34,7 +34,7 @@ class TwinTask:
     """One sub-topology: its topics in order, what waits in them and its clocks."""
 
     def __init__(self, part: Part, config: Mapping[str, Any], rules: Rules) -> None:
-        self.topics = part.topics
+        self.topics, self.names = part.topics, part.names
         self.queues = Queues(len(part.topics), config.get("max_task_idle_ms", 0), rules, lag=0)
         self.clocks = {STREAM: Clock(-1, rules), WALL: Clock(config.get("wall_clock", 0), rules)}
 
@@ -79,7 +79,9 @@ class _Twin:
                 return
 
     def _take(self, step: Mapping[str, Any]) -> None:
-        if "advance_wall_clock" in step:
+        if "watermark" in step:
+            self._end_epoch(step["watermark"])
+        elif "advance_wall_clock" in step:
             self._origin.topic = ""
             for task in self._tasks:
                 task.clocks[WALL].now += step["advance_wall_clock"]
@@ -95,6 +97,10 @@ class _Twin:
     def _process_one(self, task: TwinTask) -> bool:
         if not task.queues.size() or not task.queues.is_ready(task.clocks[WALL].now):
             return False
+        self._process(task)
+        return True
+
+    def _process(self, task: TwinTask) -> None:
         taken = task.queues.take()
         assert taken is not None
         place, _, timestamp, message = taken
@@ -104,7 +110,14 @@ class _Twin:
         self._origin.topic = topic if topic in self._plain_names else f"{APPLICATION}-{topic}"
         self._graph.send_on(topic, message)
         stream.fire_due()
-        return True
+
+    def _end_epoch(self, watermark: int) -> None:
+        """Let each task, upstream first, take what crossed to it and then the watermark; the largest time is the end."""
+        self._origin.topic = ""
+        for task in self._tasks:
+            while task.queues.size():
+                self._process(task)
+            self._graph.take_watermark(task.names, watermark)
 
     def _enqueue(self, topic: str, message: Message) -> None:
         task = self._task_of[topic]

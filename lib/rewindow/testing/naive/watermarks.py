@@ -14,14 +14,17 @@ def held_back(node: Node) -> int:
     """Return the longest that a result of a node lies behind what it was made from."""
     spec = node.setting.spec
     if spec["op"] == "stream_stream_join" and spec["how"] != "inner":
-        reach: int = max(spec["after"], spec["before"] if spec["how"] == "outer" else spec["after"])
-        return max(0, reach + spec["grace"] + 1)
+        reach: int = max(spec["before"], 0) + max(spec["after"], 0)
+        return reach + int(spec["grace"])
     if spec.get("until") == "time_limit":
         limit: int = spec["ms"]
         return limit
     windows = windows_above(node)
-    is_final = spec.get("until") == "window_closes" or (spec["op"] == "aggregate" and windows.get("emit") == "window_close")
-    return longest(windows) if is_final else 0
+    if windows is None:
+        return 0
+    is_final = spec.get("until") == "window_closes"
+    emits = spec["op"] == "aggregate" and windows.get("emit") == "window_close"
+    return longest(windows) if is_final or emits else 0
 
 
 def longest(windows: Mapping[str, Any]) -> int:

@@ -60,7 +60,13 @@ class WindowAggregate(Node):
             if window.end_ms > close:
                 self._add(key, window, value, timestamp)
         if self._emits:
-            self._closing.emit(self._windows["size"], close)
+            self._emit(close)
+
+    def take_watermark(self, watermark: int) -> None:
+        """See `Node`."""
+        self._clock = max(self._clock, watermark)
+        if self._emits:
+            self._emit(self._clock - self._windows.get("grace", 0))
 
     def get(self, key: Any) -> Cell | None:
         """See `Node`."""
@@ -78,6 +84,9 @@ class WindowAggregate(Node):
         advance = self._windows.get("advance", size)
         first = max(0, timestamp - size + advance) // advance * advance
         return [Window(start, start + size) for start in range(first, timestamp + 1, advance)]
+
+    def _emit(self, close: int) -> None:
+        self._closing.emit(self._windows["size"], close)
 
     def _add(self, key: Any, window: Window, value: Any, timestamp: int) -> None:
         cell = self._rows.get(key, window.start_ms)
