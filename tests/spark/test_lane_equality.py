@@ -62,6 +62,14 @@ ONE = st.one_of(
     st.builds(Min, st.sampled_from(["whole", "real", "money", "flag"])),
     st.builds(Max, st.sampled_from(["whole", "real", "money", "flag"])),
 )
+CONDITIONS = [
+    "",
+    "whole > 0 or real <= 0.25",
+    "not (whole between -3 and 3) and flag is not null",
+    "flag",
+    "not flag or timestamp >= 22",
+    "real <> 0 and not whole in (1, 2, -9)",
+]
 AGGREGATES = st.one_of(
     ONE, st.lists(ONE, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
 )
@@ -90,13 +98,17 @@ def cases(draw: Any) -> Case:
         bounds.append((len(rows), len(rows)))
         epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))
     semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
-    topology = _topology(windows, draw(AGGREGATES), emits=draw(st.booleans()))
+    heads = draw(st.lists(st.sampled_from(CONDITIONS), max_size=2))
+    topology = _topology(windows, draw(AGGREGATES), heads, emits=draw(st.booleans()))
     return Case(topology, (*columns, *VALUES), len(columns), rows, tuple(epochs), tuple(bounds), semantics)
 
 
-def _topology(windows: TimeWindows, aggregate: Any, *, emits: bool) -> Topology:
+def _topology(windows: TimeWindows, aggregate: Any, heads: list[str], *, emits: bool) -> Topology:
     builder = StreamsBuilder()
-    windowed = builder.stream("events").group_by_key().windowed_by(windows)
+    stream = builder.stream("events")
+    for head in filter(None, heads):
+        stream = stream.where(head)
+    windowed = stream.group_by_key().windowed_by(windows)
     if emits:
         table = windowed.emit_strategy(EmitStrategy.on_window_close()).aggregate(aggregate, store="windows")
     else:

@@ -23,7 +23,9 @@ from rewindow.dsl.legacy import LegacyVerbs
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.operators import foreach, stateless
 from rewindow.operators.branches import Split
+from rewindow.operators.conditions import parse
 from rewindow.operators.transform import ProcessValues
+from rewindow.operators.where import Where
 
 if TYPE_CHECKING:
     from rewindow.core.record import Record  # noqa: F401 - named in docstrings
@@ -41,6 +43,14 @@ class KStream(LegacyVerbs):
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
         """Keep the records for which ``predicate(key, value)`` is true."""
         return self._then("filter", stateless.Filter(predicate), name)
+
+    def where(self, condition: str, *, name: str | None = None) -> KStream:
+        """Keep the records that fulfil a condition, ``where("amount >= 10")``: unlike a function it can run on whole columns.
+
+        It is a small part of SQL over the value's fields, ``key``, ``value`` and ``timestamp`` (`operators.conditions`).
+        Raises `ConfigError` for a text that is no condition.
+        """
+        return self._then("where", Where(parse(condition)), name)
 
     def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
         """Keep the records for which ``predicate(key, value)`` is false."""

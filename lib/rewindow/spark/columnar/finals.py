@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.metrics import LATE_RECORD_DROP, NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT, WINDOW_FINAL_EMIT
@@ -21,11 +22,12 @@ from rewindow.core.record import MAX_MS, UNKNOWN
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch
 from rewindow.spark.columnar.clocks import Clocks
+from rewindow.spark.columnar.conditions import mask_of
 from rewindow.spark.columnar.frame import Array
 from rewindow.spark.columnar.groups import Groups
-from rewindow.spark.columnar.keys import KeyTable
+from rewindow.spark.columnar.keys import KeyTable, plain
 from rewindow.spark.columnar.numbers import Operand, numbers_of
-from rewindow.spark.columnar.plan import Finals
+from rewindow.spark.columnar.plan import Finals, names_of
 from rewindow.spark.columnar.windows import windows_of
 
 IDLE_KEYS = 100_000
@@ -63,9 +65,17 @@ class FinalsTask:
         plan, clocks = self.plan, self.clocks
         highest = np.maximum.accumulate(timestamps)
         clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
+        if plan.condition is not None:
+            mask = self._kept(timestamps, keys, values)
+            timestamps, keys = timestamps[np.asarray(mask)], [column.filter(mask) for column in keys]
+            values = {place: column.filter(mask) for place, column in values.items()}
+            if len(timestamps) == 0:
+                return
+            highest = np.maximum.accumulate(timestamps)
         numbers = self.keys.numbers(keys)
         types = plan.value.columns
-        operands = {place: numbers_of(column, types[place].type) for place, column in values.items()}
+        read = {fold.operand for fold in plan.folds}
+        operands = {place: numbers_of(values[place], types[place].type) for place in values if place in read}
         if plan.key.is_bare and len(numbers) and numbers.min() < 0:
             with_key = np.flatnonzero(numbers >= 0)
             self._count(plan.window_node, SKIPPED_RECORDS, "null-key", len(numbers) - len(with_key))
@@ -103,6 +113,17 @@ class FinalsTask:
     def results(self, slots: Array) -> list[pa.Array]:
         """Return the results of groups."""
         return [fold.result(self.groups.frame, slots) for fold in self.plan.folds]
+
+    def _kept(self, timestamps: Array, keys: Sequence[pa.Array], values: Mapping[int, pa.Array]) -> pa.Array:
+        """Return which records fulfil the condition."""
+        plan = self.plan
+        if plan.condition is None:
+            return pa.repeat(True, len(timestamps))
+        columns = {"timestamp": pa.array(timestamps), "key": plain(keys[0])}
+        for name, (place, _) in names_of(plan.key, plan.value).items():
+            if place is not None and place in values:
+                columns[name] = values[place]
+        return pc.fill_null(mask_of(plan.condition, columns), False)
 
     def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Mapping[int, Operand]) -> None:
         plan, clocks = self.plan, self.clocks

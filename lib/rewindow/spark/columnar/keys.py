@@ -42,7 +42,7 @@ class KeyTable:
         if self._is_bare:
             return self._numbers_of_one(columns[0])
         codes, first = _codes(columns)
-        distinct = [column.take(pa.array(first)) for column in map(_plain, columns)]
+        distinct = [column.take(pa.array(first)) for column in map(plain, columns)]
         numbers = self._take(list(zip(*(column.to_pylist() for column in distinct), strict=True)), distinct)
         return np.asarray(numbers[codes])
 
@@ -132,7 +132,8 @@ def _sizes(column: pa.Array) -> Array:
     return np.asarray(column.is_valid()).astype(np.int64) * size
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def plain(column: pa.Array) -> pa.Array:
+    """Return a column that is not dictionary-encoded."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
@@ -141,7 +142,7 @@ def _codes(columns: Sequence[pa.Array]) -> tuple[Array, Array]:
     rows = len(columns[0])
     codes = np.zeros(rows, np.int64)
     for column in columns:
-        encoded = _plain(column).dictionary_encode(null_encoding="encode")
+        encoded = plain(column).dictionary_encode(null_encoding="encode")
         mixed = codes * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)
         codes = np.asarray(pa.array(mixed).dictionary_encode().indices)
     first = np.empty(int(codes.max()) + 1 if rows else 0, np.int64)

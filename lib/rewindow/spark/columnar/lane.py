@@ -97,7 +97,7 @@ class _Batches:
         spans = [bound for bound in log.bounds if bound[1] > bound[0]]
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
         key = plan.key
-        operands = sorted({fold.operand for fold in plan.folds if fold.operand is not None})
+        operands = plan.places
         self._width, self._operands = 2 + len(key.columns), operands
         columns = ["offset", "timestamp", *key.names, *(plan.value.names[operand] for operand in operands)]
         texts = [column.name for column in key.columns if column.type == "string"]

@@ -1,12 +1,13 @@
 """Which sub-topologies the columnar lane can run, and why not the others. Pure: it looks at the graph and at types.
 
-One form: a log -> group by key -> time windows -> built-in aggregates -> finals (a suppress, or on window close) -> a table.
+One form: a log -> where -> group by key -> time windows -> built-in aggregates -> final results -> a table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store
@@ -17,15 +18,18 @@ from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Lane
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum, described
 from rewindow.operators.compound import Several
+from rewindow.operators.conditions import Both, Condition, names_in
 from rewindow.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
 from rewindow.operators.table_verbs import TableToStream
+from rewindow.operators.where import Where
 from rewindow.operators.window_aggregate import WindowAggregate
 from rewindow.operators.windowed import EmitStrategy
+from rewindow.spark.columnar.conditions import problem_of
 from rewindow.spark.columnar.folds import CountFold, Fold, fold_of
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 FORM = (
-    "a log, group_by_key, time windows, built-in aggregates, suppress(until_window_closes()) or emit_strategy("
+    "a log, where, group_by_key, time windows, built-in aggregates, suppress(until_window_closes()) or emit_strategy("
     "on_window_close()), to_stream, a table"
 )
 
@@ -57,10 +61,21 @@ class Finals:
     key: Shape
     value: Shape
     folds: tuple[Fold, ...]
+    condition: Condition | None
+    """What a record must fulfil to reach the windows."""
     is_single: bool
     """One bare aggregate, whose result may be null, and not a row of several."""
     store_shapes: tuple[Shape, Shape]
     sink_shapes: tuple[Shape, Shape]
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the value's columns that are read."""
+        found = {fold.operand for fold in self.folds}
+        if self.condition is not None:
+            names = names_of(self.key, self.value)
+            found |= {names[name][0] for name in names_in(self.condition)}
+        return sorted(place for place in found if place is not None)
 
     @property
     def closing_node(self) -> str:
@@ -100,7 +115,7 @@ def describe_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropp
 
 def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
     """Return how the columnar lane runs a sub-topology. Raises `NotColumnarError` with the reason if it does not."""
-    source, window, suppress, sink = _chain(part)
+    source, heads, window, suppress, sink = _chain(part)
     aggregate: WindowAggregate = window.supplier
     if type(aggregate.windows) is not TimeWindows:
         raise NotColumnarError(f"{window.name}: windows that are no TimeWindows")
@@ -124,6 +139,7 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
         key=key,
         value=value,
         folds=tuple(_fold(one, value, f"part-{n}") for n, (_, one) in enumerate(parts)),
+        condition=_condition(heads, key, value),
         is_single=not isinstance(aggregate.aggregator, Several),
         store_shapes=bind_store(stores[aggregate.store], logs),
         sink_shapes=bind_sink(sink, logs),
@@ -132,8 +148,8 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
     return plan
 
 
-def _chain(part: SubTopology) -> tuple[SourceNode, Any, Any, SinkNode]:
-    """Return source, window node, suppress node (None if there is none) and sink."""
+def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
+    """Return source, `where` nodes, window node, suppress node (None if there is none) and sink."""
     if len(part.sources) > 1:
         raise NotColumnarError(f"it merges {len(part.sources)} topics")
     (source,) = part.sources
@@ -145,6 +161,8 @@ def _chain(part: SubTopology) -> tuple[SourceNode, Any, Any, SinkNode]:
             raise NotColumnarError(f"{chain[-1].name} has {len(children)} children: it is no chain")
         chain += children
     inner, sink = chain[1:-1], chain[-1]
+    heads = list(takewhile(lambda node: type(getattr(node, "supplier", None)) is Where, inner))
+    inner = inner[len(heads) :]
     closes = any(getattr(node.supplier, "emit", None) is EmitStrategy.ON_WINDOW_CLOSE for node in inner)
     middle = () if closes else (SuppressUntilWindowCloses,)
     wanted = (WindowAggregate, *middle, TableToStream)
@@ -153,7 +171,31 @@ def _chain(part: SubTopology) -> tuple[SourceNode, Any, Any, SinkNode]:
             raise NotColumnarError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
     if len(inner) != len(wanted) or not isinstance(sink, SinkNode) or sink.is_internal:
         raise NotColumnarError(f"the form is {FORM}")
-    return source, inner[0], None if closes else inner[1], sink
+    return source, heads, inner[0], None if closes else inner[1], sink
+
+
+def _condition(heads: list[Any], key: Shape, value: Shape) -> Condition | None:
+    """Return what all of the heads ask together."""
+    types = names_of(key, value)
+    condition = None
+    for head in heads:
+        asked: Condition = head.supplier.condition
+        if problem := problem_of(asked, {name: column.type for name, (_, column) in types.items()}):
+            raise NotColumnarError(f"{head.name}: {problem}")
+        condition = asked if condition is None else Both(False, condition, asked)
+    return condition
+
+
+def names_of(key: Shape, value: Shape) -> dict[str, tuple[int | None, Column]]:
+    """Return what conditions may name: the place of a column among those of the value, None for the key's; the column."""
+    names: dict[str, tuple[int | None, Column]] = {"timestamp": (None, Column("timestamp", "long"))}
+    if key.is_bare:
+        names["key"] = (None, key.columns[0])
+    if value.is_bare:
+        names["value"] = (0, value.columns[0])
+    else:
+        names |= {column.name: (place, column) for place, column in enumerate(value.columns)}
+    return names
 
 
 def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes) -> Suppressing:

@@ -1,0 +1,45 @@
+"""Keep the records for which a condition is true: a filter that is a value and no closure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rewindow.core.processor import Processor
+from rewindow.core.record import Record
+from rewindow.errors import DataError
+from rewindow.operators.conditions import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Keep the records for which a condition is true; where it is false or null they go no further."""
+
+    condition: Condition
+
+    def __call__(self) -> Processor:
+        return _Where(self.condition)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"where({self.condition})"
+
+
+class _Where(Processor):
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+
+    def process(self, record: Record) -> None:
+        if self._condition.truth(partial(_look, record)):
+            self.context.forward(record)
+
+
+def _look(record: Record, name: str) -> Any:
+    fields = getattr(record.value, "_fields", ())
+    if name in fields:
+        return getattr(record.value, name)
+    if name in ("key", "value", "timestamp"):
+        return getattr(record, name)
+    message = f"where(...): there is no field {name!r}; there are {', '.join([*fields, 'key', 'value', 'timestamp'])}"
+    raise DataError(message)
