@@ -77,7 +77,7 @@ class Tables(Protocol):
         """Append the attempt's manifest to the journal."""
         ...
 
-    def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport]) -> None:
+    def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
         """See that an attempt that repeats another made the same rows."""
         ...
 
@@ -117,7 +117,7 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     reports = yield from execute(job, spec, engine, tables, tables.roots)
     yield "stage"
     staged = tables.stage(spec, reports)
-    tables.check_repeats(spec, reports)
+    tables.check_repeats(spec, reports, job.feed)
     yield "audit"
     commit = tables.audit(tables.state(job.name), spec, staged, job.feed)
     yield "commit"

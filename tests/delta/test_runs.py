@@ -13,7 +13,7 @@ from rewindow.errors import CheckpointError, ConfigError, InvariantError, Storag
 from rewindow.plan.planner import UpToDate
 from rewindow.showing import describe_job
 from rewindow.spark.columnar.folds import CountFold
-from tests.delta.scene import JOB, changelog, finish, land, machine, replay
+from tests.delta.scene import JOB, changelog, finish, land, machine, replay, spoil
 
 LANDINGS = 4
 
@@ -235,3 +235,15 @@ def stop_before(wanted, run):
     for step in run:
         if step == wanted:
             return
+
+
+@pytest.mark.parametrize("what", ["alerts/totals", "rewindow/journal"])
+def test_what_a_dead_attempt_left_damaged_does_not_stop_the_next(warehouse, expected, what):
+    spoilt = machine(warehouse, "spoilt")
+    stop_before("audit", spoilt)
+    for file in Path(warehouse, what).glob("**/*spoilt*.parquet"):
+        spoil(file)
+    with pytest.raises(StorageError):
+        next(spoilt)
+    assert replay(warehouse, "heir").spec.repeats == "spoilt"
+    assert hashes(warehouse) == expected

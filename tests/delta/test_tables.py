@@ -140,6 +140,18 @@ def test_a_commit_adds_its_files_once(path):
     assert (added["num_records"], added["max.v"], added["partition.partition"]) == (3, 2, 0)
 
 
+def test_a_commit_that_is_only_said_to_have_landed_is_made(path, monkeypatch):
+    lies = iter([True, True, False])
+
+    def says_it_did(*args):
+        if not next(lies):
+            commit_actions(*args)
+
+    monkeypatch.setattr(tables_module, "commit_actions", says_it_did)
+    assert commit_files(path, [staged(path, "one")], app_id=APP, version=1)
+    assert (files_of(path), DeltaTable(path).transaction_version(APP)) == (1, 1)
+
+
 def test_no_files_are_a_commit_that_counts(path):
     assert commit_files(path, [], app_id=APP, version=1)
     assert commit_files(path, [staged(path, "two")], app_id=APP, version=2)

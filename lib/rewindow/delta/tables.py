@@ -191,6 +191,7 @@ def commit_files(
     commit would break, or if the commit does not land.
     """
     failure: Exception | None = None
+    was_sent = False
     actions: list[AddAction] | None = None
     for attempt in range(_ATTEMPTS):
         is_fresh = table is None or attempt > 0
@@ -201,7 +202,7 @@ def commit_files(
             raise StorageError(message)
         last = table.transaction_version(app_id) or after
         if last >= version:
-            return failure is not None
+            return was_sent
         if last != version - 1:
             if not is_fresh:
                 continue
@@ -214,12 +215,11 @@ def commit_files(
             actions = add_actions(Folder(path), files)
         others = retract(path, table) if retract else ()
         try:
+            was_sent = True
             commit_actions(table, _without_standstill([*actions, *others]), app_id, version)
         except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
             failure = error
             time.sleep(0.002 * 2**attempt)
-        else:
-            return True
     message = f"{path}: {app_id} {version} did not land in {_ATTEMPTS} attempts ({failure}); run again"
     raise StorageError(message) from failure
 

@@ -20,7 +20,7 @@ from rewindow.delta.log_files import LogFiles
 from rewindow.delta.publish import prepare, publish
 from rewindow.delta.sameness import lineage_hashes
 from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, internal_path, log_path, table_path
-from rewindow.errors import InvariantError, SourceError
+from rewindow.errors import InvariantError, SourceError, StorageError
 from rewindow.plan.fold import fold_row
 from rewindow.plan.landings import Feed, fold_feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
@@ -104,15 +104,16 @@ class DeltaTables:
         rows = staged_rows(committed[target], self.reports(run), target), staged_rows(made[target], reports, target)
         return first_difference(*rows) or "the rows are equal, their digests are not"
 
-    def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport]) -> None:
-        """See that an attempt that repeats another made the same rows, as far as the other had staged them.
+    def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
+        """See that an attempt that repeats another made the same rows, if the other had staged what could be committed.
 
         Raises `InvariantError` (70) naming the table and the first row that is different.
         """
-        before = self._journal(spec.job).find(spec.repeats) if spec.repeats else None
+        roots = self._roots(spec, ())
+        before = self._whole(spec, feed, roots) if spec.repeats else None
         if before is None:
             return
-        for target, root in self._roots(spec, ()).items():
+        for target, root in roots.items():
             rows = [staged_rows(root, made, target) for made in (before, reports)]
             different = first_difference(rows[0], rows[1], ignored=["_run"])
             if different is not None:
@@ -186,6 +187,17 @@ class DeltaTables:
         for topic in internal:
             roots[f"{INTERNAL}{topic}"] = table_path(self.warehouse, internal_path(spec.job, spec.attempt.id, topic))
         return roots
+
+    def _whole(self, spec: RunSpec, feed: Feed, roots: Mapping[str, str]) -> list[TaskReport] | None:
+        """Return what the attempt that is repeated had staged; None if that is damaged: then it proves nothing."""
+        try:
+            before = self._journal(spec.job).find(spec.repeats) if spec.repeats else None
+            if before is not None:
+                audit_counts(spec, feed, before)
+                audit_files(before, roots)
+        except (InvariantError, StorageError):
+            return None
+        return before
 
     def _journal(self, job: str) -> Journal:
         return Journal(table_path(self.warehouse, JOURNAL), job)

@@ -9,18 +9,8 @@ from typing import Any
 from rewindow.testing.naive.cuts import repartition_topic
 from rewindow.testing.naive.joins import StreamStreamJoin
 from rewindow.testing.naive.lookups import StreamTableJoin, TableTableJoin
-from rewindow.testing.naive.nodes import (
-    Node,
-    Origin,
-    ScriptedNode,
-    SelectKey,
-    Setting,
-    Source,
-    StreamFilter,
-    StreamMap,
-    ToStream,
-)
-from rewindow.testing.naive.olds import nodes_above_finals, tables_that_send_old_values
+from rewindow.testing.naive.nodes import Node, Origin, SelectKey, Setting, Source, StreamFilter, StreamMap, ToStream
+from rewindow.testing.naive.olds import tables_that_send_old_values
 from rewindow.testing.naive.queues import LARGEST
 from rewindow.testing.naive.rules import Rules
 from rewindow.testing.naive.scripts import Clock, Message, ScriptError, ScriptNode
@@ -52,6 +42,18 @@ class NotCoveredError(Exception):
     """An operator that the twin does not know."""
 
 
+class ScriptedNode(Node):
+    """A processor with its script."""
+
+    def __init__(self, setting: Setting, script: ScriptNode) -> None:
+        super().__init__(setting)
+        self.script = script
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        self.script.process(message)
+
+
 class Graph:
     """All nodes, their children, and what was sent to sinks."""
 
@@ -67,7 +69,7 @@ class Graph:
         self._in_memory = scenario.get("config", {}).get("store") == "in_memory"
         self._sends_old = tables_that_send_old_values(scenario)
         self._specs = {node["name"]: node for node in scenario["nodes"]}
-        self._with_finals = nodes_above_finals(scenario["nodes"])
+        self._with_finals = self._above_finals(scenario["nodes"])
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[tuple[str, Callable[[Message], None]]]] = {}
         self._sent: list[dict[str, Any]] = []
@@ -222,6 +224,15 @@ class Graph:
         while spec["op"] not in ("group_by", "group_by_key"):
             spec = self._specs[spec["in"]]
         return spec
+
+    def _above_finals(self, nodes: list[Mapping[str, Any]]) -> set[str]:
+        """Return the aggregates whose results are sent once, and what is between them and the suppress."""
+        found = {node["name"] for node in nodes if (self._windows(node) or {}).get("emit") == "window_close"}
+        for node in reversed(nodes):
+            if node["name"] in found or node.get("until") == "window_closes":
+                above = node["in"] if isinstance(node["in"], list) else [node["in"]]
+                found |= {one for one in above if one in self._specs}
+        return found
 
     def _windows(self, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if spec["op"] != "aggregate":

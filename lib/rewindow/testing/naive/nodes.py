@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.testing.naive.cells import Cell
 from rewindow.testing.naive.rules import Rules
-from rewindow.testing.naive.scripts import Message, ScriptNode
+from rewindow.testing.naive.scripts import Message
 from rewindow.testing.vocabulary import key_selector, predicate, value_mapper
 
 Handler = Callable[[Message], None]
@@ -108,15 +108,3 @@ class ToStream(Node):
         """See `Node`."""
         key, (new, _old), timestamp = message
         self.send((key, new, timestamp))
-
-
-class ScriptedNode(Node):
-    """A processor with its script."""
-
-    def __init__(self, setting: Setting, script: ScriptNode) -> None:
-        super().__init__(setting)
-        self.script = script
-
-    def take(self, message: Message, _side: int, /) -> None:
-        """See `Node`."""
-        self.script.process(message)

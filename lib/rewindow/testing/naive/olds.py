@@ -1,6 +1,4 @@
-"""What a node needs to know of those below it.
-
-Which tables send old values: those that something below needs them of, as Kafka asks for it node by node.
+"""Which tables send old values: those that something below needs them of, as Kafka asks for it node by node.
 
 It shows in one place: a filter that is not told old values cannot know that there is nothing to withdraw.
 """
@@ -47,17 +45,3 @@ def tables_that_send_old_values(scenario: Mapping[str, Any]) -> set[str]:
         if op in MAKES_TABLE or (is_table and op in ("filter", "map_values")):
             tables.add(name)
     return sending
-
-
-def nodes_above_finals(nodes: list[Mapping[str, Any]]) -> set[str]:
-    """Return the aggregates whose results are sent once, and what lies between them and the suppress that does it."""
-    specs = {node["name"]: node for node in nodes}
-    found: set[str] = set()
-    for node in reversed(nodes):
-        above = node["in"] if isinstance(node["in"], list) else [node["in"]]
-        emits = node["op"] == "aggregate" and specs[above[0]].get("emit") == "window_close"
-        if emits:
-            found.add(node["name"])
-        if node["name"] in found or node.get("until") == "window_closes":
-            found |= {one for one in above if one in specs}
-    return found
