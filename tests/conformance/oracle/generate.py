@@ -29,6 +29,8 @@ def _node(node: dict[str, Any], chance: random.Random) -> dict[str, Any]:
             node[name] = _number(node[name], chance)
     if "size" in node:
         node["size"] = max(1, node["size"])
+    if "diff" in node:
+        node["diff"] = max(1, node["diff"])  # Kafka fails at the first record of sliding windows with a difference of 0
     if "advance" in node:
         node["advance"] = min(max(1, node["advance"]), node["size"])
     if node["op"].endswith("_join") and chance.random() < 0.3:

@@ -93,6 +93,8 @@ class ScriptNode:
         key, value, timestamp = message
         for action in actions:
             do = action["do"]
+            if key is None and do in ("forward_count", "store_count", "store_put", "store_delete"):
+                raise ScriptError("a store has no null key")
             if do == "forward":
                 self._send(action, message)
             elif do == "forward_times":
