@@ -37,7 +37,7 @@ def windows() -> st.SearchStrategy[Json]:
             st.sampled_from([1, 2, 3, 4, 5, 12]),
         ),
         st.builds(lambda diff: {"type": "sliding", "diff": diff}, st.sampled_from([1, 4, 10])),
-        st.builds(lambda gap: {"type": "session", "gap": gap}, st.sampled_from([1, 3, 5, 10])),
+        st.builds(lambda gap: {"type": "session", "gap": gap}, st.sampled_from([0, 1, 3, 5, 10])),
     )
     return st.builds(lambda one, grace: {"op": "window", "in": "g", **one, "grace": grace}, sized, GRACES)
 

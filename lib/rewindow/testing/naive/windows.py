@@ -24,13 +24,16 @@ def needed_retention(windows: Mapping[str, Any]) -> int:
 
 
 def retention_of(setting: Setting) -> int:
-    """Return for how long an aggregate's store keeps a window. Raises `ScriptError` if that is too short."""
+    """Return for how long an aggregate's store keeps a window: here a millisecond at least, so that it keeps any.
+
+    Raises `ScriptError` for a retention that is shorter than the windows need.
+    """
     assert setting.windows is not None
     needed = needed_retention(setting.windows)
     retention: int = setting.spec.get("retention", needed)
     if retention < needed:
         raise ScriptError(f"retention {retention}")
-    return retention
+    return retention if setting.rules.follow_kafka("D10") else max(1, retention)
 
 
 class WindowAggregate(Node):
