@@ -46,11 +46,10 @@ class Left:
     report: Any
     files: dict[str, list[str]] = field(default_factory=dict)
 
-    def rows(self, target: str) -> list[tuple[Any, ...]]:
-        """Return the rows for a target, in total order."""
+    def rows(self, target: str) -> list[str]:
+        """Return the rows for a target as texts (so that NaN is NaN), in total order."""
         tables = [pq.read_table(path, partitioning=None) for path in self.files.get(target, ())]
-        rows = [tuple(row.values()) for table in tables for row in table.to_pylist()]
-        return sorted(rows, key=repr)
+        return sorted(str(row) for table in tables for row in table.to_pylist())
 
     @property
     def metrics(self) -> list[Any]:
