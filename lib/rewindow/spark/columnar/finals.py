@@ -184,8 +184,7 @@ class FinalsTask:
         if len(self.keys) > IDLE_KEYS + 4 * frame.size:
             used, places = np.unique(frame["key"], return_inverse=True)
             self.keys.keep(used)
-            frame["key"][:] = places
-            self.groups.keep(np.ones(frame.size, np.bool_))
+            self.groups.renumber(places)
 
     def _count(self, node: str, name: str, reason: str, times: int) -> None:
         self.clocks.metrics.measure(NODE, node, name, reason).record_many(times, times, 1, 1)

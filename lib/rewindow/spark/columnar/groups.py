@@ -46,7 +46,7 @@ class Groups:
         least = int(starts.min()) // self._step
         self._fit(least, int(starts.max()) // self._step, key_count)
         encoded = pa.array((starts // self._step - self._base) * self._width + keys).dictionary_encode()
-        codes, places = np.asarray(encoded.dictionary), np.asarray(encoded.indices)
+        codes, places = np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.intp)
         slots = self._slots_of(codes)
         return Rows(slots[places], slots, places, np.bincount(places, minlength=len(slots)))
 
@@ -77,7 +77,14 @@ class Groups:
 
     def keep(self, mask: Array) -> None:
         """Forget groups."""
+        moved = np.cumsum(mask) - 1
+        is_kept = mask[self._slots]
+        self._codes, self._slots = self._codes[is_kept], moved[self._slots[is_kept]]
         self.frame.keep(mask)
+
+    def renumber(self, keys: Array) -> None:
+        """Give the groups' keys other numbers: for each group the new one."""
+        self.frame["key"][:] = keys
         self._recode()
 
     def _stamp_from_first_value(self, rows: Rows, timestamps: Array, valid: Array | None) -> None:

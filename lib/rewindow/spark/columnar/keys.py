@@ -17,6 +17,9 @@ from rewindow.spark.columnar.frame import Array
 from rewindow.spark.columnar.groups import ITEM_BYTES
 from rewindow.spark.rows import arrow_type
 
+SPARSE = 8
+"""With this many places for each row, rows are sorted and not laid out."""
+
 _LONG = struct.Struct(">q")
 
 
@@ -32,6 +35,8 @@ class KeyTable:
         self._has_zero_bytes = False
         self._dictionary: pa.Array | None = None
         self._of_dictionary = np.empty(0, np.int64)
+        self._ranks = np.empty(0, np.int64)
+        """The place of each key among all by their bytes; void when there are more keys."""
 
     def __len__(self) -> int:
         """The number of keys."""
@@ -66,6 +71,7 @@ class KeyTable:
         self._chunks = [[column] for column in columns]
         self._numbers = {key: number for number, key in enumerate(self._values(columns))}
         self._dictionary = None
+        self._ranks = np.empty(0, np.int64)
 
     def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
         """Return the order of windows by start, then key bytes; ``with_start``, as in a suppress, those followed by the start."""
@@ -73,10 +79,16 @@ class KeyTable:
             return np.empty(0, np.int64)
         if with_start and self._has_zero_bytes and self._is_bare:
             return self._order_by_bytes(starts, numbers)
-        distinct, of_row = np.unique(numbers, return_inverse=True)
-        ranks = np.empty(len(distinct), np.int64)
-        ranks[self._sorted(distinct)] = np.arange(len(distinct))
-        return np.lexsort((ranks[of_row], starts))
+        if len(self._ranks) != len(self):
+            self._ranks = np.empty(len(self), np.int64)
+            self._ranks[self._sorted(np.arange(len(self)))] = np.arange(len(self))
+        distinct, windows = np.unique(starts, return_inverse=True)
+        places = windows * len(self) + self._ranks[numbers]
+        if len(distinct) * len(self) > SPARSE * len(numbers):
+            return np.argsort(places)
+        row_at = np.full(len(distinct) * len(self), -1)
+        row_at[places] = np.arange(len(numbers))
+        return row_at[row_at >= 0]
 
     def _sorted(self, numbers: Array) -> Array:
         """Return the order of keys by their bytes."""
@@ -105,7 +117,7 @@ class KeyTable:
             self._of_dictionary = self._take(dictionary.to_pylist(), [dictionary])
             self._dictionary = dictionary
         if indices.null_count == 0:
-            return np.asarray(self._of_dictionary[np.asarray(indices)])
+            return self._of_dictionary.take(np.asarray(indices))
         found = self._of_dictionary[np.asarray(pc.fill_null(indices, 0))] if len(dictionary) else np.empty(len(column))
         return np.where(np.asarray(indices.is_null()), -1, found).astype(np.int64)
 
