@@ -45,14 +45,14 @@ $(VENV)/.package: $(VENV)/.locked pyproject.toml
 jars: java env
 	@$(PY) -m rewindow.spark.setup | sed 's/^/[4\/4] /'
 
-test: setup ## all tests: first those without Spark (under a minute), then those with it
+test: setup ## all tests: first the fast ones (under a minute), then those with Spark or processes
 	@$(MAKE) test-fast test-spark
 
-test-fast: env ## the tests that need no Spark
-	$(PY) -m pytest -q -m "not spark" -n 2 --dist loadfile
+test-fast: env ## the tests that need neither Spark nor processes
+	$(PY) -m pytest -q -m "not spark and not slow" -n 2 --dist loadfile
 
-test-spark: setup ## the tests that need Spark
-	$(PY) -m pytest -q -m spark
+test-spark: setup ## the tests that need Spark, processes or many tables
+	$(PY) -m pytest -q -m "spark or slow"
 
 crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
 	$(PY) -m tests.crash $(CRASH)

@@ -43,6 +43,7 @@ def quick(tmp_path_factory):
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_doubled_in_a_sample(quick):
     code, said, log = quick
     assert code == 0, log[-3000:]
@@ -51,6 +52,7 @@ def test_nothing_is_lost_or_doubled_in_a_sample(quick):
     assert (said["not_reached"], said["lost"], said["doubled"], said["wrong"]) == (0, 0, 0, 0)
 
 
+@pytest.mark.slow
 def test_every_step_that_is_named_has_cases(quick):
     traced = quick[1]["suites"]["matrix"]["more"]["steps"]
     named = {name for path in MACHINES for name in named_steps(LIB / path)}

@@ -234,6 +234,7 @@ print(lost)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_lose_nothing_and_double_nothing(path):
     Ledger(path, "job").append([row(1)])
     duellists = [

@@ -57,6 +57,7 @@ def step_names(warehouse: str) -> list[str]:
     return list(machine(warehouse, "traced"))
 
 
+@pytest.mark.slow
 def test_a_run_that_dies_before_any_step_is_finished_by_the_next(tmp_path, expected):
     clean = tmp_path / "traced"
     land(str(clean), LANDINGS)

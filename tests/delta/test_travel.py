@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -34,14 +35,20 @@ def runs_in(warehouse: str, lineage: str = "main") -> list[int]:
     return sorted(set(read_rows(totals(warehouse, lineage), ["_run"])["_run"].to_pylist()))
 
 
-@pytest.fixture
-def warehouse(tmp_path):
+@pytest.fixture(scope="module")
+def five_runs(tmp_path_factory):
     """Five landings, taken one by one."""
-    place = str(tmp_path / "w")
+    place = str(tmp_path_factory.mktemp("five") / "w")
     land(place, 5)
     for landing in range(1, 6):
         replay(place, f"a{landing}", through_landing=landing)
     return place
+
+
+@pytest.fixture
+def warehouse(five_runs, tmp_path):
+    """Give a copy of a warehouse with five runs: nothing in it says where it lies."""
+    return shutil.copytree(five_runs, str(tmp_path / "w"))
 
 
 def names(warehouse: str, lineage: str = "main") -> list[str]:

@@ -220,6 +220,7 @@ QUIET = st.lists(st.lists(st.integers(0, 3), max_size=2), min_size=3, max_size=6
 """For each hour the users of whom a row arrives."""
 
 
+@pytest.mark.slow
 @settings(max_examples=max(5, settings().max_examples // 10))
 @given(QUIET, st.sampled_from(["1h", "2h", "150m"]), st.sampled_from([0, "20m"]))
 def test_whoever_is_quiet_for_a_while_is_given_up_by_hourly_calls_as_by_one(hours, idle, lag):

@@ -45,6 +45,7 @@ feeds = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples // 4)
 @given(growing_sources(), feeds, st.sets(st.integers(1, HOURS - 1)))
 def test_any_calls_write_the_same_landings(hours, feed, calls):

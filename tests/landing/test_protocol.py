@@ -71,6 +71,7 @@ def named_files(tables: DeltaFeedTables) -> set[str]:
     return named
 
 
+@pytest.mark.slow
 def test_killed_before_any_step_and_called_again(tmp_path):
     source(tmp_path)
     expected = clean(tmp_path)
@@ -202,6 +203,7 @@ def test_a_source_that_changes_while_it_is_landed_is_noticed(tmp_path):
         land_locally(FEED, DeltaFeedTables(f"{tmp_path}/w"), tmp_path, NOW, engine=Meddled(tmp_path))
 
 
+@pytest.mark.slow
 def test_sigkill_at_random_moments_then_again(tmp_path):
     source(tmp_path, more=1)
     expected = DeltaFeedTables(f"{tmp_path}/clean")
@@ -228,6 +230,7 @@ def test_sigkill_at_random_moments_then_again(tmp_path):
     assert not list(Path(tables.warehouse).glob("rewindow/heartbeats/*"))
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_land_once(tmp_path):
     source(tmp_path, more=1)
     expected = DeltaFeedTables(f"{tmp_path}/clean")

@@ -26,6 +26,7 @@ from rewindow.core.schema import Column
 from rewindow.core.task import Task
 from rewindow.errors import RewindowError
 from rewindow.spark.rows import arrow_schema, decode, encode, encode_values
+from tests.properties.effort import examples
 from tests.properties.told import told
 
 
@@ -192,6 +193,7 @@ def outcome(*given: Any, is_cut: bool) -> Any:
         return type(error)
 
 
+@examples(40)
 @given(st.data(), st.sampled_from(sorted(KEYS)), st.sampled_from(sorted(VALUES)))
 def test_a_cut_between_any_two_epochs_makes_no_difference(data: st.DataObject, key: str, value: str) -> None:
     (key_type, keys), (value_type, values) = KEYS[key], VALUES[value]

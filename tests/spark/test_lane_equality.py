@@ -117,7 +117,7 @@ def _topology(windows: TimeWindows, aggregate: Any, heads: list[str], *, emits: 
     return builder.build()
 
 
-@examples(100)
+@examples(40)
 @given(case=cases(), data=st.data())
 def test_both_lanes_leave_the_same(case: Case, data: st.DataObject) -> None:
     (part,) = case.topology.sub_topologies()
