@@ -167,6 +167,23 @@ def test_a_table_published_anew_holds_what_is_due_once(warehouse):
     assert len(runs_in(warehouse)) >= 5
 
 
+def test_who_has_not_seen_that_a_table_is_published_anew_adds_nothing_to_it(warehouse):
+    land(warehouse, 6)
+    zombie = machine(warehouse, "zombie")
+    for step in zombie:
+        if step.startswith("publish output"):
+            break
+    tables = DeltaTables(warehouse)
+    for step in travel.rewind(JOB, "main", "main/5", tables):
+        if step.startswith("publish"):
+            break
+    state = tables.state(JOB)
+    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "lineage": "main"}))
+    list(tables.publish(JOB, tables.state(JOB), "main"))
+    assert list(zombie)[-1] == "done"
+    assert set(runs_in(warehouse)) <= {run.spec.run for run in tables.state(JOB).lineage("main").runs}
+
+
 def verified(warehouse: str, run: CommittedRun, name: str = "check"):
     tables = DeltaTables(warehouse)
     return drive(verify(a_job(tables), run, Attempt(name), LocalEngine(), tables))

@@ -145,6 +145,21 @@ def test_a_zombie_cannot_land_after_another_took_over(tmp_path):
     assert [row.kind for row in tables.rows("activity")].count(PLAN) == 2
 
 
+def test_a_zombie_whose_files_were_swept_is_told_to_come_back(tmp_path):
+    source(tmp_path)
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+
+    class Overtaken(LocalEngine):
+        def write(self, write, look, window):
+            blocks = super().write(write, look, window)
+            land_locally(FEED, DeltaFeedTables(tables.warehouse), tmp_path, NOW)
+            return blocks
+
+    with pytest.raises(NotNowError, match="came between"):
+        land_locally(FEED, tables, tmp_path, NOW, engine=Overtaken(tmp_path))
+    assert log_rows(tables) == log_rows(clean(tmp_path))
+
+
 def test_a_commit_that_another_made_meanwhile_is_not_made_twice(tmp_path):
     source(tmp_path)
     expected = clean(tmp_path)

@@ -13,8 +13,9 @@ import pyarrow as pa
 from rewindow.core.land import LogSpec, Piece, ProducedEpoch, SourceLook
 from rewindow.core.record import UNKNOWN
 from rewindow.delta.commits import full_path
+from rewindow.delta.features import check_writable
 from rewindow.delta.ledger import Ledger
-from rewindow.delta.tables import LANDINGS, check_writable, open_table, table_path
+from rewindow.delta.tables import LANDINGS, open_table, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import SourceError
 from rewindow.plan.landings import GENERATION, LANDING

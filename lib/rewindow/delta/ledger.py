@@ -21,8 +21,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
+from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
-from rewindow.delta.tables import check_writable, checked_name, commit_actions, create_table, open_table
+from rewindow.delta.tables import checked_name, commit_actions, create_table, open_table
 from rewindow.errors import InvariantError, StorageError
 from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.spec import canonical_json
@@ -148,6 +149,9 @@ class Ledger:
         names, paths = actions["partition.name"].to_pylist(), actions["path"].to_pylist()
         own = tuple(sorted(path for path, name in zip(paths, names, strict=True) if name == self.name))
         cells = self._cells(own)
+        if len(cells) < len(self._known):
+            message = f"{self.path} was listed as it was before: no storage that does so can be trusted. Run again"
+            raise StorageError(message)
         self._read_files = {path: self._read_files[path] for path in own}
         self._check(cells, table.transaction_version(self._app_id) or 0)
         self._known = [

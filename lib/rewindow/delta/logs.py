@@ -16,6 +16,7 @@ from deltalake import Schema as DeltaSchema
 
 from rewindow.core.land import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.core.staging import StagedFile
+from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
 from rewindow.delta.job_source import look_at_output
 from rewindow.delta.ledger import Ledger
@@ -25,7 +26,6 @@ from rewindow.delta.tables import (
     QUARANTINE,
     add_actions,
     arrow_schema,
-    check_writable,
     commit_actions,
     create_table,
     log_path,

@@ -17,13 +17,13 @@ from functools import partial
 from deltalake import DeltaTable
 
 from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
 from rewindow.delta.retract import retract_all, retract_runs
 from rewindow.delta.tables import (
     METRICS,
     QUARANTINE,
     arrow_schema,
-    check_writable,
     commit_files,
     create_table,
     open_table,
@@ -75,6 +75,10 @@ def publish(warehouse: str, job: str, state: JobState, lineage: str, reports: Re
                 after=due.restart.ordinal - 1 if is_restart else 0,
                 table=handle,
                 retract=retract_all if is_restart else partial(retract_runs, runs=removed) if removed else None,
+                # Or somebody who has not seen the restart goes on publishing what it left out.
+                closes=[publication_id(job, due.target, epoch) for epoch in range(1, due.restart.epoch)]
+                if is_restart
+                else (),
             )
             handle = None  # it does not see what was committed through it
 

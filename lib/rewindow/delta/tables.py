@@ -21,6 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
+from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.plan.spec import MAIN
@@ -31,6 +32,8 @@ RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journa
 METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
 
 _ATTEMPTS = 8
+_CLOSED = 2**62
+"""The version of an application id that is done with."""
 _CONFIGURATION = {"delta.checkpointInterval": "10"}
 """Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
 
@@ -45,16 +48,6 @@ _ARROW: Mapping[str, pa.DataType] = {
     "binary": pa.binary(),
     "json": pa.string(),
 }
-_WRITABLE = (
-    "appendOnly",
-    "invariants",
-    "changeDataFeed",
-    "timestampNtz",
-    "variantType",
-    "deletionVectors",
-    "v2Checkpoint",
-)
-_LAST_LEGACY_READER, _LAST_LEGACY_WRITER = 1, 4
 
 
 def table_path(warehouse: str, path: str) -> str:
@@ -178,6 +171,7 @@ def commit_files(
     after: int = 0,
     table: DeltaTable | None = None,
     retract: Retract | None = None,
+    closes: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
 ) -> bool:
     """Add staged files to a table in exactly one Delta commit of ``(app_id, version)``; False if it was there before.
@@ -185,7 +179,8 @@ def commit_files(
     Versions of an application id are ``after`` + 1, + 2, ...: one that is already there is left alone (False), one that
     would leave a gap is refused with `InvariantError` (70). No files make an empty commit, which counts. Anyone may
     repeat the call at any time. ``table``: a handle just opened, to save opening another. ``retract`` says what else
-    the commit does, given the path and the handle: which files leave the table.
+    the commit does, given the path and the handle: which files leave the table. Under the ids that the commit ``closes``
+    nothing lands any more, not even what is on its way.
 
     Raises `StorageError` (74) if a file is missing or has another size, if the table is gone, has features that this
     commit would break, or if the commit does not land.
@@ -216,7 +211,7 @@ def commit_files(
         others = retract(path, table) if retract else ()
         try:
             was_sent = True
-            commit_actions(table, _without_standstill([*actions, *others]), app_id, version)
+            commit_actions(table, _without_standstill([*actions, *others]), app_id, version, closes)
         except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
             failure = error
             time.sleep(0.002 * 2**attempt)
@@ -230,8 +225,14 @@ def _without_standstill(actions: Sequence[AddAction | RemoveAction]) -> list[Add
     return [action for action in actions if times[action.path] == 1]
 
 
-def commit_actions(table: DeltaTable, actions: Sequence[AddAction | RemoveAction], app_id: str, version: int) -> None:
-    """Commit actions with a transaction id through the handle that was asked for its version.
+def commit_actions(
+    table: DeltaTable,
+    actions: Sequence[AddAction | RemoveAction],
+    app_id: str,
+    version: int,
+    closes: Sequence[str] = (),
+) -> None:
+    """Commit actions with a transaction id through the handle that was asked for its version; ``closes`` other ids.
 
     Whatever it returns or raises says nothing: read the log again.
     """
@@ -240,31 +241,10 @@ def commit_actions(table: DeltaTable, actions: Sequence[AddAction | RemoveAction
         mode="append",
         schema=table.schema(),
         partition_by=table.metadata().partition_columns,
-        commit_properties=CommitProperties(app_transactions=[Transaction(app_id, version)]),
+        commit_properties=CommitProperties(
+            app_transactions=[Transaction(app_id, version), *(Transaction(closed, _CLOSED) for closed in closes)]
+        ),
     )
-
-
-def check_writable(path: str, table: DeltaTable) -> None:
-    """Raise `StorageError` (74) if the table has a feature that a direct commit would not honour."""
-    protocol, configuration = table.protocol(), table.metadata().configuration
-    found = [
-        feature
-        for feature in sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
-        if feature not in _WRITABLE
-    ]
-    if protocol.writer_features is None and protocol.min_writer_version > _LAST_LEGACY_WRITER:
-        found.append(f"writer version {protocol.min_writer_version}")
-    if protocol.reader_features is None and protocol.min_reader_version > _LAST_LEGACY_READER:
-        found.append(f"reader version {protocol.min_reader_version}")
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        found.append("column mapping")
-    found += [key for key in sorted(configuration) if key.startswith("delta.constraints.")]
-    if found:
-        message = (
-            f"{path} has features that files added directly would not honour: {', '.join(found)}. "
-            "Drop them from the table (ALTER TABLE ... DROP FEATURE), or name another table"
-        )
-        raise StorageError(message)
 
 
 def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:

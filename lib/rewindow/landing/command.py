@@ -16,7 +16,7 @@ from typing import Any
 
 from rewindow.config import FeedConfig
 from rewindow.core.land import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
-from rewindow.errors import DataError, InvariantError, NotNowError
+from rewindow.errors import DataError, InvariantError, NotNowError, StorageError
 from rewindow.landing.due import Due, find_due, look_at_sources, watermark_policy
 from rewindow.landing.seams import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
 from rewindow.landing.spec import TABLE_FORMATS, feed_spec
@@ -131,7 +131,11 @@ def steps(
     _append(call, [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
     if progress.unfinished:
         tables.sweep(feed.feed, [spec.topic for spec in feed.logs], [dead.id for dead in progress.unfinished])
-    due, decided = yield from _write(call, due)
+    try:
+        due, decided = yield from _write(call, due)
+    except StorageError as error:
+        _refuse_if_overtaken(call, error)  # who takes over sweeps away what this one wrote
+        raise
     if not decided:
         _append(call, [LedgerRow(progress.seq + 2, NOTE, {"attempt": attempt.id}, request.now_ms)])
         return LandReport(feed.feed, generation.number, progress.watermark_ms)
@@ -244,8 +248,17 @@ def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> lis
 
 def _append(call: Call, rows: Sequence[LedgerRow]) -> None:
     if not call.tables.append(call.feed.feed, rows):
-        message = f"feed {call.feed.feed}: another `land` came between. Nothing was landed by this one: run it again"
-        raise NotNowError(message)
+        raise _overtaken(call)
+
+
+def _refuse_if_overtaken(call: Call, error: StorageError) -> None:
+    if len(call.tables.rows(call.feed.feed)) > call.progress.seq + 1:
+        raise _overtaken(call) from error
+
+
+def _overtaken(call: Call) -> NotNowError:
+    message = f"feed {call.feed.feed}: another `land` came between. Nothing was landed by this one: run it again"
+    return NotNowError(message)
 
 
 def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
