@@ -61,6 +61,7 @@ PAIRS = {
         Pair("promote | promote", branched, "promote", "promote"),
         Pair("publish | publish", unpublished, "publish", "publish"),
         Pair("republish | run", some_runs([1, 2]), "republish", "run"),
+        Pair("run | rewind-republish", some_runs([1, 2]), "run", "rewind-republish"),
         Pair("first-run | first-run", some_runs([]), "first-run", "first-run"),
         Pair("land | land", scene.write_source, "land", "land"),
     )

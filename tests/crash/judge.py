@@ -127,6 +127,7 @@ def _check_journal(warehouse: str, state: JobState) -> None:
     path = table_path(warehouse, JOURNAL)
     if not DeltaTable.is_deltatable(path):
         return
+    _check_once(JOURNAL, warehouse)
     rows = read_rows(path).to_pylist()
     places = Counter((row["attempt"], row["stage"], row["partition"]) for row in rows)
     assert not places or max(places.values()) == 1, f"doubled: the journal has {places.most_common(1)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from rewindow import travel
 from rewindow.delta.warehouse import DeltaTables
@@ -46,11 +47,17 @@ def _rewind(warehouse: str) -> Steps:
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
-def _backfill(warehouse: str) -> Steps:
+def _late(warehouse: str, seed: int) -> None:
+    """Leave a run on which a branch is to stand, committed and published nowhere."""
+    some_runs([1])(warehouse, seed)
+    _stop_before(scene.running(DeltaTables(warehouse), MAIN, 2), "publish")
+
+
+def _backfill(warehouse: str, at: str = "main/1") -> Steps:
     tables = DeltaTables(warehouse)
     yield "look"
     if BRANCH not in tables.state(JOB).lineages:
-        yield from travel.branch(JOB, BRANCH, tables, at="main/1")
+        yield from travel.branch(JOB, BRANCH, tables, at=at)
     yield from scene.run_all(tables, BRANCH)
 
 
@@ -85,6 +92,17 @@ def _republish(warehouse: str) -> Steps:
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
+def _rewind_and_republish(warehouse: str) -> Steps:
+    """Die right after the row of a rewind; whoever comes next publishes a table anew, and not as it was before."""
+    tables = DeltaTables(warehouse)
+    if len(tables.state(JOB).lineage(MAIN).runs) > 1:
+        for step in travel.rewind(JOB, MAIN, "main/1", tables):
+            if step.startswith("publish"):
+                break
+            yield step
+    yield from _republish(warehouse)
+
+
 def unpublished(warehouse: str, seed: int) -> None:
     """Leave what processes leave that died right after their row: a commit here, two rewinds one on the other there."""
     some_runs([1, 2, 3])(warehouse, seed)
@@ -113,10 +131,13 @@ OPERATIONS = {
         Operation("first-run", some_runs([]), _first_run),
         Operation("run", some_runs([1, 2]), _first_run),
         Operation("land", scene.write_source, scene.landing),
+        Operation("land-more", scene.write_and_land, partial(scene.landing, now_ms=scene.LATER_MS)),
         Operation("rewind", some_runs([1, 2, 3]), _rewind),
         Operation("backfill", some_runs([1, 2, 3]), _backfill),
+        Operation("backfill-late", _late, partial(_backfill, at="main/2")),
         Operation("promote", branched, _promote),
         Operation("republish", _rewound_once, _republish),
+        Operation("rewind-republish", some_runs([1, 2, 3]), _rewind_and_republish),
         Operation("publish", unpublished, _publish),
     )
 }

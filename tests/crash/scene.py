@@ -109,12 +109,12 @@ def run_until(warehouse: str, throughs: list[int], lineage: str = MAIN) -> None:
 FEED_CONFIG = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
 """The feed of the operation `land`: Parquet files, some of whose timestamps are no timestamps."""
 
-NOW_MS = T0 + 3 * HOUR
+NOW_MS, LATER_MS = T0 + 3 * HOUR, T0 + 5 * HOUR
 
 
-def write_source(warehouse: str, seed: int) -> None:
+def write_source(warehouse: str, seed: int, *, hours: int = 2) -> None:
     chance = random.Random(f"source {seed}")
-    for hour in range(2):
+    for hour in range(hours):
         rows = []
         for n in range(chance.randrange(10, 30)):
             time_ms = T0 + hour * HOUR + n
@@ -124,7 +124,14 @@ def write_source(warehouse: str, seed: int) -> None:
         write_rows(Path(warehouse), f"hour-{hour}", rows)
 
 
-def landing(warehouse: str) -> Steps:
+def write_and_land(warehouse: str, seed: int) -> None:
+    """Land two hours; two more are there since."""
+    write_source(warehouse, seed)
+    drive(landing(warehouse))  # type: ignore[arg-type]
+    write_source(warehouse, seed, hours=4)
+
+
+def landing(warehouse: str, *, now_ms: int = NOW_MS) -> Steps:
     """Give the steps of one `land` of the files below the warehouse."""
     from rewindow.delta.logs import DeltaFeedTables
 
@@ -132,4 +139,4 @@ def landing(warehouse: str) -> Steps:
     spec = feed_spec(FEED_CONFIG, project_root=warehouse, warehouse=warehouse)
     who = Attempt(uuid4().hex, "here", os.getpid(), 1)
     engine = LocalLandingEngine(Path(warehouse))
-    return landing_steps(spec, tables, engine, LandRequest(NOW_MS), who, lambda _attempt: False)
+    return landing_steps(spec, tables, engine, LandRequest(now_ms), who, lambda _attempt: False)

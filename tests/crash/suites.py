@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.crash import answers, duels, matrix
+from tests.crash import answers, duels, matrix, mutants, pairs, simulation
 from tests.crash.settings import Figures, Settings
 
 SUITES: Mapping[str, Callable[[Settings], Figures]] = {
@@ -12,4 +12,7 @@ SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "holds": duels.holds,
     "answers": answers.suite,
     "duels": duels.duels,
+    "simulation": simulation.suite,
+    "pairs": pairs.suite,
+    "mutants": mutants.suite,
 }

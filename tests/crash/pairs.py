@@ -1,0 +1,163 @@
+"""Every pair of points, in memory: one process held at the one, another at the other, then the first goes on, then both.
+
+The points are those of `memory`: each look at a table, each commit and its answer, each write, each step.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from rewindow import travel
+from rewindow.errors import RewindowError
+from rewindow.plan.spec import MAIN, RunRequest
+from rewindow.runner import steps
+from tests.crash.forks import side_by_side
+from tests.crash.memory import Faults, Process, World, here, in_memory
+from tests.crash.settings import Figures, Settings
+from tests.crash.simulation import EPOCHS, JOB, MemoryEngine, Simulation, Tables, binding, job
+
+Machine = Callable[[Simulation], Iterator[str]]
+ALLOWED = (2, 75, 76, 78)
+"""What the slower of two may be told."""
+
+
+def _run(simulation: Simulation, lineage: str = MAIN, through: int | None = None) -> Iterator[str]:
+    tables = Tables(simulation.feed)
+    request = RunRequest(lineage=lineage, through_landing=through)
+    return steps(job(tables, lineage), request, simulation.attempt(), MemoryEngine(), tables, lambda _attempt: False)
+
+
+def _rewind(simulation: Simulation) -> Iterator[str]:
+    return travel.rewind(JOB, MAIN, "main/1", Tables(simulation.feed))
+
+
+def _promote(simulation: Simulation) -> Iterator[str]:
+    return travel.promote(JOB, "trial", binding(MAIN), Tables(simulation.feed))
+
+
+def _branch_run(simulation: Simulation) -> Iterator[str]:
+    return _run(simulation, "trial")
+
+
+MACHINES: dict[str, Machine] = {"run": _run, "rewind": _rewind, "promote": _promote, "backfill": _branch_run}
+
+
+def ground() -> World:
+    """Two runs of `main`, and a branch of the first that is as far."""
+    simulation = Simulation(0, landed=2)
+    Process(simulation.world, Faults(), "before").enter()
+    _all(_run(simulation, through=1))
+    _all(_run(simulation, through=2))
+    _all(travel.branch(JOB, "trial", Tables(simulation.feed), at="main/1"))
+    simulation.landed = EPOCHS - 1
+    _all(_run(simulation, "trial"))
+    return simulation.world
+
+
+def _all(machine: Iterator[str]) -> None:
+    for _ in machine:
+        pass
+
+
+@dataclass
+class Holding(Faults):
+    """Stops at its point number ``at`` until it is let go."""
+
+    at: int
+    passed: int = 0
+    held: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def point(self, name: str) -> None:
+        self.passed += 1
+        if self.passed == self.at:
+            self.held.release()
+            self.go.acquire()
+
+
+class Player(threading.Thread):
+    """A process that is held once."""
+
+    def __init__(self, simulation: Simulation, machine: Machine, at: int) -> None:
+        super().__init__(daemon=True)
+        self.faults = Holding(at)
+        self.said = "done"
+        self._simulation, self._machine = simulation, machine
+
+    def run(self) -> None:
+        Process(self._simulation.world, self.faults, f"p{self.faults.at}-{id(self)}").enter()
+        try:
+            for _ in self._machine(self._simulation):
+                here().faults.point("step")
+        except RewindowError as error:
+            self.said = "told" if error.exit_code in ALLOWED else f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - told by the one who waits
+            self.said = f"{type(error).__name__}: {error}"
+        self.faults.held.release()
+
+    def to_its_point(self) -> None:
+        self.start()
+        self.faults.held.acquire()
+
+    def to_the_end(self) -> None:
+        self.faults.go.release()
+        self.join()
+
+
+def meet(world: World, one: str, other: str, first: int, second: int) -> tuple[str, int, int]:
+    """Hold both, let them end in turn, finish, compare. Says so, and how many points each passed."""
+    mine = World({path: list(versions) for path, versions in world.tables.items()}, dict(world.files))
+    simulation = Simulation(0, world=mine, landed=EPOCHS)
+    players = [Player(simulation, MACHINES[one], first), Player(simulation, MACHINES[other], second)]
+    for player in players:
+        player.to_its_point()
+    for player in players:
+        player.to_the_end()
+    for player in players:
+        if player.said not in ("done", "told"):
+            return f"wrong: {player.said}", 0, 0
+    return simulation.end(), players[0].faults.passed, players[1].faults.passed
+
+
+PAIRS = [(one, other) for one in MACHINES for other in MACHINES]
+
+
+def _row(one: str, other: str, first: int, step: int) -> dict[str, Any]:
+    """Hold the first at one point, the second at every one."""
+    with in_memory():
+        world, bad, cases, second = ground(), [], 0, 1
+        while True:
+            said, _, passed = meet(world, one, other, first, second)
+            cases += 1
+            if said != "ok":
+                bad.append([f"{one} at {first}, {other} at {second}", said])
+            if second > passed:
+                return {"cases": cases, "bad": bad}
+            second += step
+
+
+def points(one: str) -> int:
+    """Say how many points a machine passes when it is alone."""
+    with in_memory():
+        return meet(ground(), one, one, 10**6, 10**6)[1]
+
+
+def suite(settings: Settings) -> Figures:
+    """Meet at every pair of points of every pair of operations; ``quick``: at some of two runs."""
+    figures = Figures("pairs")
+    step = 9 if settings.quick else 1
+    lengths = {name: next(side_by_side([partial(points, name)], 1)) for name in MACHINES}
+    pairs = [("run", "run")] if settings.quick else PAIRS
+    jobs = [partial(_row, one, other, n, step) for one, other in pairs for n in range(1, lengths[one] + 1, step)]
+    for said in side_by_side(jobs, settings.at_once):
+        if "error" in said:
+            raise RuntimeError(said["error"])
+        figures.cases += said["cases"] - len(said["bad"])
+        for where, word in said["bad"]:
+            figures.count(word, where)
+    figures.more = {"points": lengths}
+    return figures

@@ -1,0 +1,221 @@
+"""One case of a suite, small enough to be tried on every mutant: does it see the fault? On the code as it is it must not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rewindow.core.staging import TaskReport
+from rewindow.core.work import StageWork
+from rewindow.spark.engine import LocalEngine
+from tests.crash import scene
+from tests.crash.answers import ask, commits_of
+from tests.crash.duels import PAIRS, Meeting, call, compared, finish, hold, meeting, of_main
+from tests.crash.forged import FORGED, accepted
+from tests.crash.forks import answer, side_by_side
+from tests.crash.matrix import Case, Ground, Mutate, folder, ground, run_case
+from tests.crash.operations import OPERATIONS
+
+
+class Grounds:
+    """What probes stand on, made side by side before any is tried, in a folder that stays."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._made: dict[str, dict[str, Any]] = {}
+
+    def prepare(self, probes: Probes, at_once: int) -> None:
+        """Make what some probes stand on."""
+        needs = [need for need in dict.fromkeys(probe.need for probe in probes) if need]
+        jobs = [partial(_make, f"{self._place}/{number}", need) for number, need in enumerate(needs)]
+        for said in side_by_side(jobs, at_once):
+            if "error" in said:
+                raise RuntimeError(said["error"])
+            self._made[said["need"]] = said["made"]
+
+    def ground(self, need: str) -> Ground:
+        return Ground(**self._made[need])
+
+    def meeting(self, need: str) -> Meeting:
+        return Meeting(**self._made[need])
+
+
+def _make(place: str, need: str) -> dict[str, Any]:
+    kind, _, name = need.partition(":")
+    if kind == "pair":
+        return {"need": need, "made": asdict(meeting(place, PAIRS[name], 0))}
+    then = finish if kind == "finished" else None
+    name, _, seed = name.partition("#")
+    return {"need": need, "made": asdict(ground(place, OPERATIONS[name], int(seed or 0), then=then))}
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Kill an operation at the sites that begin so."""
+
+    operation: str
+    site: str
+    seed: int = 0
+
+    @property
+    def need(self) -> str:
+        return f"ground:{self.operation}#{self.seed}"
+
+    def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
+        prepared = grounds.ground(self.need)
+        for site in (site for site in prepared.sites if site.startswith(self.site)):
+            yield run_case(Case(self.operation, self.seed, site), prepared, mutate).said
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Hold the first of a pair at the sites that begin so."""
+
+    pair: str
+    site: str
+
+    @property
+    def need(self) -> str:
+        return f"pair:{self.pair}"
+
+    def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
+        met = grounds.meeting(self.need)
+        for site in (site for site in met.sites if site.startswith(self.site)):
+            yield hold(PAIRS[self.pair], met, 0, site, mutate).said
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Let each commit of an operation be answered so."""
+
+    operation: str
+    kind: str
+
+    @property
+    def need(self) -> str:
+        return f"finished:{self.operation}"
+
+    def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
+        prepared = grounds.ground(self.need)
+        for number, what in enumerate(commits_of(self.operation, prepared)):
+            if what == "commit":
+                yield ask(self.operation, prepared, number, self.kind, mutate).said
+
+
+@dataclass(frozen=True)
+class Spoil:
+    """Flip a byte of the newest staged file of a target before the audit: nothing may come of it."""
+
+    target: str
+
+    need = "finished:run"
+
+    def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
+        prepared = grounds.ground(self.need)
+        with folder() as place:
+            warehouse = f"{place}/w"
+            shutil.copytree(prepared.folder, warehouse)
+
+            def spoilt() -> str:
+                mutate()
+                return self._run(warehouse)
+
+            said = answer(spoilt)
+            if not said.startswith("StorageError"):
+                yield f"wrong: a spoilt file was told as {said[:200]}"
+            yield compared(warehouse, [], of_main(prepared.expected))
+
+    def _run(self, warehouse: str) -> str:
+        machine = OPERATIONS["run"].act(warehouse)
+        try:
+            for step in machine:
+                if step == "audit":
+                    _flip(
+                        max(Path(warehouse, self.target).glob("**/*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+                    )
+        except Exception as error:  # noqa: BLE001 - what it is called is what is asked
+            return f"{type(error).__name__}: {error}"
+        return "done"
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@dataclass(frozen=True)
+class Lose:
+    """Let the engine lose the report of a task, or records of one: nothing may come of it."""
+
+    what: str
+
+    need = "finished:run"
+
+    def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
+        prepared = grounds.ground(self.need)
+        with folder() as place:
+            warehouse = f"{place}/w"
+            shutil.copytree(prepared.folder, warehouse)
+
+            def lost() -> str:
+                mutate()
+                scene.engine_of = _Losing if self.what == "report" else _Skipping
+                return call(warehouse, "run")
+
+            try:
+                said = answer(lost)
+            except RuntimeError as error:
+                said = str(error)[-200:]
+            if not said.startswith("InvariantError"):
+                yield f"wrong: what was lost was told as {said[:200]}"
+            yield compared(warehouse, [], of_main(prepared.expected))
+
+
+class _Losing(LocalEngine):
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        return super().run_stage(work)[:-1]
+
+
+class _Skipping(LocalEngine):
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        made = super().run_stage(work)
+        return [replace(one, consumed={topic: max(0, n - 1) for topic, n in one.consumed.items()}) for one in made]
+
+
+@dataclass(frozen=True)
+class Forged:
+    """Give the fold ledgers that nobody may have written."""
+
+    need = ""
+
+    def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
+        def judged() -> list[str]:
+            mutate()
+            return [accepted(name) for name in FORGED]
+
+        yield from answer(judged)
+
+
+Probe = Kill | Hold | Ask | Spoil | Lose | Forged
+Probes = Sequence[Probe]
+
+
+def first_catch(probes: Probes, grounds: Grounds, mutate: Mutate) -> str | None:
+    """Say which probe sees the fault first, and what it sees; None if none does."""
+    for probe in probes:
+        for said in _safely(probe, grounds, mutate):
+            if said != "ok":  # a site that is not reached any more is a difference, too
+                return f"{probe}: {said}"
+    return None
+
+
+def _safely(probe: Probe, grounds: Grounds, mutate: Mutate) -> Iterator[Any]:
+    try:
+        yield from probe.tried(grounds, mutate)
+    except (RuntimeError, TimeoutError) as error:
+        yield f"wrong: {str(error).strip().splitlines()[-1]}"

@@ -1,0 +1,65 @@
+"""Break production code on purpose, in this process only: one piece of the source of one function is another."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from dataclasses import dataclass
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any
+
+_SOURCES: dict[Any, str] = {}
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """In ``place`` (``module:function`` or ``module:Class.method``) the text ``old`` becomes ``new``.
+
+    Raises `LookupError` if the text is not there exactly once: a mutant that changes nothing proves nothing.
+    """
+
+    place: str
+    old: str
+    new: str
+
+    def apply(self) -> None:
+        """Rewrite the function wherever it is known."""
+        module_name, _, path = self.place.partition(":")
+        module = import_module(f"rewindow.{module_name}")
+        owner: Any = module
+        *classes, name = path.split(".")
+        for part in classes:
+            owner = getattr(owner, part)
+        before = inspect.unwrap(getattr(owner, name))
+        after = self._compiled(module, before, name)
+        if classes:
+            setattr(owner, name, after)
+        else:
+            _replace_everywhere(before, after)
+
+    def _compiled(self, module: ModuleType, before: FunctionType, name: str) -> Any:
+        source = _SOURCES.get(before) or textwrap.dedent(inspect.getsource(before))
+        if source.count(self.old) != 1:
+            message = f"{self.place} has {self.old!r} {source.count(self.old)} times: mend the mutant"
+            raise LookupError(message)
+        made: dict[str, Any] = {}
+        text = source.replace(self.old, self.new)
+        exec(compile(text, f"<mutant of {self.place}>", "exec"), vars(module), made)  # noqa: S102
+        _SOURCES[made[name]] = text  # so that it can be rewritten once more
+        return made[name]
+
+
+def _replace_everywhere(before: object, after: object) -> None:
+    """Put ``after`` where modules of ours and their tables have ``before``."""
+    for name, module in list(sys.modules.items()):
+        if not name.startswith(("rewindow", "tests")):
+            continue
+        for attribute, value in list(vars(module).items()):
+            if value is before:
+                setattr(module, attribute, after)
+            elif isinstance(value, dict):
+                for key, item in list(value.items()):
+                    if item is before:
+                        value[key] = after
