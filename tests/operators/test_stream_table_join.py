@@ -271,7 +271,7 @@ def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
         (lambda: stream.join(versions, pair, grace="1ms"), "wait for the grace, give it a name"),
         (lambda: stream.join(table, pair, name="j", grace="1ms"), "it has no history: use versioned_store"),
         (lambda: stream.join(versions, pair, name="j", grace="10ms"), "it has a history of 9 ms: use versioned_store"),
-        (lambda: stream.join(versions, pair, name="j", grace="-1ms"), "at least as far back"),
+        (lambda: stream.join(versions, pair, name="j", grace="-1ms"), "it is 0 or more"),
         (
             lambda: stream.select_key(lambda _k, v: v, key=str).join(
                 table.group_by(lambda k, v: (v, k), key=int).count(store="n"), pair, name="j"

@@ -86,6 +86,11 @@ def test_a_value_that_is_no_row_is_called_value():
     assert _sent("value >= 2", 1, 2, None, 3) == [2, 3]
 
 
+def test_a_row_that_is_null_has_nulls_for_fields():
+    assert _sent("amount > 0", None, Sale(1, None, None)) == [Sale(1, None, None)]
+    assert _sent("country is null and timestamp = 0", None) == [None]
+
+
 def test_an_unknown_field_names_those_that_there_are():
     with pytest.raises(
         DataError, match="there is no field 'price'; there are amount, country, paid, key, value, timestamp"

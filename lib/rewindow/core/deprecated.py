@@ -41,13 +41,13 @@ def old_forward(
     record = Record(key, value, headers=context.headers)
     if not rest:
         return record, None
-    (child,) = rest
+    child = rest[0] if len(rest) == 1 else tuple(rest)
     if isinstance(child, To):
         return record, child
     if isinstance(child, str):
         return record, To.child(child)
-    if not 0 <= child < len(children):
-        message = f"{context.name} has no child {child} (children: {', '.join(children) or 'none'}, counted from 0)"
+    if not isinstance(child, int) or not 0 <= child < len(children):
+        message = f"{context.name} has no child {child!r} (children: {', '.join(children) or 'none'}, counted from 0)"
         raise DataError(message)
     return record, To.child(children[child])
 

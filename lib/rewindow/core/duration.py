@@ -15,7 +15,7 @@ _WHOLE = re.compile(r"-?(?:\d+(?:ms|[smhdw]))+")
 def to_ms(value: str | int | timedelta) -> int:
     """Return a duration in milliseconds: ``"10m"``, ``"1h30m"``, ``"-5s"``, a `timedelta`, or an int that is ms already.
 
-    Raises `ConfigError` for any other text, and for a `timedelta` finer than a millisecond.
+    Raises `ConfigError` for anything else, and for a `timedelta` finer than a millisecond.
     """
     if isinstance(value, timedelta):
         if value.microseconds % 1000:
@@ -24,7 +24,8 @@ def to_ms(value: str | int | timedelta) -> int:
         return value // timedelta(milliseconds=1)
     if isinstance(value, int):
         return value
-    text = value.strip()
+    given: object = value  # it is up to the user
+    text = given.strip() if isinstance(given, str) else ""
     if text == "0":
         return 0
     if not _WHOLE.fullmatch(text):

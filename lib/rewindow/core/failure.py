@@ -39,7 +39,9 @@ def _node(error: Exception, scope: TaskScope) -> str:
     names = {id(processor): name for name, processor in scope.processors.items()}
     node = ""
     for frame, _ in walk_tb(error.__traceback__):
-        node = names.get(id(frame.f_locals.get("self")), node)
+        code = frame.f_code
+        self = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        node = names.get(id(self), node)
     return node
 
 

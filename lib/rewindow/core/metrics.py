@@ -54,6 +54,7 @@ KINDS: Mapping[str, Kind] = {
     SUPPRESSION_BUFFER_SIZE: Kind("bytes", parts=_SAMPLED),
     SUPPRESSION_OVERTIME: Kind("ms", "INFO", ("min", "avg")),
     ENFORCED_PROCESSING: Kind("times"),
+    WINDOW_FINAL_EMIT: Kind("records"),
     SIMULATED_TIME: Kind("ms", parts=("total",)),
 }
 """The metrics of KIP-328 and KIP-353, and a few more; simulated time is what a rate is counted by."""

@@ -69,20 +69,26 @@ class ProcessorContext:
         """Send a record to all children, or as ``to`` says; it has passed through them all when this returns (KIP-251).
 
         The timestamp is that of ``to``, else the record's own, else that of the record or punctuation being handled.
-        Raises `DataError` for an unknown child, and for a timestamp that is negative or no integer.
+        Raises `DataError` for what is no record, for an unknown child, and for a timestamp that is negative or no integer.
         A bare key, value and child are its deprecated overloads: see `core.deprecated`.
         """
         if old:
             record, to = old_forward(self, tuple(self._by_name), record, old)
         moment = self._moment
         before = moment.timestamp
-        timestamp: Any = record.timestamp
+        try:
+            timestamp: Any = record.timestamp
+        except AttributeError as error:
+            message = f"{self.name} forwarded {record!r}: give a Record(key, value), with To.child(name) as to="
+            raise DataError(message) from error
         children = self._children
         if timestamp is before and to is None and before >= 0:  # most are: the very object, so it is an int
             for child in children:
                 child(record)
             return
         if to is not None:
+            if to.__class__ is not To:
+                raise DataError(f"{self.name} forwarded with to={to!r}: give To.child(name) or To.all()")
             if to.child_name is not None:
                 children = (self._child(to.child_name),)
             if to.timestamp is not None:

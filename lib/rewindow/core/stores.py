@@ -90,6 +90,12 @@ class StoreBuilder:
     codec: Codec | None = field(default=None, compare=False, repr=False)
     """Of a buffer that spills: given when types are bound."""
 
+    def __post_init__(self) -> None:
+        """Raise `ConfigError` for a store without a name: state is kept by name."""
+        name: object = self.name  # it is up to the user
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"{name!r} cannot name a store: give it a text")
+
     @property
     def kept(self) -> Keeping:
         """What becomes of keys and values when they are put."""

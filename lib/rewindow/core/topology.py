@@ -95,6 +95,10 @@ class Topology:
         holds_ms: int = 0,
     ) -> Topology:
         """Add a node. ``stores`` names stores that were added before; ``holds_ms`` see `ProcessorNode`."""
+        given: object = supplier  # it is up to the user
+        if not callable(given):
+            message = f"processor {name!r} is given {supplier!r}: pass the class, or a function that makes a new one"
+            raise TopologyError(message)
         for store in stores:
             if store not in self.stores:
                 message = f"processor {name!r} wants the store {store!r}, which was not added: add_store it first"
@@ -175,6 +179,8 @@ class Topology:
         if isinstance(node, SinkNode) and node.name in self.nodes and not node.is_internal:
             message = f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})"
             raise TopologyError(message)
+        if not isinstance(node.name, str):
+            raise TopologyError(f"{node.name!r} cannot name a node: give it a text")
         if node.name in self.nodes:
             message = f"two nodes are called {node.name!r}: give one of them another name"
             raise TopologyError(message)

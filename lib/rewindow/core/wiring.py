@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rewindow.core.adapted import Adapted
+from rewindow.core.failure import where
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Record
 from rewindow.core.scope import TaskScope
 from rewindow.core.stores import Store
 from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, RewindowError
 
 Entry = tuple[Callable[[Record], None], ...]
 """The children of a source, in the order in which they get its records."""
@@ -78,7 +79,13 @@ def check_suppliers(part: SubTopology) -> None:
 
 
 def _make(node: ProcessorNode) -> Processor:
-    processor: object = node.supplier()  # what it gives is up to the user
+    try:
+        processor: object = node.supplier()  # what it gives is up to the user
+    except RewindowError:
+        raise
+    except Exception as error:
+        message = f"node {node.name!r}: its supplier failed, {type(error).__name__}: {error}{where(error)}"
+        raise ConfigError(f"{message}: pass a class without arguments, or a function that makes a new one") from error
     if not isinstance(processor, Processor):
         message = f"node {node.name!r}: its supplier gave a {type(processor).__name__}, not a Processor"
         raise ConfigError(message)

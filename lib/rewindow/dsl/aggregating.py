@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rewindow.dsl.graph import returned_type
 from rewindow.errors import TopologyError
 from rewindow.operators import stateless
-from rewindow.operators.aggregates import Aggregator, Mergeable
+from rewindow.operators.aggregates import Aggregator, Mergeable, is_aggregate
 from rewindow.operators.compound import Custom, several
 from rewindow.operators.session_aggregate import Merger
 
@@ -35,7 +35,7 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
         return several(aggregate)
     if aggregator is not None and callable(aggregate):
         return Custom(aggregate, aggregator, value or returned_type(aggregator))
-    if isinstance(aggregate, Aggregator):
+    if is_aggregate(aggregate):
         return aggregate
     message = (
         f"aggregate({aggregate!r}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from rewindow.dsl.graph import function_of
 from rewindow.errors import TopologyError
 from rewindow.operators.branches import Split
 from rewindow.operators.stateless import PassThrough
@@ -67,7 +68,7 @@ class BranchedKStream:
             raise TopologyError(message)
         full = f"{self.name}-{name}"
         node = self.stream.graph.add("branch", PassThrough("branch"), self.stream.node, name=full)
-        self.split.branches.append((predicate, full))
+        self.split.branches.append((function_of(predicate, "branch"), full))
         branch = replace(self.stream, node=node)
         kept = branch if chain is None else chain(branch)
         if kept is not None:

@@ -11,7 +11,7 @@ from rewindow.core.processor import Processor
 from rewindow.core.schema import shape_of
 from rewindow.core.stores import StoreBuilder
 from rewindow.core.topology import REPARTITION_SUFFIX, Topology
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, TopologyError
 
 
 @dataclass
@@ -48,6 +48,9 @@ class Graph:
         holds_ms: int = 0,
     ) -> str:
         """Add a processor of the user's and the stores that it brings; those given by name are there already."""
+        if isinstance(stores, str | StoreBuilder):
+            message = f"{verb} {name!r}: give its stores as a list, stores=[{stores!r}]"
+            raise TopologyError(message)
         stores = tuple(stores)
         for store in stores:
             if isinstance(store, StoreBuilder):
@@ -59,6 +62,14 @@ class Graph:
         """Return ``verb-1``, ``verb-2``, ... ."""
         self.counts[verb] = self.counts.get(verb, 0) + 1
         return f"{verb}-{self.counts[verb]}"
+
+
+def function_of(given: Any, verb: str) -> Any:
+    """Return the function that a verb was given. Raises `TopologyError` if it is none."""
+    if not callable(given):
+        message = f"{verb}({given!r}): give it a function"
+        raise TopologyError(message)
+    return given
 
 
 def internal_ends(repartition: str) -> tuple[str, str]:

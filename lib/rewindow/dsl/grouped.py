@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KGroupedStream:
-    """Records by key, to be aggregated, as a whole or by window."""
+    """Records by key, to be aggregated, as a whole or by window.
+
+    Without windows no record is late: each update goes downstream in the order in which the task takes the records, with
+    the largest timestamp of its row so far. A record without key or value is skipped and counted. Where the key was
+    changed, records cross a repartition that is named after the store.
+    """
 
     stream: KStream
 
@@ -51,7 +56,7 @@ class KGroupedStream:
         return self.aggregate(Count(), store=store)
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
-        """Combine values, ``reducer(aggregate, value)``; the first value starts."""
+        """Combine values, ``reducer(aggregate, value)``; the first value starts. A null that it gives deletes the row."""
         stream = replace(self.stream, value=value) if value else self.stream
         return KGroupedStream(stream).aggregate(Reduce(reducer), store=store)
 

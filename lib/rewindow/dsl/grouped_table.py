@@ -12,7 +12,7 @@ from rewindow.dsl.graph import Graph, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
-from rewindow.operators.aggregates import Aggregator, Count, Subtractable, described
+from rewindow.operators.aggregates import Aggregator, Count, Subtractable, described, is_aggregate
 from rewindow.operators.compound import Several, several
 from rewindow.operators.table_group import CustomSubtractable, ReduceSubtractable, TableAggregate
 from rewindow.operators.table_view import DerivedView, StoreView
@@ -60,9 +60,10 @@ class KGroupedTable:
     ) -> KTable:
         """Aggregate: ``initializer, adder(key, value, aggregate), subtractor(key, value, aggregate)``, or a built-in one.
 
-        Those that can take a value back are `Count`, `Sum` and `Mean`, and a dictionary of them; of floats the last bits
-        of a sum depend on what came and went. ``value`` declares the type of a custom aggregate. A null that the adder
-        or the subtractor gives deletes the group's row. Raises `TopologyError` for an aggregate that cannot subtract.
+        Those that can take a value back are `Count`, `Sum`, `Mean` and `Collect`, and a dictionary of them; of floats the
+        last bits of a sum depend on what came and went. ``value`` declares the type of a custom aggregate. A null that
+        the adder or the subtractor gives deletes the group's row. Raises `TopologyError` for an aggregate that cannot
+        subtract.
         """
         if adder is not None and subtractor is not None and callable(aggregate):
             made = CustomSubtractable(aggregate, adder, value or returned_type(adder), subtractor)
@@ -70,8 +71,8 @@ class KGroupedTable:
         built_in = several(aggregate) if isinstance(aggregate, Mapping) else aggregate
         parts = [part for _, part in built_in.parts] if isinstance(built_in, Several) else [built_in]
         for part in parts:
-            if not isinstance(part, Subtractable):
-                what = described(part) if isinstance(part, Aggregator) else repr(part)
+            if not (is_aggregate(part) and isinstance(part, Subtractable)):
+                what = described(part) if is_aggregate(part) else repr(part)
                 message = (
                     f"aggregate({what}) of a grouped table cannot take a row back: use Count, Sum, Mean or Collect, or give "
                     "initializer, adder and subtractor"

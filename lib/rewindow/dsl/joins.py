@@ -11,7 +11,7 @@ from rewindow.core.binding import EqualType
 from rewindow.core.duration import to_ms
 from rewindow.core.join_windows import JoinWindows
 from rewindow.core.stores import RECORDS, StoreBuilder
-from rewindow.dsl.graph import returned_type
+from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
 from rewindow.dsl.table import KTable
 from rewindow.dsl.table_joins import view_of
@@ -59,6 +59,7 @@ def join(left: KStream, other: KStream | KTable, keeps: Keeps, joiner: ValueJoin
         message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
         raise TopologyError(message)
     _check_keys(left.key, other.key, what)
+    function_of(joiner, "join")
     joined = joiner if options.with_key else _without_key(joiner)
     if isinstance(other, KTable):
         node = _table_join(left, other, keeps, joined, options, what)
@@ -112,7 +113,10 @@ def _table_join(left: KStream, table: KTable, keeps: Keeps, joiner: Joiner, opti
         side = _side(left, str(name))
         return graph.add("join", StreamTableJoin(view, joiner, keeps.left), side.node, name=name, stores=view.stores)
     name, grace_ms = str(name), to_ms(options.grace)
-    if view.history_ms is None or not 0 <= grace_ms <= view.history_ms:
+    if grace_ms < 0:
+        message = f"{what}: its grace is {options.grace!r}: it is 0 or more"
+        raise TopologyError(message)
+    if view.history_ms is None or grace_ms > view.history_ms:
         kept = "no history" if view.history_ms is None else f"a history of {view.history_ms} ms"
         message = (
             f"{what}: records can wait for {options.grace!r} if the table has versions at least as far back, and it has "

@@ -9,7 +9,7 @@ from typing import Any, Self
 from rewindow.core.deprecated import deprecated
 from rewindow.core.legacy import Transformer, ValueTransformer
 from rewindow.core.stores import StoreBuilder
-from rewindow.dsl.graph import Graph
+from rewindow.dsl.graph import Graph, function_of
 from rewindow.operators.transform import Transform, TransformValues
 
 
@@ -34,7 +34,7 @@ class LegacyVerbs:
     ) -> Self:
         """Run a `Transformer`: what it returns is forwarded (the form before KIP-820; use `process`)."""
         deprecated("transform", "process")
-        node = self.graph.run("transform", self.node, Transform(supplier), name, stores)
+        node = self.graph.run("transform", self.node, Transform(function_of(supplier, "transform")), name, stores)
         return replace(self, node=node, key=key, value=value, is_rekeyed=True)
 
     def flat_transform(
@@ -48,7 +48,9 @@ class LegacyVerbs:
     ) -> Self:
         """Run a `Transformer` that returns any number of pairs (KIP-313; use `process`)."""
         deprecated("flat_transform", "process")
-        node = self.graph.run("flat-transform", self.node, Transform(supplier, is_flat=True), name, stores)
+        node = self.graph.run(
+            "flat-transform", self.node, Transform(function_of(supplier, "flat_transform"), is_flat=True), name, stores
+        )
         return replace(self, node=node, key=key, value=value, is_rekeyed=True)
 
     def transform_values(
@@ -61,7 +63,9 @@ class LegacyVerbs:
     ) -> Self:
         """Run a `ValueTransformer`: it returns the new value, the key stays (use `process_values`)."""
         deprecated("transform_values", "process_values")
-        node = self.graph.run("transform-values", self.node, TransformValues(supplier), name, stores)
+        node = self.graph.run(
+            "transform-values", self.node, TransformValues(function_of(supplier, "transform_values")), name, stores
+        )
         return replace(self, node=node, value=value)
 
     def flat_transform_values(
@@ -74,5 +78,11 @@ class LegacyVerbs:
     ) -> Self:
         """Run a `ValueTransformer` that returns any number of values (KIP-313; use `process_values`)."""
         deprecated("flat_transform_values", "process_values")
-        node = self.graph.run("flat-transform-values", self.node, TransformValues(supplier, is_flat=True), name, stores)
+        node = self.graph.run(
+            "flat-transform-values",
+            self.node,
+            TransformValues(function_of(supplier, "flat_transform_values"), is_flat=True),
+            name,
+            stores,
+        )
         return replace(self, node=node, value=value)

@@ -10,7 +10,7 @@ from rewindow.core.duration import to_ms
 from rewindow.core.join_windows import JoinWindows
 from rewindow.core.stores import JOIN, KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.core.windows import Windows
-from rewindow.errors import TopologyError
+from rewindow.errors import ConfigError, TopologyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,27 @@ class Materialized:
     def as_(cls, store: str | StoreBuilder, *, retention: str | int | timedelta | None = None) -> Materialized:
         """Keep state under this name, windows for at least the ``retention`` (``"1d"``; an int is milliseconds).
 
-        Raises `TopologyError` if it is given together with a store made before, which has its own.
+        Raises `TopologyError` if it is given together with a store made before, which has its own, and for no name.
         """
         if isinstance(store, StoreBuilder):
             made = cls(store.name, ready_made=store)
             return made if retention is None else made.with_retention(retention)
-        return cls(store, None if retention is None else to_ms(retention))
+        given: object = store  # it is up to the user
+        if not isinstance(given, str) or not given:
+            message = f"store={store!r}: give it a name, Materialized.as_(name, retention=...) or a store made before"
+            raise TopologyError(message)
+        named = cls(store)
+        return named if retention is None else named.with_retention(retention)
 
     def with_retention(self, retention: str | int | timedelta) -> Materialized:
-        """Return the same with a retention. Raises `TopologyError` as `as_` does."""
+        """Return the same with a retention. Raises `TopologyError` as `as_` does, `ConfigError` for less than nothing."""
         if self.ready_made is not None:
             message = f"store {self.name!r} was given ready-made and has a retention of its own: change it there"
             raise TopologyError(message)
-        return replace(self, retention_ms=to_ms(retention))
+        retention_ms = to_ms(retention)
+        if retention_ms < 0:
+            raise ConfigError(f"store {self.name!r}: its retention is {retention!r}: it is 0 or more")
+        return replace(self, retention_ms=retention_ms)
 
     def retained_ms(self, needed_ms: int, default_ms: int | None = None) -> int:
         """Return how long windows are kept. Raises `TopologyError` for less than they need."""

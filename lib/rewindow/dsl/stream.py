@@ -17,15 +17,14 @@ from rewindow.core.stores import StoreBuilder
 from rewindow.dsl import joins
 from rewindow.dsl.aggregating import keyed
 from rewindow.dsl.branched import BranchedKStream
-from rewindow.dsl.graph import returned_pair, returned_type
+from rewindow.dsl.graph import function_of
 from rewindow.dsl.grouped import KGroupedStream
-from rewindow.dsl.legacy import LegacyVerbs
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.record_verbs import RecordVerbs
+from rewindow.errors import TopologyError
 from rewindow.operators import foreach, stateless
 from rewindow.operators.branches import Split
-from rewindow.operators.conditions import parse
 from rewindow.operators.transform import ProcessValues
-from rewindow.operators.where import Where
 
 if TYPE_CHECKING:
     from rewindow.core.record import Record  # noqa: F401 - named in docstrings
@@ -33,79 +32,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KStream(LegacyVerbs):
+class KStream(RecordVerbs):
     """A stream: each record stands for itself.
 
     ``key`` and ``value`` are the types as far as they are known: from the log, from the annotation of a function's
     result, or declared with ``key=`` / ``value=``. What is not known is written as JSON text.
     """
 
-    def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
-        """Keep the records for which ``predicate(key, value)`` is true."""
-        return self._then("filter", stateless.Filter(predicate), name)
-
-    def where(self, condition: str, *, name: str | None = None) -> KStream:
-        """Keep the records that fulfil a condition, ``where("amount >= 10")``: unlike a function it can run on whole columns.
-
-        It is a small part of SQL over the value's fields, ``key``, ``value`` and ``timestamp`` (`operators.conditions`).
-        Raises `ConfigError` for a text that is no condition.
-        """
-        return self._then("where", Where(parse(condition)), name)
-
-    def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
-        """Keep the records for which ``predicate(key, value)`` is false."""
-        return self._then("filter", stateless.Filter(predicate, negate=True), name)
-
-    def map(
-        self,
-        mapper: Callable[[Any, Any], tuple[Any, Any]],
-        *,
-        key: Any = None,
-        value: Any = None,
-        name: str | None = None,
-    ) -> KStream:
-        """Make a new key and value, ``mapper(key, value) -> (key, value)``. Grouping after it crosses a repartition."""
-        known = returned_pair(mapper)
-        return self._then("map", stateless.Map(mapper), name, key=key or known[0], value=value or known[1])
-
-    def flat_map(
-        self,
-        mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]],
-        *,
-        key: Any = None,
-        value: Any = None,
-        name: str | None = None,
-    ) -> KStream:
-        """Make any number of keys and values, ``mapper(key, value) -> [(key, value), ...]``."""
-        return self._then("flat-map", stateless.FlatMap(mapper), name, key=key, value=value)
-
-    def map_values(
-        self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
-    ) -> KStream:
-        """Make a new value, ``mapper(value)``; with ``with_key`` ``mapper(key, value)``. The key, and so the partition, stays."""
-        stream = self._then("map-values", stateless.MapValues(mapper, with_key), name)
-        return replace(stream, value=value or returned_type(mapper))
-
-    def flat_map_values(
-        self,
-        mapper: Callable[..., Iterable[Any]],
-        *,
-        with_key: bool = False,
-        value: Any = None,
-        name: str | None = None,
-    ) -> KStream:
-        """Make any number of values, ``mapper(value) -> [value, ...]``, or ``mapper(key, value)``. The key stays."""
-        stream = self._then("flat-map-values", stateless.FlatMapValues(mapper, with_key), name)
-        return replace(stream, value=value)
-
-    def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> KStream:
-        """Make a new key, ``mapper(key, value)``. Grouping after it crosses a repartition."""
-        node = stateless.SelectKey(mapper)
-        return self._then("select-key", node, name, key=key or returned_type(mapper), value=self.value)
-
     def merge(self, *others: KStream, name: str | None = None) -> KStream:
         """Put streams together; records keep the order in which the task takes them."""
         streams = (self, *others)
+        given: tuple[object, ...] = streams  # it is up to the user
+        for stream in given:
+            if not isinstance(stream, KStream) or stream.graph is not self.graph:
+                message = (
+                    f"merge of {self.node!r} with {getattr(stream, 'node', stream)!r}: give it streams of the same "
+                    "StreamsBuilder; of a table its to_stream()"
+                )
+                raise TopologyError(message)
         node = self.graph.add("merge", stateless.PassThrough(), *(stream.node for stream in streams), name=name)
         return KStream(
             self.graph,
@@ -114,10 +58,6 @@ class KStream(LegacyVerbs):
             _common(stream.value for stream in streams),
             any(stream.is_rekeyed for stream in streams),
         )
-
-    def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> KStream:
-        """Call ``action(key, value)`` for each record and pass it on. A task that is retried calls it again."""
-        return self._then("peek", stateless.Peek(action), name)
 
     def foreach(self, action: Callable[..., Any], *, name: str) -> None:
         """Call ``action(key, value)``, or ``action(key, value, idempotency_key)``, for each record, and end the stream.
@@ -141,6 +81,8 @@ class KStream(LegacyVerbs):
     def branch(self, *predicates: Callable[[Any, Any], bool], name: str | None = None) -> list[KStream]:
         """Split by predicates and return the streams in their order (the form before KIP-418; use `split`)."""
         deprecated("branch(*predicates)", "split().branch(predicate)...")
+        if not predicates:
+            raise TopologyError("branch(): give it a predicate for each branch")
         branched = self.split(name=name)
         for predicate in predicates:
             branched.branch(predicate)
@@ -174,7 +116,14 @@ class KStream(LegacyVerbs):
         holds: str | timedelta = "0s",
     ) -> KStream:
         """Run a `FixedKeyProcessor` of your own: as `process`, but the key stays, so grouping needs no repartition (KIP-820)."""
-        node = self.graph.run("process-values", self.node, ProcessValues(supplier), name, stores, holds_ms=to_ms(holds))
+        node = self.graph.run(
+            "process-values",
+            self.node,
+            ProcessValues(function_of(supplier, "process_values")),
+            name,
+            stores,
+            holds_ms=to_ms(holds),
+        )
         return replace(self, node=node, value=value)
 
     def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:
@@ -287,11 +236,6 @@ class KStream(LegacyVerbs):
     def to(self, topic: str, *, key: Any = None, value: Any = None) -> None:
         """Write an output; the job's configuration says to which table. ``key`` and ``value`` declare column types."""
         self.graph.topology.add_sink(f"{topic}-sink", topic, self.node, key=key or self.key, value=value or self.value)
-
-    def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **changed: Any) -> KStream:
-        node = self.graph.add(verb, supplier, self.node, name=name)
-        stream = replace(self, node=node)
-        return replace(stream, **changed, is_rekeyed=True) if changed else stream
 
 
 def _common(types: Iterable[Any]) -> Any:

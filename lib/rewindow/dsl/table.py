@@ -10,7 +10,7 @@ from rewindow.core.stores import BUFFER, StoreBuilder
 from rewindow.core.windows import Windows
 from rewindow.dsl.finals import keep_until_final
 from rewindow.dsl.foreign_key import ForeignKey, join_by_foreign_key
-from rewindow.dsl.graph import Graph, returned_pair, returned_type
+from rewindow.dsl.graph import Graph, function_of, returned_pair, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.suppressed import Suppressed
 from rewindow.dsl.table_joins import Joiner, Kept, join_tables
@@ -71,6 +71,7 @@ class KTable:
 
         A mapper that gives None makes a tombstone. ``store`` keeps the mapped values. The timestamp is the update's.
         """
+        function_of(mapper, "map_values")
         derive = mapper if with_key else lambda _key, value: mapper(value)
         return self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
 
@@ -92,7 +93,7 @@ class KTable:
 
         self.check_old("group_by")
         known = returned_pair(mapper)
-        node = self.graph.add("table-group-by", TableGroupBy(mapper), self.node, name=name)
+        node = self.graph.add("table-group-by", TableGroupBy(function_of(mapper, "group_by")), self.node, name=name)
         return KGroupedTable(self.graph, node, key or known[0], value or known[1])
 
     def join(
@@ -211,8 +212,14 @@ class KTable:
         value: Any,
         name: str | None,
     ) -> KTable:
+        given: object = other  # it is up to the user
+        if not isinstance(given, KTable) or given.graph is not self.graph:
+            message = f"join of {self.node!r} with {getattr(other, 'node', other)!r}: give it a KTable of the same StreamsBuilder"
+            raise TopologyError(f"{message}; a stream joins a table, stream.join(table, ...)")
+        function_of(joiner, "join")
         if foreign_key is None:
             return join_tables(self, other, joiner, kept, store=store, value=value, name=name)
+        function_of(foreign_key, "foreign_key=")
         if store is None:
             message = f"the join of {self.node!r} by a foreign key keeps its result: give it a store=..."
             raise TopologyError(message)
@@ -227,7 +234,11 @@ class KTable:
         if store is None:
             self.check_old(verb.removeprefix("table_"))
         is_versioned = self.view is not None and self.view.history_ms is not None
-        supplier = TableDerive(verb, kept_by(predicate, negate=negate), skips_empty=not is_versioned)
+        supplier = TableDerive(
+            verb,
+            kept_by(function_of(predicate, verb.removeprefix("table_")), negate=negate),
+            skips_empty=not is_versioned,
+        )
         return self._derived(supplier, store, name, self.value)
 
     def _derived(self, supplier: TableDerive, store: StoreSpec | None, name: str | None, value: Any) -> KTable:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from rewindow.core.binding import FieldType, RowType, SumType
 from rewindow.core.cells import exact_context
@@ -52,6 +52,11 @@ class Mergeable(Aggregator, Protocol):
 
     def merge(self, state: Any, later: Any) -> Any:
         """Return the state of two that meet, the earlier one first; ``state`` may be that of the start."""
+
+
+def is_aggregate(given: object) -> TypeGuard[Aggregator]:
+    """Return whether it is one, and not its class: ``Count()`` and not ``Count``."""
+    return isinstance(given, Aggregator) and not isinstance(given, type)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from keyword import iskeyword
 from typing import Any
 
 from rewindow.core.binding import RowType
 from rewindow.core.record import maker, row_class
 from rewindow.errors import ConfigError
-from rewindow.operators.aggregates import Aggregator, Count, Max, Min, Sum, described
+from rewindow.operators.aggregates import Aggregator, Count, Max, Min, Sum, described, is_aggregate
 from rewindow.operators.ordered import Collect, First, Last
 
 
@@ -151,10 +152,14 @@ class Custom:
 
 
 def several(parts: Mapping[str, Aggregator]) -> Several:
-    """Return the aggregate of several named ones. Raises `ConfigError` for none, or a name that is no identifier."""
+    """Return the aggregate of several named ones. Raises `ConfigError` for none, no aggregate, or a name that no column has."""
     for name in parts:
-        if not name.isidentifier():
+        if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
             message = f"aggregate({{{name!r}: ...}}): a result's name becomes a column, so it must be an identifier"
+            raise ConfigError(f"{message}, no word of Python and not begin with '_'")
+    for name, part in parts.items():
+        if not is_aggregate(part):
+            message = f"aggregate({{{name!r}: {part!r}}}): give an aggregate, as in Count() or Sum('amount')"
             raise ConfigError(message)
     if not parts:
         message = "aggregate({}) has nothing to compute: give at least one named aggregate"

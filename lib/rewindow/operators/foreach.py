@@ -52,6 +52,8 @@ class _ForEach(Processor):
 
 def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
     """Return the action as a function of key, value and idempotency key. Raises `TopologyError` if it is none."""
+    if not callable(action):
+        raise TopologyError(f"foreach({action!r}): give it a function")
     try:
         takes = signature(action)
     except (TypeError, ValueError):  # a builtin does not say; print, for one

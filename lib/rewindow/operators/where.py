@@ -41,5 +41,7 @@ def _look(record: Record, name: str) -> Any:
         return getattr(record.value, name)
     if name in ("key", "value", "timestamp"):
         return getattr(record, name)
+    if record.value is None:
+        return None  # as on whole columns: where there is no row, each of its fields is null
     message = f"where(...): there is no field {name!r}; there are {', '.join([*fields, 'key', 'value', 'timestamp'])}"
     raise DataError(message)

@@ -90,11 +90,17 @@ class TopologyTestDriver:
         self.pipe_all([(topic, key, value, timestamp)])
 
     def pipe_all(self, records: Iterable[Input]) -> None:
-        """Give several records ``(topic, key, value, timestamp)`` at once, then process them in the order of law 1."""
+        """Give several records ``(topic, key, value, timestamp)`` at once, then process them in the order of law 1.
+
+        Raises `ConfigError` for a topic that is not read and for a timestamp that is no int, and what `pipe` raises.
+        """
         self._check_open()
         for topic, key, value, timestamp in records:
             if topic not in self._blueprint.logs:
                 message = f"the topology does not read {topic!r} (it reads {', '.join(self._blueprint.logs)})"
+                raise ConfigError(message)
+            if timestamp.__class__ is not int:
+                message = f"the timestamp {timestamp!r} of a record for {topic!r} is no int of epoch milliseconds"
                 raise ConfigError(message)
             self._reader[TopicPartition(topic, self._partition_of(key))].enqueue(topic, key, value, timestamp)
         self._work_off()

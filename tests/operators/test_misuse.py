@@ -1,0 +1,141 @@
+"""What is written wrongly is refused where it is written, in words that name the fix; nothing waits for the first record."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindow import (
+    Count,
+    Materialized,
+    Processor,
+    Record,
+    StreamsBuilder,
+    Sum,
+    TimeWindows,
+    To,
+    key_value_store,
+)
+from rewindow.errors import ConfigError, DataError, RewindowError, TopologyError
+from rewindow.testing import TopologyTestDriver
+
+OTHER = StreamsBuilder()
+
+
+class Silent(Processor):
+    """Forwards nothing."""
+
+
+class Named(Processor):
+    def __init__(self, name):
+        self.name = name
+
+
+def joined(left, right):
+    return (left, right)
+
+
+@pytest.mark.parametrize(
+    ("verb", "wrong"),
+    [
+        ("filter", "amount > 1"),
+        ("filter_not", None),
+        ("map", ("k", "v")),
+        ("map_values", 5),
+        ("flat_map", []),
+        ("flat_map_values", []),
+        ("select_key", "user"),
+        ("peek", "x"),
+        ("group_by", "user"),
+    ],
+)
+def test_a_verb_of_a_stream_takes_a_function(verb, wrong):
+    with pytest.raises(TopologyError, match="give it a function"):
+        getattr(StreamsBuilder().stream("in"), verb)(wrong)
+
+
+@pytest.mark.parametrize("verb", ["filter", "filter_not", "map_values", "group_by"])
+def test_a_verb_of_a_table_takes_a_function(verb):
+    with pytest.raises(TopologyError, match="give it a function"):
+        getattr(StreamsBuilder().table("in", store="s"), verb)("amount")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda s, t: s.foreach("print", name="f"), r"foreach\('print'\): give it a function"),
+        (lambda s, t: s.split().branch("x"), r"branch\('x'\): give it a function"),
+        (lambda s, t: s.branch(), "give it a predicate for each branch"),
+        (lambda s, t: s.join(t, "amount"), r"join\('amount'\): give it a function"),
+        (lambda s, t: t.join(t, None), r"join\(None\): give it a function"),
+        (lambda s, t: t.join(t, joined, foreign_key="user", store="j"), r"foreign_key=\('user'\): give it a function"),
+        (lambda s, t: s.process(Silent(), name="p"), "'p' is given .*: pass the class, or a function"),
+        (lambda s, t: s.process_values(Silent(), name="p"), "process_values.*: give it a function"),
+        (lambda s, t: s.transform(Silent(), name="p"), "transform.*: give it a function"),
+        (lambda s, t: s.process(Silent, name="p", stores="kv"), r"give its stores as a list, stores=\['kv'\]"),
+        (lambda s, t: s.process(Silent, name="p", stores=key_value_store("kv")), "give its stores as a list"),
+        (lambda s, t: s.process(Silent, name=5), "5 cannot name a node"),
+        (lambda s, t: s.process(Silent, name="p", stores=[key_value_store("")]), "'' cannot name a store"),
+        (lambda s, t: s.merge(t), "merge of 'in' with 's'.* of a table its to_stream"),
+        (lambda s, t: s.merge(OTHER.stream("x")), "streams of the same StreamsBuilder"),
+        (lambda s, t: t.join(s, joined), r"give it a KTable .*stream\.join\(table"),
+        (lambda s, t: t.left_join(OTHER.table("x", store="x"), joined), "a KTable of the same StreamsBuilder"),
+        (lambda s, t: s.group_by_key().count(store=None), "store=None: give it a name"),
+        (lambda s, t: s.group_by_key().count(store=""), "store='': give it a name"),
+        (lambda s, t: s.group_by_key().aggregate(Count, store="c"), "give a built-in aggregate"),
+        (lambda s, t: t.group_by(joined).aggregate(Count, store="c"), "cannot take a row back"),
+        (
+            lambda s, t: s.group_by_key().aggregate({"n": 5}, store="c"),
+            r"'n': 5}\): give an aggregate, as in Count\(\)",
+        ),
+        (lambda s, t: s.group_by_key().aggregate({"n": Sum}, store="c"), r"give an aggregate, as in Count\(\)"),
+        (lambda s, t: s.group_by_key().aggregate({"class": Count()}, store="c"), "no word of Python"),
+        (lambda s, t: s.group_by_key().aggregate({"_run": Count()}, store="c"), "not begin with '_'"),
+        (lambda s, t: Materialized.as_("s", retention="-1ms"), "'s': its retention is '-1ms': it is 0 or more"),
+        (lambda s, t: TimeWindows.of(1.5, grace="0s"), "1.5 is no duration"),
+        (lambda s, t: TimeWindows.of("1s", grace=None), "None is no duration"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words_that_name_the_fix(write, words):
+    builder = StreamsBuilder()
+    stream, table = builder.stream("in"), builder.table("t", store="s")
+    with pytest.raises((TopologyError, ConfigError), match=words):
+        write(stream, table)
+
+
+def test_a_supplier_that_fails_is_named():
+    builder = StreamsBuilder()
+    builder.stream("in").process(Named, name="mine").to("out")
+    with pytest.raises(ConfigError, match=r"node 'mine': its supplier failed, TypeError: .*pass a class without arg"):
+        TopologyTestDriver(builder.build())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("args", "to", "words"),
+    [
+        (("text",), None, r"p forwarded 'text': give a Record\(key, value\)"),
+        ((Record("k", 1),), "out-sink", r"to='out-sink': give To\.child"),
+        (("k", 1, None), None, "p has no child None"),
+        (("k", 1, 2, 3), None, r"p has no child \(2, 3\)"),
+        ((Record("k", 1),), To.child("x"), "p has no child 'x'"),
+    ],
+)
+def test_what_cannot_be_forwarded_is_named_with_its_node_and_record(args, to, words):
+    class Forwarding(Processor):
+        def process(this, record):  # noqa: N805 - whatever a processor calls itself, it is found
+            this.context.forward(*args, to=to)
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Forwarding, name="p").to("out")
+    with pytest.raises(DataError, match=words) as raised:
+        TopologyTestDriver(builder.build()).pipe("in", "k", 1, 0)
+    assert "in offset 0, partition 0, node 'p'" in str(raised.value)
+
+
+@pytest.mark.parametrize("timestamp", [None, "1", 1.0, True])
+def test_the_driver_takes_whole_milliseconds(timestamp):
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    with pytest.raises(RewindowError, match="is no int of epoch milliseconds"):
+        TopologyTestDriver(builder.build()).pipe("in", "k", 1, timestamp)
