@@ -31,7 +31,7 @@ Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journal"
 METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
 
-_ATTEMPTS = 8
+_ATTEMPTS, _LOOKS = 8, 3
 _CLOSED = 2**62
 """The version of an application id that is done with."""
 _CONFIGURATION = {"delta.checkpointInterval": "10"}
@@ -189,8 +189,7 @@ def commit_files(
     was_sent = False
     actions: list[AddAction] | None = None
     for attempt in range(_ATTEMPTS):
-        is_fresh = table is None or attempt > 0
-        if is_fresh:
+        if table is None or attempt > 0:
             table = open_table(path, storage_options)
         if table is None:
             message = f"the table {path} is gone: run or land again, which makes it anew"
@@ -199,7 +198,8 @@ def commit_files(
         if last >= version:
             return was_sent
         if last != version - 1:
-            if not is_fresh:
+            if attempt + 1 < _LOOKS:  # an old handle, or a listing that lags behind
+                time.sleep(0.002 * 2**attempt)
                 continue
             message = (
                 f"{path}: {app_id} is at {last}, so {version} would leave a gap; the table was altered by another hand"
