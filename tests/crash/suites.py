@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.crash import answers, duels, matrix, mutants, pairs, simulation
+from tests.crash import answers, duels, matrix, model, mutants, pairs, simulation
 from tests.crash.settings import Figures, Settings
 
 SUITES: Mapping[str, Callable[[Settings], Figures]] = {
@@ -14,5 +14,6 @@ SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "duels": duels.duels,
     "simulation": simulation.suite,
     "pairs": pairs.suite,
+    "model": model.suite,
     "mutants": mutants.suite,
 }
