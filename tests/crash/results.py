@@ -18,14 +18,33 @@ _LIB = ROOT / "lib" / "rewindow"
 _PROTOCOL = ("runner.py", "travel.py", "machine.py", "delta/*.py", "plan/*.py", "landing/*.py", "spark/stage.py")
 
 
-def code_digest() -> str:
-    """Return a digest of the protocol's sources and of what breaks them here."""
+_COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
+_OWN = {
+    "holds": ("duels.py",),
+    "duels": ("duels.py",),
+    "answers": ("answers.py", "duels.py"),
+    "simulation": ("simulation.py", "memory.py"),
+    "pairs": ("pairs.py", "simulation.py", "memory.py"),
+    "spark": ("spark.py",),
+    "model": ("model.py",),
+    "put": ("put.py",),
+    "mutants": ("mutants.py", "probes.py", "forged.py", "duels.py", "answers.py"),
+}
+
+
+def code_digest(suite: str) -> str:
+    """Return a digest of the protocol's sources and of those of a suite that breaks them."""
     digest = hashlib.blake2b(digest_size=6)
     for path in sorted(path for pattern in _PROTOCOL for path in _LIB.glob(pattern)):
         digest.update(path.read_bytes())
-    for name in ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py"):
+    for name in (*_COMMON, *_OWN.get(suite, ())):
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
+
+
+def place_of(suite: str, folder: Path | None = None) -> Path:
+    """Return where a suite's results are kept, for the code as it is; the name lacks its ending."""
+    return (folder or ROOT / ".cache" / "crash") / f"{suite}-{code_digest(suite)}"
 
 
 @dataclass
@@ -39,7 +58,7 @@ class Results:
     @classmethod
     def of(cls, suite: str, folder: Path | None = None) -> Results:
         """Open the results of a suite for the code as it is."""
-        path = (folder or ROOT / ".cache" / "crash") / f"{suite}-{code_digest()}.jsonl"
+        path = place_of(suite, folder).with_suffix(".jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         known = cls(path)
         for line in path.read_text().splitlines() if path.exists() else ():

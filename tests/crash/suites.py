@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.crash import answers, duels, matrix, model, mutants, pairs, simulation
+from tests.crash import answers, duels, matrix, model, mutants, pairs, put, simulation, spark
 from tests.crash.settings import Figures, Settings
 
 SUITES: Mapping[str, Callable[[Settings], Figures]] = {
@@ -12,8 +12,10 @@ SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "holds": duels.holds,
     "answers": answers.suite,
     "duels": duels.duels,
+    "put": put.suite,
     "simulation": simulation.suite,
     "pairs": pairs.suite,
     "model": model.suite,
+    "spark": spark.suite,
     "mutants": mutants.suite,
 }
