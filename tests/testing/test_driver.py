@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import NamedTuple
 
 import pytest
 
-from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow import StreamsBuilder, TimeWindows, Topology, key_value_store, until_window_closes
 from rewindow.core.encoding import partition_of
 from rewindow.core.metrics import ENFORCED_PROCESSING
 from rewindow.core.partition_group import InvalidTimestamp
@@ -128,3 +129,30 @@ def test_a_cut_changes_nothing_but_the_tasks() -> None:
     assert whole.read_all() == cut.read_all()
     assert whole.checkpoints() == cut.checkpoints()
     assert whole.metrics == cut.metrics
+
+
+class Order(NamedTuple):
+    item: str
+    amount: int | None
+
+
+@pytest.mark.parametrize("store", ["orders", key_value_store("orders", value=Order)])
+def test_a_named_tuple_is_a_row_of_the_log(store):
+    builder = StreamsBuilder()
+    builder.table("in", store=store).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe("in", "k", Order("x", None), 0)
+    driver.cut()
+    assert driver.store("orders") == {"k": (("x", None), 0)}
+    assert driver.read("out")[0].value == Order("x", None)
+
+
+def test_a_row_of_a_log_is_taken_where_its_fields_are_declared():
+    builder = StreamsBuilder()
+    grouped = builder.stream("in").group_by_key()
+    grouped.reduce(lambda sum_, order: Order(sum_.item, sum_.amount + order.amount), store="sums", value=Order)
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe("in", "k", Order("x", 1), 0)
+    assert driver.store("sums")["k"].value.__class__ is Order
+    driver.pipe("in", "k", Order("y", 2), 1)
+    assert driver.store("sums") == {"k": (Order("x", 3), 1)}

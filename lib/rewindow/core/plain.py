@@ -126,14 +126,19 @@ def without_none(hint: Any) -> Any:
 
 
 def as_row(value: Any, row_type: type[Any]) -> Any:
-    """Return a row: the value itself, or one made of a bare tuple. Raises `DataError` for anything else."""
+    """Return a row: the value itself, or one made of a bare tuple or of another row with the same fields, as a log's are.
+
+    Raises `DataError` for anything else.
+    """
     if value.__class__ is row_type:
         return value
     fields = row_type._fields
-    if value.__class__ is tuple and len(value) == len(fields):
+    if (value.__class__ is tuple and len(value) == len(fields)) or getattr(value, "_fields", None) == fields:
         return row_type._make(value)
-    given = f"{value!r} ({type(value).__name__})"
-    message = f"{given} was given where {row_type.__name__}({', '.join(fields)}) is declared: give one, or a tuple of its length"
+    message = (
+        f"{value!r} ({type(value).__name__}) was given where {row_type.__name__}({', '.join(fields)}) is declared: "
+        "give one, a row with its fields or a tuple of its length"
+    )
     raise DataError(message)
 
 

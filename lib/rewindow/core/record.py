@@ -65,6 +65,12 @@ def row_class(fields: tuple[str, ...]) -> type[Any]:
     return namedtuple("Row", fields)  # noqa: PYI024 - the fields are data
 
 
+def as_log_row(value: Any) -> Any:
+    """Return a key or value as a log of several columns has it: a named tuple of any class as a row of its fields."""
+    fields = getattr(value, "_fields", None)
+    return value if fields is None or value.__class__ is Windowed else row_class(fields)(*value)
+
+
 class Window(NamedTuple):
     """An interval of time in epoch milliseconds: ``[start, end)``, for sessions ``[start, end]``."""
 

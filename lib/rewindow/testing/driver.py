@@ -14,7 +14,7 @@ from rewindow.core.metrics import add_up, rows_of
 from rewindow.core.ordering import Event
 from rewindow.core.partition_group import InvalidTimestamp, PartitionGroup, Picked
 from rewindow.core.punctuation import Schedule
-from rewindow.core.record import MAX_MS, UNKNOWN, Record, TopicPartition
+from rewindow.core.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
 from rewindow.core.semantics import Semantics
 from rewindow.core.topology import SinkNode, SubTopology, Topology
 from rewindow.errors import ConfigError
@@ -92,6 +92,7 @@ class TopologyTestDriver:
     def pipe_all(self, records: Iterable[Input]) -> None:
         """Give several records ``(topic, key, value, timestamp)`` at once, then process them in the order of law 1.
 
+        A named tuple is a row, as of a log of several columns: it has the fields of its class and nothing else of it.
         Raises `ConfigError` for a topic that is not read and for a timestamp that is no int, and what `pipe` raises.
         """
         self._check_open()
@@ -102,7 +103,8 @@ class TopologyTestDriver:
             if timestamp.__class__ is not int:
                 message = f"the timestamp {timestamp!r} of a record for {topic!r} is no int of epoch milliseconds"
                 raise ConfigError(message)
-            self._reader[TopicPartition(topic, self._partition_of(key))].enqueue(topic, key, value, timestamp)
+            row = as_log_row(key), as_log_row(value)
+            self._reader[TopicPartition(topic, self._partition_of(key))].enqueue(topic, *row, timestamp)
         self._work_off()
 
     def advance_wall_clock(self, by: str | int | timedelta) -> None:
