@@ -40,6 +40,13 @@ def test_a_case_that_shall_fail_and_passes_fails() -> None:
         ("name: x\ntranscript: []\nwindow: 3\n", "unknown window"),
         ("name: x\ntranscript: [{send: 1}]\n", "is no step"),
         ("name: x\ntranscript: [{input: [a, b, 1], expect: []}]\n", "is no step"),
+        ("name: x\ntranscript: [{input: 5}]\n", "what is after input is a list"),
+        ("name: x\ntranscript: [{expect: {}}]\n", "what is after expect is a list"),
+        (
+            "name: x\nsemantics: {stream_tim: min}\ntranscript: []\n",
+            "known are stream_time, stream_time_from, wall_clock",
+        ),
+        ("name: [x", "is no YAML"),
     ],
 )
 def test_a_file_that_is_no_transcript_says_so(tmp_path: Path, text: str, words: str) -> None:

@@ -52,7 +52,8 @@ class TopologyTestDriver:
 
         ``wall_clock_ms`` is what the clock shows at first; with ``Semantics(wall_clock="stream_time")`` it is unknown
         until the first record. ``max_task_idle_ms``: -1 takes whatever is there, 0 too as nothing ever lags here, a
-        larger one waits for topics without records until the clock was advanced by that much.
+        larger one waits for topics without records until the clock was advanced by that much. ``semantics`` is what a
+        job's file says, as in ``Semantics(stream_time_from="watermark", wall_clock="run")``: all from `rewindow.testing`.
         Raises what a processor's ``init`` raises, and `TopologyError` for a topology that cannot work.
         """
         self._semantics = semantics or Semantics(wall_clock="run")

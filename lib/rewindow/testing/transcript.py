@@ -35,7 +35,7 @@ must fail with these words in the message. A case may have ``with:`` (arguments 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ from rewindow.testing.compared import compared, counted
 from rewindow.testing.driver import Input, TopologyTestDriver
 
 VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
+LISTS: Mapping[str, type[Any]] = {"input": list, "expect": list, "metrics": dict}
 FIELDS = {
     "name",
     "why",
@@ -89,7 +90,10 @@ class Transcript:
 def load(path: str | Path) -> list[Transcript]:
     """Return the cases of a file, one a YAML document. Raises `ConfigError` for what is no transcript."""
     text = Path(path).read_text(encoding="utf-8")
-    return [_parsed(case, str(path)) for case in yaml.safe_load_all(text) if case is not None]
+    try:
+        return [_parsed(case, str(path)) for case in yaml.safe_load_all(text) if case is not None]
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is no YAML: {error}") from error
 
 
 def check(
@@ -224,6 +228,13 @@ def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] 
     return made
 
 
+def _semantics(given: Any, where: str) -> Semantics:
+    known = [one.name for one in fields(Semantics)]
+    if not isinstance(given, dict) or not set(given) <= set(known):
+        raise ConfigError(f"{where}: semantics: {given}: it is a dict, and known are {', '.join(known)}")
+    return Semantics(**{"wall_clock": "run", **given})
+
+
 def _parsed(case: Any, path: str) -> Transcript:
     if not isinstance(case, dict) or "name" not in case or not isinstance(case.get("transcript"), list):
         raise ConfigError(f"{path}: each document of a transcript file has a name and a list `transcript`")
@@ -234,9 +245,12 @@ def _parsed(case: Any, path: str) -> Transcript:
     for step in steps:
         if len(set(step) - {"error"}) != 1 or not set(step) <= {*VERBS, "error"}:
             raise ConfigError(f"{where}: {step} is no step; write one of {', '.join(VERBS)}")
+        for verb, kind in LISTS.items():
+            if not isinstance(step.get(verb, kind()), kind):
+                raise ConfigError(f"{where}: {step}: what is after {verb} is a {kind.__name__}")
     settings: dict[str, Any] = {}
     if "semantics" in case:
-        settings["semantics"] = Semantics(**{"wall_clock": "run", **case["semantics"]})
+        settings["semantics"] = _semantics(case["semantics"], where)
     if "wall_clock" in case:
         settings["wall_clock_ms"] = to_ms(case["wall_clock"])
     if "max_task_idle" in case:
