@@ -9,6 +9,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from tests.crash import report
 from tests.crash.settings import BAD, Figures, Settings
 from tests.crash.suites import SUITES
 
@@ -24,6 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
         results=asked.results,
         say=lambda line: print(line, file=sys.stderr, flush=True),
     )
+    if asked.report:
+        report.write(settings.results, list(SUITES), asked.page)
+        return 0
     found: list[Figures] = []
     for name in asked.suites.split(","):
         begun = time.monotonic()
@@ -31,6 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
         figures.seconds = round(time.monotonic() - begun, 1)
         settings.say(_line(figures))
         found.append(figures)
+        if not asked.quick and settings.point is None:
+            report.keep(figures, settings.results)
+            report.write(settings.results, list(SUITES), asked.page)
     print(json.dumps(summary(found), indent=None if asked.json else 1))
     return 0 if all(figures.is_green for figures in found) else 1
 
@@ -57,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--at-once", type=int, default=2, help="cases side by side")
     parser.add_argument("--quick", action="store_true", help="a sample of a few seconds")
     parser.add_argument("--results", type=Path, help="where what is known so far is kept (default: .cache/crash)")
+    parser.add_argument("--report", action="store_true", help="only write the page, of what is known so far")
+    parser.add_argument("--page", type=Path, default=report.PAGE, help="where the page is written")
     parser.add_argument("--json", action="store_true", help="one line")
     return parser
 

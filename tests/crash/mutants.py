@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from tests.crash import simulation
 from tests.crash.forks import answer, side_by_side
 from tests.crash.matrix import folder, nothing, warm_up
 from tests.crash.probes import Ask, Forged, Grounds, Hold, Kill, Lose, Probe, Spoil, first_catch
@@ -369,8 +370,55 @@ def suite(settings: Settings) -> Figures:
             if not said.get("caught"):
                 survivors.append(said.get("name", "one that could not be made"))
                 figures.count("wrong: no suite sees it", f"mutant {survivors[-1]}")
-    figures.more = {"mutants": {"killed": len(chosen) - len(survivors), "of": len(chosen)}, "survivors": survivors}
+    seeds = 0 if settings.quick else 300
+    said = (
+        list(side_by_side([partial(seen_in_memory, name, seeds) for name in IN_MEMORY], settings.at_once))
+        if seeds
+        else []
+    )
+    power = {"killed": sum(bool(one.get("caught")) for one in said), "of": len(said)}
+    figures.more = {
+        "in memory": power,
+        "mutants": {"killed": len(chosen) - len(survivors), "of": len(chosen)},
+        "survivors": survivors,
+    }
     return figures
+
+
+IN_MEMORY = (
+    *("ledger append without txn", "ledger: no exception means that it landed"),
+    *(
+        "ledger: an exception means that nothing landed",
+        "ledger: whoever finds a row at its number takes it for its own",
+    ),
+    *("ledger: a row that came too late takes the next number", "publish without txn", "publish only the newest"),
+    *("publish one ordinal too few", "publish before the COMMIT row", "no fence check before COMMIT"),
+    *("the COMMIT of a fenced plan is pressed through", "a plan does not fence", "a rewind forgets to fence"),
+    *(
+        "a rewind takes the rows of another run",
+        "a rewind takes no rows",
+        "a table published anew keeps what was there",
+    ),
+    *("a promotion is decided once and pressed through", "a promotion leaves the rows that were there"),
+    *("a promotion names the branch's files without copying them", "a table published anew gets what was rewound"),
+    *("a table published anew leaves the old ids open", "a shared table gets the runs of one lineage"),
+    *("a run stands on every run that was committed", "a run forgets what its parent changed"),
+    *("recovery does not publish", "the parent is not published before it is read"),
+)
+"""Those whose code is the same on tables in memory."""
+
+
+def seen_in_memory(name: str, seeds: int) -> dict[str, Any]:
+    """Say whether the simulation sees a mutant, in a process of its own."""
+    next(mutant for mutant in MUTANTS if mutant.name == name).apply()
+    for seed in range(seeds):
+        try:
+            bad = [word for _, word, _ in simulation.play([seed]) if word != "ok"]
+        except Exception as error:  # noqa: BLE001 - a history that cannot even be played is seen
+            bad = [repr(error)]
+        if bad:
+            return {"name": name, "caught": f"seed {seed}: {bad[0]}"}
+    return {"name": name, "caught": None}
 
 
 def _clean(probe: Probe, grounds: Grounds) -> dict[str, Any]:
