@@ -20,7 +20,7 @@ from tests.crash.results import ROOT, Results, place_of
 from tests.crash.settings import BAD, Figures
 
 PAGE = Path(__file__).parent / "RESULTS.md"
-STORED = ("matrix", "spark", "holds", "duels", "answers")
+STORED = ("matrix", "spark", "workers", "holds", "duels", "answers")
 """Suites that keep each case, and so can be half done."""
 
 
@@ -133,6 +133,7 @@ def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str
             "spark",
             f"{more['spark'].get('sites', 0)} x {more['spark'].get('seeds', 0)} = {cases['spark']}",
         ),
+        ("Python workers of Spark killed at a record", "500", "workers", cases["workers"]),
         ("Histories simulated on tables in memory, with faults", "1 M", "simulation", cases["simulation"]),
         (
             "Pairs of points, both held, in memory",
@@ -193,7 +194,7 @@ def _lacking(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
         *lines,
         "* Model: publications of outputs and the ledger; no janitor, as there is no `gc` yet. Time bounds it.",
         "* Simulation: its goal of a million is hours of this machine; the command plays as many as its default says.",
-        "* SIGKILL of Spark's Python workers at random times, duels of two Spark drivers: not built; drivers are killed.",
+        "* Duels of two Spark drivers: not built.",
         "* Chunking, layouts, bad input, corruption, fuzzing, soak, source mutation score: not of this command.",
     ]
 

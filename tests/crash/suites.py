@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.crash import answers, duels, matrix, model, mutants, pairs, put, simulation, spark
+from tests.crash import answers, duels, matrix, model, mutants, pairs, put, simulation, spark, workers
 from tests.crash.settings import Figures, Settings
 
 SUITES: Mapping[str, Callable[[Settings], Figures]] = {
@@ -17,5 +17,6 @@ SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "pairs": pairs.suite,
     "model": model.suite,
     "spark": spark.suite,
+    "workers": workers.suite,
     "mutants": mutants.suite,
 }

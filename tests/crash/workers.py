@@ -1,0 +1,95 @@
+"""SIGKILL of a Python worker of Spark, at a record of the seed's choosing: the job fails, and the next call makes it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
+from tests.crash import scene
+from tests.crash.duels import call
+from tests.crash.forks import answer, side_by_side
+from tests.crash.matrix import Ground, Outcome, folder, ground, recovered, warm_up
+from tests.crash.operations import OPERATIONS
+from tests.crash.results import Results
+from tests.crash.settings import Figures, Settings
+from tests.crash.spark import engine, one_jvm
+
+FLAG = "REWINDOW_CRASH_FLAG"
+"""Names a file, in the workers' environment, that says how many records a worker has left to live."""
+
+CASES, QUICK_CASES = 40, 2
+
+
+def topology() -> Topology:
+    """The job of the scene, but whoever reads a record may die of it."""
+    builder = StreamsBuilder()
+    hours = builder.stream(scene.TOPIC).filter(lives).group_by_key().windowed_by(TimeWindows.of("40ms", grace="10ms"))
+    hours.aggregate(Count(), store="hours").suppress(until_window_closes(), name="closed").to_stream().to("hourly")
+    return builder.build()
+
+
+def lives(_key: object, _value: object) -> bool:
+    """Count down; at zero this process is killed, once."""
+    flag = Path(os.environ.get(FLAG, "/nowhere"))
+    if flag.exists():
+        left = int(flag.read_text() or "0") - 1
+        if left <= 0:
+            flag.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        flag.write_text(str(left))
+    return True
+
+
+def kill(seed: int, prepared: Ground, flag: str) -> dict[str, Any]:
+    """Kill a worker in a run, call again, compare."""
+    with folder() as place:
+        warehouse = f"{place}/w"
+        shutil.copytree(prepared.folder, warehouse)
+        Path(flag).write_text(str(random.Random(f"worker {seed}").randrange(1, 25)))
+        try:
+            said = answer(partial(call, warehouse, "run"))
+        except RuntimeError as error:
+            said = str(error).strip().splitlines()[-1]
+        if Path(flag).exists():
+            Path(flag).unlink()
+            return asdict(Outcome("run", seed, "worker", f"not reached: the run said {said[:200]}"))
+        word = recovered(warehouse, OPERATIONS["run"], prepared.expected)
+        if said == "done":
+            word = "wrong: a run whose worker was killed said that it is done"
+        return asdict(Outcome("run", seed, "worker", word))
+
+
+def suite(settings: Settings) -> Figures:
+    """Kill a worker in each of some runs."""
+    figures, results = Figures("workers"), Results.of("workers", settings.results)
+    warm_up()
+    before = scene.topology, scene.engine_of
+    scene.topology, scene.engine_of = topology, engine
+    flag = tempfile.mktemp(prefix="rewindow-crash-flag-")  # noqa: S306 - it is there only while somebody is to die
+    os.environ[FLAG] = flag
+    try:
+        with one_jvm(), folder() as place:
+            prepared = ground(place, OPERATIONS["run"], 0)
+            seeds = [
+                seed
+                for seed in range(QUICK_CASES if settings.quick else CASES)
+                if not results.knows("run", seed, "worker")
+            ]
+            for said in side_by_side([partial(kill, seed, prepared, flag) for seed in seeds], 1):
+                if "error" in said:
+                    raise RuntimeError(said["error"])
+                results.add(Outcome(**said))
+    finally:
+        scene.topology, scene.engine_of = before
+        del os.environ[FLAG]
+    for (name, seed, _), word in results.said.items():
+        figures.count(word, f"{name} {seed}: a worker killed")
+    return figures
