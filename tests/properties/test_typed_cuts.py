@@ -203,6 +203,13 @@ def test_a_cut_between_any_two_epochs_makes_no_difference(data: st.DataObject, k
     assert outcome(key_type, value_type, epochs, is_cut=True) == whole
 
 
+def test_so_it_is_with_equal_keys_of_other_texts() -> None:
+    epochs: list[list[tuple[Any, Any, int]]] = [[(Decimal("1.5"), 1, 0)], [(Decimal("1.50"), 1, 0)]]
+    whole = outcome(Decimal, int, epochs, is_cut=False)
+    assert isinstance(whole, tuple)
+    assert outcome(Decimal, int, epochs, is_cut=True) == whole
+
+
 def test_so_it_is_with_a_value_that_is_changed_in_place() -> None:
     epochs = [[("a", [1], 0), ("a", [2], 1)], [("a", [3], 3)], [("a", [4], 5)]]
     whole = outcome(str, None, epochs, is_cut=False)

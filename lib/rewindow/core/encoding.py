@@ -87,6 +87,18 @@ def by_bytes(keys: Iterable[Key]) -> list[Key]:
     return sorted(keys, key=encode_key)
 
 
+def canonical(key: Any) -> Any:
+    """Return the one form of a key that has no declared type: 1.5 and 1.50 are one key, and one text in a changelog.
+
+    Raises `DataError` for a Decimal that is no number.
+    """
+    if key.__class__ is Decimal:
+        return Decimal(_encode_decimal(key).decode())
+    if isinstance(key, tuple) and any(isinstance(item, Decimal | tuple) for item in key):
+        return tuple.__new__(key.__class__, [canonical(item) for item in key])
+    return key
+
+
 def partition_of(key: Any, partitions: int) -> int:
     """Return the partition (0 <= p < partitions) in which a key lies."""
     return crc32(encode_key(key)) % partitions

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.core.cells import Keep, fit_long
 from rewindow.core.duration import to_ms
-from rewindow.core.encoding import by_bytes, encode_key
+from rewindow.core.encoding import by_bytes, canonical, encode_key
 from rewindow.core.keys import KeyForm
 from rewindow.core.metrics import EXPIRED_WINDOW_DROP, Measure, Metrics
 from rewindow.core.plain import copied, is_frozen, kind_of
@@ -56,6 +56,11 @@ def stamped_keep(keep: Keep) -> Keep:
         return stamped if own is value and at is timestamp else Stamped(own, at)
 
     return kept
+
+
+def canonically(keep: Keep) -> Keep:
+    """Return what keeps a key that becomes a text: equal ones become equal texts."""
+    return lambda key: canonical(keep(key))
 
 
 class Keeping(NamedTuple):
@@ -102,7 +107,9 @@ class StoreBuilder:
         if self.keeping is not None:
             return self.keeping
         keep = kind_of(self.value).keep
-        return Keeping(kind_of(self.key).keep, stamped_keep(keep) if self.is_stamped else keep)
+        key = kind_of(self.key).keep
+        own = canonically(key) if self.key is None else key
+        return Keeping(own, stamped_keep(keep) if self.is_stamped else keep)
 
 
 def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBuilder:
