@@ -344,7 +344,7 @@ REWRITTEN = {
 def suite(settings: Settings) -> Figures:
     """Explore all bounds, and see that each fault is found; ``quick``: two runs and no crash."""
     figures = Figures("model")
-    seconds = 5.0 if settings.quick else 600.0
+    seconds = 5.0 if settings.quick else 120.0
     chosen = {"two runs": Bounds(crashes=0)} if settings.quick else BOUNDS
     states, exhaustive, survivors = 0, [], []
     jobs = [partial(_explored, name, bounds, (), seconds) for name, bounds in chosen.items()]

@@ -37,7 +37,7 @@ EXEMPT = {
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     """What the command says of a sample. A process of its own: who forks must never have touched a table."""
-    command = [sys.executable, "-m", "tests.crash", "--quick", "--json", "--suites", "matrix,holds,answers,duels"]
+    command = [sys.executable, "-m", "tests.crash", "--quick", "--json", "--suites", "matrix,duels"]
     folder = str(tmp_path_factory.mktemp("results"))
     done = subprocess.run([*command, "--results", folder], cwd=ROOT, capture_output=True, check=False, text=True)
     return done.returncode, json.loads(done.stdout), done.stderr
@@ -47,7 +47,7 @@ def quick(tmp_path_factory):
 def test_nothing_is_lost_or_doubled_in_a_sample(quick):
     code, said, log = quick
     assert code == 0, log[-3000:]
-    assert said["cases"] > 60
+    assert said["cases"] > 30
     assert said["contested"] > 0, "no two met at one commit: the duels proved nothing"
     assert (said["not_reached"], said["lost"], said["doubled"], said["wrong"]) == (0, 0, 0, 0)
 
