@@ -38,6 +38,12 @@ def known(suite: str, folder: Path | None) -> tuple[Figures, bool]:
     if is_done and suite not in STORED:
         return Figures(**json.loads(place.read_text())), True
     figures = Figures(suite)
+    if suite == "simulation":
+        for text in Results.of(suite, folder).said.values():
+            chunk = json.loads(text)
+            figures.cases += chunk["seeds"] - len(chunk["bad"])
+            for seed, word in chunk["bad"]:
+                figures.count(word, f"seed {seed}")
     if suite in STORED:
         results = Results.of(suite, folder)
         kills = contested = 0
