@@ -18,6 +18,8 @@ from rewindow.runner import RunReport
 from rewindow.showing import describe_job
 from tests.delta.scene import JOB, USERS, land, replay
 
+pytestmark = pytest.mark.slow
+
 LANDINGS = 4
 FEW = max_records(2)
 

@@ -26,6 +26,8 @@ from rewindow.spark.engine import LocalEngine
 from rewindow.verify import verify
 from tests.delta.scene import JOB, a_job, finish, land, machine, replay
 
+pytestmark = pytest.mark.slow
+
 
 def totals(warehouse: str, lineage: str = "main") -> str:
     return table_path(warehouse, output_path("alerts.totals", lineage))

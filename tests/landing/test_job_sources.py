@@ -15,6 +15,8 @@ from rewindow.machine import drive
 from tests.delta import scene
 from tests.landing.local_engine import T0, land_locally, landings, log_rows
 
+pytestmark = pytest.mark.slow
+
 OUTPUT = {"source": {"job": scene.JOB, "output": "totals"}, "key": "user", "timestamp": "_timestamp"}
 
 
