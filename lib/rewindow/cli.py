@@ -10,6 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rewindow.cli_history import register
+from rewindow.cli_options import Debug, Folder, Json, Target
 from rewindow.errors import RewindowError, UsageError
 from rewindow.printing import Printer
 from rewindow.project import Project
@@ -20,10 +21,6 @@ app = typer.Typer(
     help="Replay event logs in Delta tables, deterministically.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 
-Target = Annotated[str, typer.Option(help="Where things are: conf/targets/NAME.yaml.")]
-Folder = Annotated[str, typer.Option("--project", help="The project's folder (default: where conf/ is found).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Debug = Annotated[bool, typer.Option(help="Show stack traces and Java's log.")]
 Lineage = Annotated[str, typer.Option(help="Replay into tables of its own; `main` has the published ones.")]
 Through = Annotated[str | None, typer.Option(help="Stop after this landing (a number), or after this time.")]
 Final = Annotated[bool, typer.Option(help="Nothing comes after: close every window, then seal the lineage.")]

@@ -7,15 +7,12 @@ from typing import Annotated
 
 import typer
 
+from rewindow.cli_options import Debug, Folder, Json, Target
 from rewindow.history import History
 from rewindow.plan.spec import MAIN
 from rewindow.printing_history import HistoryPrinter
 from rewindow.project import Project
 
-Target = Annotated[str, typer.Option(help="Where things are: conf/targets/NAME.yaml.")]
-Folder = Annotated[str, typer.Option("--project", help="The project's folder (default: where conf/ is found).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Debug = Annotated[bool, typer.Option(help="Show stack traces and Java's log.")]
 Lineage = Annotated[str, typer.Option(help="The lineage; `main` has the published tables.")]
 
 DIFFERENT = 1

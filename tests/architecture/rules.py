@@ -49,7 +49,8 @@ MODULES = {
     **dict.fromkeys(("config", "config_file", "config_words"), "config"),
     **dict.fromkeys(("landing", "runner", "travel", "verify", "liveness", "loading", "machine"), "flow"),
     **dict.fromkeys(
-        ("cli", "cli_history", "history", "printing", "printing_history", "project", "showing", "times"), "cli"
+        ("cli", "cli_history", "cli_options", "history", "printing", "printing_history", "project", "showing", "times"),
+        "cli",
     ),
 }
 """The layer of each module that lies beside the layers' folders."""

@@ -1,0 +1,12 @@
+"""The options that every command has."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Target = Annotated[str, typer.Option(help="Where things are: conf/targets/NAME.yaml.")]
+Folder = Annotated[str, typer.Option("--project", help="The project's folder (default: where conf/ is found).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Debug = Annotated[bool, typer.Option(help="Show stack traces and Java's log.")]
