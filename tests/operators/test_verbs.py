@@ -149,7 +149,7 @@ def test_each_call_of_foreach_has_a_key_of_its_own_that_cuts_do_not_change() -> 
         f"in/0/{offset}/send/{n}" for offset in range(3) for n in (0, 1)
     ]
     assert len({key for _, key in calls}) == len(calls) == 8
-    assert [key for who, key in calls if who != "k"] == ["0/send/0", "0/send/1"]
+    assert [key for who, key in calls if who != "k"] == ["0/schedule-0/12/send/0", "0/schedule-0/22/send/0"]
 
 
 @pytest.mark.parametrize("how", ["two", "three", "keyword", "options"])

@@ -14,6 +14,7 @@ from rewindow.core.record import UNKNOWN, Record, RecordMetadata, To
 from rewindow.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from rewindow.core.chance import Chance
     from rewindow.core.scope import TaskScope
 
 
@@ -197,6 +198,26 @@ class ProcessorContext:
     def partition(self) -> int:
         """The task's partition."""
         return self._scope.partition
+
+    def random(self) -> Chance:
+        """Return random numbers that follow from where this call stands: the same in every attempt, cut and lineage.
+
+        It has the methods of Python's ``random.Random`` that are used most. The place is the record or punctuation
+        being handled, this node, and how many such calls it made before. Raises `DataError` in `init` and `close`.
+        """
+        return self._scope.places.chance(self.name)
+
+    def uuid(self) -> str:
+        """Return an id that follows from where this call stands, as `random` does: a text, RFC 9562's version 8."""
+        return self._scope.places.uuid(self.name)
+
+    def idempotency_key(self) -> str:
+        """Return a key for an effect on the world outside, as `random` does: whoever computes it again gives it again.
+
+        ``job/topic/partition/offset/node/n`` of a record, ``job/partition/schedule-<k>/<due>/node/n`` of a punctuation,
+        ``job/partition/epoch/<number>/node/n`` at an epoch's end. The test driver has no job.
+        """
+        return self._scope.places.key(self.name)
 
     @property
     def observed_time_ms(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.dropped import Drop, Dropped, record_text
 from rewindow.core.metrics import SIMULATED_TIME, TASK, Metrics
+from rewindow.core.places import Places
 from rewindow.core.processor import Processor
 from rewindow.core.record import UNKNOWN, RecordMetadata
 from rewindow.core.schedules import Schedules
@@ -18,7 +19,7 @@ from rewindow.errors import ConfigError
 class Moment:
     """What is being handled now. ``order_ms`` is its place in the order of the epoch (law 1, D21)."""
 
-    __slots__ = ("offset", "order_ms", "scheduled_ms", "timestamp", "topic")
+    __slots__ = ("firing", "offset", "order_ms", "scheduled_ms", "timestamp", "topic")
 
     def __init__(self) -> None:
         self.topic: str | None = None
@@ -26,10 +27,12 @@ class Moment:
         self.timestamp = UNKNOWN
         self.scheduled_ms = UNKNOWN
         self.order_ms = UNKNOWN
+        self.firing: tuple[str, int] | None = None
+        """Which punctuation it is, or which epoch's end, if it is no record."""
 
     def be_between(self, timestamp: int, order_ms: int) -> None:
         """Handle no record and no punctuation: an epoch begins or ends. Nothing of before can be seen."""
-        self.topic, self.offset, self.scheduled_ms = None, UNKNOWN, UNKNOWN
+        self.topic, self.offset, self.scheduled_ms, self.firing = None, UNKNOWN, UNKNOWN, None
         self.timestamp, self.order_ms = timestamp, order_ms
 
     def metadata(self, partition: int) -> RecordMetadata:
@@ -52,13 +55,16 @@ class TaskScope:
         state: TaskState,
         stores: Mapping[str, tuple[Store, tuple[str, ...]]],
         dropped: Drop | None = None,
+        job: str = "",
     ) -> None:
         """Take up the clocks and schedules of a checkpoint.
 
-        ``stores`` has each store and the nodes connected to it; ``dropped`` takes the records that go no further.
+        ``stores`` has each store and the nodes connected to it; ``dropped`` takes the records that go no further;
+        ``job`` is part of every `Places`.
         """
         self.partition = partition
         self.moment = Moment()
+        self.places = Places(job, partition, self.moment)
         self.metrics = Metrics()
         self.schedules = Schedules(state)
         self.stream_time_ms = state.stream_time_ms

@@ -23,17 +23,15 @@ from rewindow.core.failure import explained
 from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
 from rewindow.core.ordering import Event
 from rewindow.core.punctuation import PunctuationType, Schedule
-from rewindow.core.record import MAX_MS, UNKNOWN, Record, make_record
-from rewindow.core.scope import Moment, TaskScope
+from rewindow.core.record import MAX_MS, UNKNOWN, make_record
+from rewindow.core.scope import TaskScope
 from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
+from rewindow.core.sink import Sink, Write
 from rewindow.core.spill import OpenSpill
 from rewindow.core.stores import Store
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.core.wiring import Entry, Wiring, check_suppliers, connections, wire
 from rewindow.errors import InvariantError
-
-Write = Callable[[Record, int, int], None]
-"""Takes an emission: the record, its place in the epoch's order (`Moment.order_ms`) and its number in the topic."""
 
 
 class Task:
@@ -51,19 +49,21 @@ class Task:
         watermark_lags: Mapping[str, int] | None = None,
         dropped: Drop | None = None,
         spill: OpenSpill | None = None,
+        job: str = "",
     ) -> None:
         """Restore a task from its state and the ``(key, value)`` rows of its stores, or begin a new one.
 
         ``writers`` gives for each sink the function that takes what is emitted there. ``watermark_lags``: see
         `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them;
         ``spill`` opens the local file of a buffer that may not be all in memory (without it, it is).
+        ``job`` is the name that idempotency keys begin with.
         """
         state = state or TaskState()
         self._part = part
         self._semantics = semantics or Semantics()
         self._lags = watermark_lags or {}
         self._stores = open_stores(part.stores, state, restored or {}, spill)
-        self._scope = TaskScope(partition, state, connections(part, self._stores), dropped)
+        self._scope = TaskScope(partition, state, connections(part, self._stores), dropped, job)
         nodes = [node.name for node in part.nodes]  # a node that was taken out has no clock any more
         self._scope.node_times = {name: at_ms for name, at_ms in state.node_times.items() if name in nodes}
         for name, store in self._stores.items():
@@ -74,10 +74,10 @@ class Task:
         self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
         self._sinks = {
-            sink.topic: _Sink(writers(sink), self._scope.moment, state.emitted.get(sink.topic, 0))
-            for sink in part.sinks
+            sink.topic: Sink(writers(sink), self._scope.moment, state.emitted.get(sink.topic, 0)) for sink in part.sinks
         }
         self._wiring: Wiring | None = None
+        self._ending = ("epoch", 0)
         self._is_checked = False
 
     @property
@@ -105,10 +105,13 @@ class Task:
         with explained(self._scope):
             self._replay(events)
 
-    def end_epoch(self, watermark_ms: int, *, is_final: bool = False) -> None:
-        """Close the epoch at its watermark (-1: none). ``is_final``: after it comes nothing, ever (D18)."""
+    def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
+        """Close the epoch at its watermark (-1: none). ``is_final``: after it comes nothing, ever (D18).
+
+        ``number`` is the epoch's own: the place of what is drawn or sent at its end (`core.places`).
+        """
         with explained(self._scope):
-            self._end_epoch(watermark_ms, is_final=is_final)
+            self._end_epoch(watermark_ms, is_final=is_final, number=number)
 
     def advance_wall_clock(self, now_ms: int) -> None:
         """Let the wall clock jump: what is due fires once, with the clock as argument (D8, ``run``)."""
@@ -177,16 +180,17 @@ class Task:
             least_ms = least_ms if late == taken else 0
             scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
 
-    def _end_epoch(self, watermark_ms: int, *, is_final: bool) -> None:
+    def _end_epoch(self, watermark_ms: int, *, is_final: bool, number: int) -> None:
         wiring = self._open()
         scope, moment = self._scope, self._scope.moment
         moment.be_between(scope.stream_time_ms, MAX_MS)
+        self._ending = ("epoch", number)
         if self._semantics.wall_clock is WallClock.STREAM_TIME and watermark_ms > scope.wall_clock_ms:
             self._glide(watermark_ms)
         if self._semantics.stream_time_from is StreamTimeFrom.WATERMARK and watermark_ms != UNKNOWN:
             self._take_watermark(watermark_ms)
         if is_final:
-            self._finish()
+            self._finish(number)
         self._close(wiring)
 
     def _take_watermark(self, watermark_ms: int) -> None:
@@ -198,7 +202,8 @@ class Task:
         self._scope.moment.order_ms = MAX_MS
         self._scope.schedules.queues[PunctuationType.STREAM_TIME].fire(self._scope.stream_time_ms, self._punctuate)
 
-    def _finish(self) -> None:
+    def _finish(self, number: int) -> None:
+        self._ending = ("final", number)
         queues = self._scope.schedules.queues
         queues[PunctuationType.WALL_CLOCK_TIME].fire_last(self._punctuate_on_the_way)
         self._scope.moment.order_ms = MAX_MS
@@ -212,7 +217,7 @@ class Task:
             if lowered >= 0:
                 # Infinity is no timestamp: a record of it would drag every clock below it there.
                 moment.timestamp = lowered if lowered < MAX_MS else max(self._scope.stream_time_ms, 0)
-                moment.order_ms = MAX_MS
+                moment.order_ms, moment.firing = MAX_MS, self._ending
                 processor.on_watermark(lowered)
 
     def _glide(self, now_ms: int) -> None:
@@ -247,6 +252,7 @@ class Task:
             scope.stream_time_ms = max(scope.stream_time_ms, now_ms)
         moment.topic, moment.offset, moment.timestamp = None, UNKNOWN, now_ms
         moment.scheduled_ms = schedule.due_ms if schedule.due_ms is not None else now_ms
+        moment.firing = (f"schedule-{schedule.registration}", moment.scheduled_ms)
         scope.metrics.measure("node", schedule.node, PUNCTUATE, schedule.type.value).record()
         scope.schedules.call(schedule, now_ms)
         moment.scheduled_ms = UNKNOWN
@@ -277,18 +283,3 @@ class Task:
         for processor in wiring.processors.values():
             processor.close()
         self._wiring = None
-
-
-class _Sink:
-    """Hands on what reaches a sink, numbered."""
-
-    __slots__ = ("_moment", "_write", "number")
-
-    def __init__(self, write: Write, moment: Moment, number: int) -> None:
-        self.number = number
-        self._write = write
-        self._moment = moment
-
-    def process(self, record: Record) -> None:
-        self._write(record, self._moment.order_ms, self.number)
-        self.number += 1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from inspect import Signature, signature
 from typing import Any
 
-from rewindow.core.processor import Processor, ProcessorContext
-from rewindow.core.record import UNKNOWN, Record
+from rewindow.core.processor import Processor
+from rewindow.core.record import Record
 from rewindow.errors import TopologyError
 
 
@@ -29,25 +29,9 @@ class ForEach:
 class _ForEach(Processor):
     def __init__(self, call: Callable[[Any, Any, str], Any]) -> None:
         self._call = call
-        self._position: tuple[str | None, int] = (None, UNKNOWN)
-        self._nth = 0
-
-    def init(self, context: ProcessorContext) -> None:
-        self.context = context
 
     def process(self, record: Record) -> None:
-        self._call(record.key, record.value, self._idempotency_key())
-
-    def _idempotency_key(self) -> str:
-        """Return the place of this call: ``topic/partition/offset/node/n`` of an input, ``partition/node/n`` of none."""
-        context = self.context
-        topic, partition, offset = context.record_metadata
-        if topic is None:
-            # Punctuations have no place of their own; the node's clock, which is kept, counts them.
-            return f"{context.partition}/{context.name}/{context.observe(context.observed_time_ms + 1)}"
-        self._nth = self._nth + 1 if self._position == (topic, offset) else 0
-        self._position = (topic, offset)
-        return f"{topic}/{partition}/{offset}/{context.name}/{self._nth}"
+        self._call(record.key, record.value, self.context.idempotency_key())
 
 
 def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:

@@ -86,6 +86,7 @@ def _run_records(
             watermark_lags=topology.watermark_lags(),
             dropped=dropped.take if dropped else None,
             spill=spill.open,
+            job=work.job,
         )
         if times := task_work.enforced:
             task.scope.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
@@ -124,7 +125,7 @@ def _replay(
         task.replay(merge(topics))
         if epoch.clock_to_ms != UNKNOWN:
             task.advance_wall_clock(epoch.clock_to_ms)
-        task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final)
+        task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final, number=epoch.number)
     return {topic: end - first[topic] for topic, end in task.offsets.items()}
 
 

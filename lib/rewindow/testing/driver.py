@@ -62,6 +62,7 @@ class TopologyTestDriver:
         self._now_ms = wall_clock_ms
         self._watermark_ms = UNKNOWN
         self._is_finished = False
+        self._epochs = 0
         self._sent: list[tuple[str, Record]] = []
         sinks = [sink for part in self._blueprint.parts for sink in part.sinks]
         self._outputs = {sink.topic for sink in sinks if not sink.is_internal}
@@ -250,11 +251,13 @@ class TopologyTestDriver:
         return True
 
     def _end_epoch(self, watermark_ms: int, *, released_ms: int, is_final: bool = False) -> None:
+        if watermark_ms != UNKNOWN or is_final:
+            self._epochs += 1  # a cut is none: it shall not be seen
         for seat in self._seats:
             released = {p: released_ms for p in seat.group.partition_times if not seat.is_internal(p.topic)}
             while released_ms != UNKNOWN and (picked := seat.group.pick(released)) is not None:
                 seat.process(picked)
-            seat.local.task.end_epoch(watermark_ms, is_final=is_final)
+            seat.local.task.end_epoch(watermark_ms, is_final=is_final, number=self._epochs)
 
     def _partition_of(self, key: Any) -> int:
         return 0 if key is None else partition_of(key, self._partitions)

@@ -14,9 +14,10 @@ from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import fit_cell, scalar_shape
 from rewindow.core.semantics import Semantics
+from rewindow.core.sink import Write
 from rewindow.core.spill import OpenSpill
 from rewindow.core.staging import OUTPUT_META
-from rewindow.core.task import Task, Write
+from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SubTopology, Topology
 from rewindow.errors import DataError
 from rewindow.testing.memory_spill import MemorySpill

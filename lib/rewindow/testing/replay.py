@@ -135,7 +135,7 @@ class LocalReplay:
                 local.task.replay(events_at_once)
             if wall_clock_ms != UNKNOWN and epoch is epochs[-1]:
                 local.task.advance_wall_clock(wall_clock_ms)
-            local.task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final)
+            local.task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final, number=number + 1)
 
     def _rows(
         self, source: SourceNode, partition: int, rows: dict[tuple[str, int], list[tuple[int, int, Any, Any]]]
