@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help setup env java jars test test-fast test-spark crash check format demo conformance oracle bench bench-lane lock clean
+.PHONY: help setup env java jars test test-fast test-spark wheel cluster crash check format demo conformance oracle bench bench-lane lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +52,13 @@ test-fast: env ## the tests that need neither Spark nor processes
 	$(PY) -m pytest -q -m "not spark and not slow" -n 2 --dist loadfile
 
 test-spark: setup ## the tests that need Spark, processes or many tables
-	$(PY) -m pytest -q -m "spark or slow"
+	$(PY) -m pytest -q -m "(spark or slow) and not cluster"
+
+wheel: env ## build the wheel into dist/, for a cluster or Databricks
+	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl
+
+cluster: setup ## every job on a Spark cluster of two workers on this machine, the wheel shipped: the same tables
+	$(PY) -m pytest -q tests/cluster
 
 crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
 	$(PY) -m tests.crash $(CRASH)

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rewindow.config_file import read_model
+from rewindow.config_target import TargetConfig
 from rewindow.config_words import (
     Column,
     ColumnOrColumns,
@@ -44,7 +45,7 @@ class _Value(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
 
 
-_Config = TypeVar("_Config", bound=_Value)
+_Config = TypeVar("_Config", bound=BaseModel)
 
 
 class SourceConfig(_Value):
@@ -169,19 +170,6 @@ class JobConfig(_Value):
         if problem:
             raise ValueError(problem)
         return outputs
-
-
-class TargetConfig(_Value):
-    """Where things are: a warehouse, how many cores work there, and in which lane.
-
-    ``lane: record`` takes each record through Python by itself also where whole columns would do. The rows are the same.
-    """
-
-    target: Name
-    warehouse: Place
-    cores: int | None = Field(default=None, ge=1, le=4096)
-    lane: Literal["auto", "record"] = "auto"
-    spark: SparkSettings = {}
 
 
 def find_project(start: Path | None = None) -> Path:

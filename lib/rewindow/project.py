@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from rewindow.config import (
     FeedConfig,
     JobConfig,
-    TargetConfig,
     find_project,
     load_feed,
     load_job,
     load_target,
     names_of,
 )
+from rewindow.config_target import TargetConfig
 from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
 from rewindow.core.work import Lane
@@ -40,6 +40,7 @@ from rewindow.plan.planner import UpToDate, plan_run
 from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Job, RunReport, steps
+from rewindow.sessions import open_session
 from rewindow.showing import describe_job, describe_topology
 
 if TYPE_CHECKING:
@@ -147,10 +148,8 @@ class Project:
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The Spark session, started at the first use."""
-        from rewindow.spark.session import local_session  # noqa: PLC0415 - Spark only where it is needed
-
-        return local_session(cores=self.slots, conf=dict(self.target.spark), python_path=[self.root], debug=self._debug)
+        """The Spark session of the target, started at the first use."""
+        return open_session(self.root, self.target, self.slots, debug=self._debug)
 
     def _landed(self, config: JobConfig) -> Feed:
         """Return the job's feed; where it was never landed, a name that is no feed's is told from one that is."""

@@ -46,10 +46,21 @@ MODULES = {
     "__init__": "public",
     "__main__": "cli",
     "errors": "errors",
-    **dict.fromkeys(("config", "config_file", "config_words"), "config"),
+    **dict.fromkeys(("config", "config_file", "config_target", "config_words"), "config"),
     **dict.fromkeys(("landing", "runner", "travel", "verify", "liveness", "loading", "machine"), "flow"),
     **dict.fromkeys(
-        ("cli", "cli_history", "cli_options", "history", "printing", "printing_history", "project", "showing", "times"),
+        (
+            "cli",
+            "cli_history",
+            "cli_options",
+            "history",
+            "printing",
+            "printing_history",
+            "project",
+            "sessions",
+            "showing",
+            "times",
+        ),
         "cli",
     ),
 }

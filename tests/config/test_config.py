@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -388,3 +389,21 @@ def test_the_fingerprint_of_semantics_covers_semantics_only(tmp_path):
 def test_configuration_is_frozen(tmp_path):
     with pytest.raises(ValueError, match="frozen"):
         feed(tmp_path, FEED).partitions = 9
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"master": "spark://h:7077", "connect": "sc://h", "cores": 2}, "two places of work"),
+        ({"master": "spark://h:7077"}, "add cores: N"),
+        ({"master": "local[4]", "cores": 4}, "is no cluster"),
+        ({"connect": "http://h", "cores": 4}, "sc://host:15002"),
+        ({"ships": ["dist/a.whl"]}, "add master or connect"),
+    ],
+)
+def test_a_target_that_works_elsewhere_says_where_and_how_much(tmp_path: Path, given: dict[str, object], named: str):
+    folder = tmp_path / "conf" / "targets"
+    folder.mkdir(parents=True)
+    (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": "w", **given}))
+    with pytest.raises(ConfigError, match=re.escape(named)):
+        load_target(tmp_path, "there")

@@ -1,4 +1,4 @@
-"""The local Spark session: the only place where the JVM, the jars and local settings live.
+"""The session whose driver is this process: the only place where the JVM, the jars and local settings live.
 
 Everything else takes a `SparkSession` and stays safe for Spark Connect (no `_jvm`, no RDD).
 """
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 MARK: Final = "spark.rewindow.local"
 _JOINED: Final = {"spark.driver.extraJavaOptions": " ", "spark.driver.extraClassPath": os.pathsep}
+_PYTHON: Final = "spark.pyspark.python"
 _END_S: Final = 120
 
 
@@ -56,16 +58,47 @@ def local_session(
         return _ours(running)
     cores = cores or os.cpu_count() or 1
     settings = _merged(local_conf(cores, debug=debug), conf or {})
-    spark_conf = SparkConf(loadDefaults=False).setMaster(f"local[{cores}]").setAppName(app_name)
+    return _start(f"local[{cores}]", settings, app_name, python_path, debug=debug)
+
+
+def cluster_session(
+    master: str,
+    *,
+    cores: int,
+    conf: Mapping[str, str | float | bool] | None = None,
+    ships: Sequence[str | Path] = (),
+    app_name: str = "rewindow",
+    debug: bool = False,
+) -> SparkSession:
+    """Start the driver in this process's own JVM and the work on a cluster; return the session.
+
+    ``master``: as Spark writes it (``spark://host:7077``, ``yarn``, ``k8s://...``). ``cores``: tasks at once over all
+    executors. ``ships``: zip files that the executors import from (`spark.shipping`). ``conf`` as for `local_session`;
+    what a cluster's network needs (``spark.driver.host``, ...) and ``spark.pyspark.python``, the workers' interpreter,
+    stand there. Raises `ConfigError` as `local_session` does.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return _ours(running)
+    settings = _merged(cluster_conf(master, cores, ships, debug=debug), conf or {})
+    return _start(master, settings, app_name, (), debug=debug)
+
+
+def _start(
+    master: str, settings: Mapping[str, str], app_name: str, python_path: Sequence[str | Path], *, debug: bool
+) -> SparkSession:
+    spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app_name)
     spark_conf.setAll(list(settings.items()))
-    with _environment(python_path):
+    # A cluster has an interpreter of its own at a path of its own; a local session's workers are like this process.
+    python = settings.get(_PYTHON, sys.executable)
+    with _environment(python_path, python, on_loopback=is_loopback(master)):
         gateway = _launch(spark_conf, debug=debug)
         context = SparkContext(conf=spark_conf, gateway=gateway)
     if not debug:
         _silence()
-    if context.pythonExec != sys.executable:
+    if context.pythonExec != python:
         context.stop()
-        raise ConfigError(f"Spark's workers would run {context.pythonExec}, not {sys.executable}: unset PYSPARK_PYTHON")
+        raise ConfigError(f"Spark's workers would run {context.pythonExec}, not {python}: unset PYSPARK_PYTHON")
     return SparkSession.builder.getOrCreate()
 
 
@@ -123,6 +156,25 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
     }
 
 
+def cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, debug: bool = False) -> dict[str, str]:
+    """Return the settings of a session whose executors are elsewhere: the local ones, but for what only one JVM needs."""
+    settings = local_conf(cores, debug=debug)
+    if not is_loopback(master):
+        del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+    return settings | {
+        # Executors read Delta tables too: they fetch the jars and the code from the driver.
+        "spark.jars": ",".join(str(jar) for jar in find_jars()),
+        "spark.submit.pyFiles": ",".join(str(path) for path in ships),
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.cores.max": str(cores),
+    }
+
+
+def is_loopback(master: str) -> bool:
+    """Return whether a master's work stays on this machine: then nothing of it is open to others."""
+    return master.startswith("local") or urlsplit(master).hostname in {"localhost", "127.0.0.1"}
+
+
 def _ours(session: SparkSession) -> SparkSession:
     if session.conf.get(MARK, None) != "true":
         raise ConfigError("a Spark session that rewindow did not start is running in this process: stop it first")
@@ -142,7 +194,7 @@ def _text(value: str | float | bool) -> str:  # noqa: FBT001  # YAML's scalars, 
 
 
 @contextmanager
-def _environment(python_path: Sequence[str | Path]) -> Iterator[None]:
+def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback: bool) -> Iterator[None]:
     """Set what Spark's start reads from the environment, and put the environment back.
 
     PYTHONHASHSEED of the workers is PySpark's part: the driver's, else 0.
@@ -152,8 +204,8 @@ def _environment(python_path: Sequence[str | Path]) -> Iterator[None]:
     wanted = {
         "JAVA_HOME": str(find_java().home),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),  # the jars and the Python side must be of one version
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
+        **({"SPARK_LOCAL_IP": "127.0.0.1"} if on_loopback else {}),
+        "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(paths),
     }

@@ -1,0 +1,64 @@
+"""A target: where the tables are and where the work is done. Nothing in it changes a row."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from rewindow.config_words import Name, Place, SparkSettings
+
+_MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
+_REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
+
+
+def _master(text: str) -> str:
+    if not _MASTER.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no cluster: write spark://host:7077, yarn or k8s://...; leave it out to work here"
+        )
+    return text
+
+
+def _remote(text: str) -> str:
+    if not _REMOTE.fullmatch(text):
+        raise ValueError("is no address of a Spark Connect server: write it like sc://host:15002")  # may hold a token
+    return text
+
+
+class TargetConfig(BaseModel):
+    """Where things are: a warehouse, how many cores work there, and in which lane.
+
+    ``lane: record`` takes each record through Python by itself also where whole columns would do. The rows are the same.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
+
+    target: Name
+    warehouse: Place
+    cores: int | None = Field(default=None, ge=1, le=4096)
+    """Spark tasks at once. None: as many as this machine has cores."""
+    lane: Literal["auto", "record"] = "auto"
+    master: Annotated[str, AfterValidator(_master)] | None = None
+    """The cluster that works. None: this process does."""
+    connect: Annotated[str, AfterValidator(_remote)] | None = None
+    """The Spark Connect server that works."""
+    ships: list[Place] = []
+    """Wheels and zips that the cluster or server imports from: paths or globs below the project's root."""
+    spark: SparkSettings = {}
+
+    @model_validator(mode="after")
+    def _one_place_of_work(self) -> Self:
+        if self.master and self.connect:
+            raise ValueError("master and connect are two places of work: keep one")
+        if self.is_elsewhere and self.cores is None:
+            raise ValueError("nobody can ask how many cores work elsewhere: add cores: N, the tasks at once")
+        if self.ships and not self.is_elsewhere:
+            raise ValueError("ships is for a cluster or a server: add master or connect, or leave it out")
+        return self
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the work is done by other processes than this one's."""
+        return bool(self.master or self.connect)

@@ -1,0 +1,23 @@
+"""From a target to the Spark session that its work is done in: here, on a cluster, or behind Spark Connect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rewindow.config_target import TargetConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_session(root: Path, target: TargetConfig, cores: int, *, debug: bool = False) -> SparkSession:
+    """Return the session of a target, started or joined. Raises `ConfigError` (78) if that is not possible."""
+    from rewindow.spark.session import cluster_session, local_session  # noqa: PLC0415 - Spark only where it is needed
+    from rewindow.spark.shipping import shipped  # noqa: PLC0415
+
+    conf = dict(target.spark)
+    if target.master:
+        ships = shipped(root, target.ships)
+        return cluster_session(target.master, cores=cores, conf=conf, ships=ships, debug=debug)
+    return local_session(cores=cores, conf=conf, python_path=[root], debug=debug)

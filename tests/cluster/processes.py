@@ -1,0 +1,119 @@
+"""Spark's own daemons on loopback, from the installed PySpark: each a process group of its own, stopped as a group."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+from rewindow.spark.java import find_java
+
+SPARK_HOME = Path(pyspark.__file__).parent
+UP_SECONDS = 120
+
+
+@dataclass
+class Daemon:
+    """A process of Spark's and where it writes what it says."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Wait until the log has a line that fits."""
+        end = time.monotonic() + UP_SECONDS
+        while time.monotonic() < end:
+            found = re.search(pattern, self.log.read_text())
+            if found:
+                return found
+            assert self.process.poll() is None, f"it ended by itself:\n{self.log.read_text()[-2000:]}"
+            time.sleep(0.1)
+        raise AssertionError(f"{pattern} did not come:\n{self.log.read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        """End the whole group at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def start(arguments: Sequence[str], log: Path, **environment: str) -> Daemon:
+    """Start ``bin/<arguments>`` of PySpark on loopback."""
+    java = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "PYTHONPATH"))}
+    command = [str(SPARK_HOME / "bin" / arguments[0]), *arguments[1:]]
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            command,
+            env={**kept, **java, "SPARK_LOG_DIR": str(log.parent), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return Daemon(process, log)
+
+
+@dataclass
+class Cluster:
+    """One master and some workers."""
+
+    master: str
+    workers: list[Daemon] = field(default_factory=list)
+
+
+@contextmanager
+def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
+    """Run a master and workers of one core each."""
+    small = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+    folder.mkdir(parents=True)
+    with ExitStack() as ends:
+        deploy = "org.apache.spark.deploy"
+        ports = ["--port", "0", "--webui-port", "0"]
+        arguments = ["spark-class", f"{deploy}.master.Master", "--host", "127.0.0.1", *ports]
+        master = start(arguments, folder / "master.log", **small)
+        ends.callback(master.kill)
+        running = Cluster(master.wait_for(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)").group(1))
+        for number in range(workers):
+            place = folder / f"worker-{number}"
+            arguments = ["spark-class", f"{deploy}.worker.Worker", "--host", "127.0.0.1", *ports]
+            arguments += ["--cores", "1", "--memory", "1g", "--work-dir", str(place), running.master]
+            worker = start(arguments, folder / f"worker-{number}.log", **small)
+            ends.callback(worker.kill)
+            running.workers.append(worker)
+        for worker in running.workers:
+            worker.wait_for("Successfully registered with master")
+        yield running
+
+
+def python_without_rewindow(folder: Path) -> Path:
+    """Make an interpreter that has what this one has installed, but not rewindow: that must come to it as a wheel."""
+    venv.create(folder, symlinks=True)
+    installed = [path for path in sys.path if path.endswith("site-packages")]
+    (own,) = folder.glob("lib/python*/site-packages")
+    # A path in a .pth is added as it is: the editable install's own .pth, which lies there, is not read.
+    (own / "installed.pth").write_text("\n".join(installed) + "\n")
+    return folder / "bin" / "python"
+
+
+def build_wheel(root: Path, folder: Path) -> Path:
+    """Build the wheel from a copy of the sources, so that the tree stays clean; return it."""
+    copy = folder / "source"
+    shutil.copytree(root / "lib", copy / "lib", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(root / name, copy / name)
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), "."]
+    subprocess.run(command, cwd=copy, check=True)
+    (wheel,) = folder.glob("rewindow-*.whl")
+    return wheel
