@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
+from rewindow.cli_check import check
 from rewindow.cli_history import register
 from rewindow.cli_options import Debug, Folder, Json, Target
 from rewindow.errors import RewindowError, UsageError
@@ -133,6 +134,7 @@ def setup() -> None:
     set_up(typer.echo)
 
 
+app.command()(check)
 register(app)
 
 

@@ -47,10 +47,11 @@ MODULES = {
     "__main__": "cli",
     "errors": "errors",
     **dict.fromkeys(("config", "config_file", "config_target", "config_words"), "config"),
-    **dict.fromkeys(("landing", "runner", "travel", "verify", "liveness", "loading", "machine"), "flow"),
+    **dict.fromkeys(("landing", "runner", "travel", "verify", "liveness", "loading", "machine", "purity"), "flow"),
     **dict.fromkeys(
         (
             "cli",
+            "cli_check",
             "cli_history",
             "cli_options",
             "history",

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from rewindow.core.schema import Shape
 from rewindow.core.work import LogFile, LogSlice
 from rewindow.errors import StorageError
-from rewindow.spark.checked import UNREADABLE, open_checked
 from rewindow.spark.rows import decode
 
 Row = tuple[int, int, Any, Any]
@@ -92,11 +92,13 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
         try:
-            with open_checked(file.path, read_dictionary=list(dictionary)) as parquet:
+            with pq.ParquetFile(
+                file.path, page_checksum_verification=True, read_dictionary=list(dictionary)
+            ) as parquet:
                 for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns)):
                     # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
                     yield _between(batch.select(list(columns)), file.first, file.last + 1)
-        except UNREADABLE as error:
+        except (OSError, pa.ArrowInvalid) as error:
             message = f"log {topic!r}: cannot read {file.path}: {error}. Restore the file, or land a new generation"
             raise StorageError(message) from error
 
