@@ -119,11 +119,16 @@ def show(
 
 @app.command()
 def explain(
-    job: str, target: Target = "local", project: Folder = ".", as_json: Json = False, debug: Debug = False
+    job: str,
+    spark: Annotated[bool, typer.Option("--spark", help="Show Spark's plan of each part too.")] = False,
+    target: Target = "local",
+    project: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Show a job's topology, and for each part where its records come from and how it runs."""
     opened = Project.open(project, target, debug=debug)
-    Printer(as_json=as_json).explained(opened.explain(job))
+    Printer(as_json=as_json).explained(opened.explain(job, spark=spark))
 
 
 @app.command()

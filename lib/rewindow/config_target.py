@@ -30,7 +30,8 @@ def _remote(text: str) -> str:
 class TargetConfig(BaseModel):
     """Where things are: a warehouse, how many cores work there, and in which lane.
 
-    ``lane: record`` takes each record through Python by itself also where whole columns would do. The rows are the same.
+    ``lane: record`` takes each record through Python by itself also where whole columns would do. ``source: shuffled``
+    lets Spark read the logs, where its workers may not open their files (governed tables). The rows are the same.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
@@ -40,6 +41,7 @@ class TargetConfig(BaseModel):
     cores: int | None = Field(default=None, ge=1, le=4096)
     """Spark tasks at once. None: as many as this machine has cores."""
     lane: Literal["auto", "record"] = "auto"
+    source: Literal["auto", "shuffled"] = "auto"
     master: Annotated[str, AfterValidator(_master)] | None = None
     """The cluster that works. None: this process does."""
     connect: Annotated[str, AfterValidator(_remote)] | None = None

@@ -102,6 +102,8 @@ class Printer:
             self._out.print(as_table("", part["nodes"]))
             for store in part["stores"]:
                 self.say(f"  store {store['name']} ({store['kind']}): {store['columns']}")
+            if "spark_plan" in part:
+                self.say(part["spark_plan"])
         for output in explained["outputs"]:
             self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
 

@@ -39,7 +39,7 @@ from rewindow.plan.landings import Feed, log_shapes
 from rewindow.plan.planner import UpToDate, plan_run
 from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Job, RunReport, steps
+from rewindow.runner import Job, RunReport, first_run, steps
 from rewindow.sessions import open_session
 from rewindow.showing import describe_job, describe_topology
 
@@ -55,7 +55,7 @@ class Project:
         self.target = target
         self._debug = debug
         self.warehouse = _absolute(root, target.warehouse)
-        self.tables = DeltaTables(self.warehouse)
+        self.tables = DeltaTables(self.warehouse, reads_directly=target.source == "auto")
 
     @classmethod
     def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> Project:
@@ -136,10 +136,20 @@ class Project:
         self.job_config(job)
         return describe_job(self.tables, job, lineage=lineage, hashes=hashes)
 
-    def explain(self, job: str) -> dict[str, Any]:
-        """Return a job's topology, sources and lanes as plain data."""
+    def explain(self, job: str, *, spark: bool = False) -> dict[str, Any]:
+        """Return a job's topology, sources and lanes as plain data; with Spark's plan of a first run of each part."""
         bound = self.bind(job)
-        return describe_topology(bound, self.lane)
+        tables = {topic: self.tables.log_table(bound.feed, topic) for topic in bound.feed.definition.logs}
+        described = describe_topology(bound, self.lane, tables)
+        if spark:
+            from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+
+            engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.lane)
+            for part, work in zip(
+                described["sub_topologies"], first_run(bound, this_attempt(), self.tables), strict=True
+            ):
+                part["spark_plan"] = engine.plan_of(work)
+        return described
 
     @cached_property
     def feed_tables(self) -> DeltaFeedTables:

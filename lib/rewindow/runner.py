@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from rewindow.core.record import TopicPartition
 from rewindow.core.schema import Column
 from rewindow.core.staging import METRICS, StagedFile, TaskReport
-from rewindow.core.work import LogFile, StageWork
+from rewindow.core.work import LogFile, LogTable, StageWork
 from rewindow.errors import InvariantError, NotNowError
 from rewindow.plan.fold import COMMIT, PLAN
 from rewindow.plan.landings import Feed
@@ -63,6 +63,10 @@ class Tables(Protocol):
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
         """Return the files that hold the offsets ``[start, end)``."""
+        ...
+
+    def log_table(self, feed: Feed, topic: str) -> LogTable | None:
+        """Return the table of a log that Spark has to read for the tasks; None if they can open its files."""
         ...
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
@@ -155,6 +159,7 @@ def execute(
             job.feed,
             part,
             files=lambda where, start, end: tables.log_files(job.feed, where, start, end),
+            table=lambda topic: tables.log_table(job.feed, topic),
             restored=restored,
             internal=[file for report in reports for file in report.files],
             roots=roots,
@@ -163,6 +168,28 @@ def execute(
     measures = metrics_rows(spec, reports)
     counted = engine.stage_rows(METRICS_TARGET, roots[METRICS_TARGET], spec.attempt.id, METRICS, measures)
     return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
+
+
+def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[StageWork]:
+    """Return what the engine would be asked in a run of its own over all epochs, one work a sub-topology. Nothing is run."""
+    spec = plan_run(JobState(), job.feed, RunRequest(), job.binding, attempt, lambda _attempt: False)
+    if isinstance(spec, UpToDate):
+        return []
+    parts = job.code.load_topology().sub_topologies()
+    return [
+        stage_work(
+            spec,
+            job.code,
+            job.feed,
+            part,
+            files=lambda where, start, end: tables.log_files(job.feed, where, start, end),
+            table=lambda topic: tables.log_table(job.feed, topic),
+            restored=Restored({}, {}),
+            internal=(),
+            roots={},
+        )
+        for part in parts
+    ]
 
 
 def _commit(spec: RunSpec, commit: Commit, tables: Tables) -> JobState:

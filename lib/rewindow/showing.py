@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rewindow.core.binding import bind_sink, bind_store
 from rewindow.core.metrics import add_up, kind_of
 from rewindow.core.schema import Column
 from rewindow.core.staging import QUARANTINE
-from rewindow.core.work import Lane
+from rewindow.core.topology import SourceNode
+from rewindow.core.work import Lane, LogTable
 from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
@@ -35,8 +36,13 @@ def describe_job(tables: DeltaTables, job: str, *, lineage: str, hashes: bool) -
     }
 
 
-def describe_topology(job: Job, lane: Lane = Lane.AUTO) -> dict[str, Any]:
-    """Return a job's topology: its parts, where their records come from, how they run, and what they write."""
+def describe_topology(
+    job: Job, lane: Lane = Lane.AUTO, tables: Mapping[str, LogTable | None] | None = None
+) -> dict[str, Any]:
+    """Return a job's topology: its parts, where their records come from, how they run, and what they write.
+
+    ``tables`` has the logs that Spark reads for the tasks.
+    """
     from rewindow.spark.columnar.plan import describe_lane  # noqa: PLC0415 - loads pyarrow
 
     keeps_dropped = QUARANTINE in job.binding.tables
@@ -51,9 +57,7 @@ def describe_topology(job: Job, lane: Lane = Lane.AUTO) -> dict[str, Any]:
                 "sources": [
                     {
                         "topic": source.topic,
-                        "how": "internal log of this run, in the order of its upstream events"
-                        if source.is_internal
-                        else "aligned source: each task opens its own partition's files, in offset order",
+                        "how": _describe_source(source, tables or {}),
                     }
                     for source in part.sources
                 ],
@@ -90,6 +94,15 @@ def describe_topology(job: Job, lane: Lane = Lane.AUTO) -> dict[str, Any]:
         "sub_topologies": parts,
         "outputs": outputs,
     }
+
+
+def _describe_source(source: SourceNode, tables: Mapping[str, LogTable | None]) -> str:
+    if source.is_internal:
+        return "internal log of this run, in the order of its upstream events"
+    table = tables.get(source.topic)
+    if table is not None:
+        return f"shuffled source: Spark reads the table, one exchange and one sort, because {table.why}"
+    return "aligned source: each task opens its own partition's files, in offset order"
 
 
 def _describe_run(run: CommittedRun) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def test_a_target_says_where_things_are(tmp_path):
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nspark: {spark.ui.enabled: true}\n")
     target = load_target(tmp_path)
     assert target.cores is None
-    assert target.lane == "auto"
+    assert (target.lane, target.source) == ("auto", "auto")
     assert target.spark == {"spark.ui.enabled": "true"}
     assert place_of(tmp_path, target.warehouse) == str(tmp_path / "warehouse")
     assert place_of(tmp_path, "/data/warehouse") == "/data/warehouse"
@@ -113,6 +113,8 @@ def test_a_target_says_where_things_are(tmp_path):
 def test_a_target_may_take_every_record_by_itself(tmp_path):
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nlane: record\n")
     assert load_target(tmp_path).lane == "record"
+    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nsource: shuffled\n")
+    assert load_target(tmp_path).source == "shuffled"
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nlane: fast\n")
     with pytest.raises(ConfigError, match="lane"):
         load_target(tmp_path)

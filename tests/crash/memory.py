@@ -311,6 +311,9 @@ class MemoryTables(DeltaTables):
     def log_files(self, *_args: object) -> Sequence[Any]:
         return ()
 
+    def log_table(self, *_args: object) -> None:
+        return None
+
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         for table in spec.binding.tables.values():
             create_table(f"{ROOT}/{table.path}")

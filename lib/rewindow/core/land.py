@@ -82,6 +82,8 @@ class LogSpec:
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     zone: str = "UTC"
+    placed: tuple[str, str] | None = None
+    """The columns that are partition and offset, where the source has them; then nothing of it is written anew."""
 
     @property
     def is_output(self) -> bool:
@@ -92,6 +94,23 @@ class LogSpec:
     def extractor(self) -> str | None:
         """``module:function``, if the timestamp is made by one."""
         return self.timestamp if ":" in self.timestamp else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLog:
+    """A table whose records have partitions and offsets of their own, as Kafka's have: a log as it is.
+
+    ``table`` is its name in the warehouse; ``schema`` the one that it was landed under (JSON). The columns are called as
+    they are after ``renames`` (the table's name -> ours).
+    """
+
+    table: str
+    partition: str
+    offset: str
+    timestamp: str
+    renames: Mapping[str, str]
+    zone: str
+    schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +251,8 @@ class Block:
     quarantine: tuple[StagedFile, ...]
     refused: str = ""
     """Why the first of those that were quarantined was."""
+    base: int = 0
+    """What the source calls offset 0, where it has offsets of its own."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from rewindow.core.binding import LogShapes
 from rewindow.core.checkpoint import TaskState
+from rewindow.core.land import PlacedLog
 from rewindow.core.record import UNKNOWN
 from rewindow.core.semantics import Semantics
 from rewindow.core.topology import Topology
@@ -29,6 +31,30 @@ class LogFile:
     path: str
     first: int
     last: int
+
+
+class LogSpan(NamedTuple):
+    """Offsets from ``first`` to ``last``, both included, of a log's partition; a generation landed them.
+
+    ``base``: what the table calls offset 0, where the offsets are the table's own.
+    """
+
+    generation: int
+    first: int
+    last: int
+    base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogTable:
+    """A log that Spark reads for the tasks: its Delta table, why it is not read file by file, and its own columns.
+
+    ``placed`` is None for a log that `land` wrote, whose columns are always called the same.
+    """
+
+    location: str
+    why: str
+    placed: PlacedLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +81,14 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """What a task reads of one log: its files, and the offsets ``[start, end)`` of each epoch, in order."""
+    """What a task reads of one log: its files, and the offsets ``[start, end)`` of each epoch, in order.
+
+    Of a log that Spark reads there are no files but spans.
+    """
 
     files: tuple[LogFile, ...]
     bounds: tuple[tuple[int, int], ...]
+    spans: tuple[LogSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +114,8 @@ class StageWork:
 
     ``fingerprint`` is that of the topology that was planned; a worker that builds another one refuses.
 
+    ``tables``: of its topics those that Spark reads (`spark.shuffled`); the others are read file by file.
+
     ``load_topology`` and ``load_logs`` must survive the way to a worker: functions of importable modules, or partials.
     """
 
@@ -100,3 +132,4 @@ class StageWork:
     semantics: Semantics
     job: str = ""
     lane: Lane = Lane.AUTO
+    tables: Mapping[str, LogTable] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Which features of a Delta table a direct commit honours: an allow-list, because the unknown ones break in silence."""
+"""Which features of a Delta table direct access honours: allow-lists, because the unknown ones break in silence."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ _WRITABLE = (
     "deletionVectors",
     "v2Checkpoint",
 )
+_READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""Reader features with which the files say what the table says; deletion vectors as long as there are none."""
+
 _LAST_LEGACY_READER, _LAST_LEGACY_WRITER = 1, 4
 
 
@@ -39,3 +42,16 @@ def check_writable(path: str, table: DeltaTable) -> None:
             "Drop them from the table (ALTER TABLE ... DROP FEATURE), or name another table"
         )
         raise StorageError(message)
+
+
+def direct_problem(table: DeltaTable) -> str:
+    """Return why a table's files do not say what the table says, nothing if they do."""
+    protocol = table.protocol()
+    features = set(protocol.reader_features or ())
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        return "its columns are mapped (delta.columnMapping)"
+    if unknown := sorted(features - _READABLE):
+        return f"it has features that this reader does not know ({', '.join(unknown)})"
+    if "deletionVectors" in features and table.deletion_vectors().read_all().num_rows:
+        return "it has deletion vectors"
+    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 
 from rewindow.core.record import TopicPartition
 from rewindow.core.work import LogFile
+from rewindow.delta.features import direct_problem
 from rewindow.delta.tables import open_table
 from rewindow.errors import SourceError
 from rewindow.plan.landings import Feed
@@ -33,6 +33,8 @@ class LogFiles:
             message = f"there is no log at {path}: land the feed first, or put the table back from a copy"
             raise SourceError(message)
         self._path = path
+        self.problem = direct_problem(table)
+        """Why the files do not say what the table says; nothing if they do."""
         actions = pa.table(table.get_add_actions(flatten=True))
         nothing = [None] * actions.num_rows
         names = ("path", "partition.generation", "partition.partition", "min.offset", "max.offset")
@@ -40,6 +42,8 @@ class LogFiles:
         self._files: dict[int, list[_File]] = {}
         for file in map(_File._make, zip(*columns, strict=True)):
             self._files.setdefault(file.partition, []).append(file)
+        if not self.problem and None in self._files:
+            self.problem = "its files are not laid out by generation and partition"
 
     def find(self, feed: Feed, where: TopicPartition, start: int, end: int) -> list[LogFile]:
         """Return the files that hold the offsets ``[start, end)`` of a topic-partition, by first offset.
@@ -48,24 +52,10 @@ class LogFiles:
         """
         found = {
             LogFile(f"{self._path}/{unquote(file.path)}", max(file.first or first, first), min(file.last or last, last))
-            for generation, first, last in _spans(feed, where, start, end)
+            for generation, first, last, _ in feed.spans(where, start, end)
             for file in self._files.get(where.partition, ())
             if file.generation == generation
             and (file.first is None or file.first <= last)
             and (file.last is None or file.last >= first)
         }
         return sorted(found, key=lambda file: (file.first, file.path))
-
-
-def _spans(feed: Feed, where: TopicPartition, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield ``(generation, first, last)`` for each generation that landed some of the offsets ``[start, end)``."""
-    spans: dict[int, tuple[int, int]] = {}
-    for landing in feed.landings:
-        landed = landing.ranges.get(where)
-        if landed is None or landed.start >= end or landed.end <= start or landed.start == landed.end:
-            continue
-        first, last = max(start, landed.start), min(end, landed.end) - 1
-        before = spans.get(landing.generation, (first, last))
-        spans[landing.generation] = (min(before[0], first), max(before[1], last))
-    for generation in sorted(spans):
-        yield generation, *spans[generation]

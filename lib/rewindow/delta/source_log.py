@@ -17,15 +17,13 @@ from deltalake import DeltaTable
 
 from rewindow.core.land import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.delta.commits import AddedFile, TableCommit, full_path, read_commit
+from rewindow.delta.features import direct_problem
 from rewindow.delta.files import is_uri
 from rewindow.delta.tables import open_table
 from rewindow.errors import ConfigError, DataError, SourceError
 
 DELTA = "delta"
 """The kind of position that tables have: id, version, the version's arrival, versions that arrive later than landed."""
-
-_PLAIN = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Reader features with which the files say what the table says; deletion vectors as long as there are none."""
 
 Dated = tuple[TableCommit, int | None]
 """A commit and its arrival (epoch ms)."""
@@ -56,7 +54,8 @@ class _TableLook:
         self._version = table.version()
         self._metadata = table.metadata()
         self._needs_commits = spec.arrived_at is None
-        self._plain = self._is_plain()
+        self._plain = not direct_problem(table)
+        """Whether its files can be read as they are. If not, Spark reads the table."""
 
     def look(self) -> SourceLook:
         active = self._active_files()
@@ -165,13 +164,6 @@ class _TableLook:
             full_path(self._root, path): tuple(zip(columns, map(_partition_text, values), strict=True))
             for path, values in zip(paths, cells, strict=True)
         }
-
-    def _is_plain(self) -> bool:
-        """Return whether the table's files can be read as they are. If not, Spark reads the table."""
-        features = set(self._table.protocol().reader_features or ())
-        if features - _PLAIN or self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
-            return False
-        return "deletionVectors" not in features or not self._table.deletion_vectors().read_all().num_rows
 
     def _check_same_table(self, position: Mapping[str, Any]) -> None:
         if position.get("kind") != DELTA or position["id"] != self._metadata.id:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from rewindow.core.record import TopicPartition
 from rewindow.core.staging import METRICS as METRICS_COLUMNS
 from rewindow.core.staging import TaskReport
-from rewindow.core.work import LogFile
+from rewindow.core.work import LogFile, LogTable
 from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, held, totals
 from rewindow.delta.checkpoints import Checkpoint, find_checkpoint
 from rewindow.delta.compare import first_difference, staged_rows
@@ -33,9 +33,10 @@ METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
 class DeltaTables:
     """The tables of one warehouse, through delta-rs."""
 
-    def __init__(self, warehouse: str) -> None:
-        """Bind to a folder or URI. Nothing is read or made."""
+    def __init__(self, warehouse: str, *, reads_directly: bool = True) -> None:
+        """Bind to a folder or URI. Nothing is read or made. ``reads_directly``: workers may open the logs' files."""
         self.warehouse = warehouse.rstrip("/")
+        self._reads_directly = reads_directly
         self._ledgers: dict[str, Ledger] = {}
         self._states: dict[str, tuple[list[LedgerRow], JobState]] = {}
         self._published: dict[tuple[str, str], int] = {}
@@ -126,11 +127,22 @@ class DeltaTables:
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
         """Return the files that hold the offsets ``[start, end)``. A log is listed once for each state of its feed."""
-        key = (feed.definition.feed, where.topic)
+        return self._log(feed, where.topic).find(feed, where, start, end)
+
+    def log_table(self, feed: Feed, topic: str) -> LogTable | None:
+        """Return the table of a log that Spark has to read for the tasks; None if they can open its files."""
+        if placed := feed.definition.placed.get(topic):
+            path = placed.table.replace(".", "/")
+            return LogTable(table_path(self.warehouse, path), "its offsets are those of its source", placed)
+        why = self._log(feed, topic).problem if self._reads_directly else "the target says source: shuffled"
+        return LogTable(table_path(self.warehouse, log_path(feed.definition.feed, topic)), why) if why else None
+
+    def _log(self, feed: Feed, topic: str) -> LogFiles:
+        key = (feed.definition.feed, topic)
         state = (feed.definition.generation, len(feed.landings))
         if key not in self._logs or self._logs[key][0] != state:
             self._logs[key] = (state, LogFiles(table_path(self.warehouse, log_path(*key))))
-        return self._logs[key][1].find(feed, where, start, end)
+        return self._logs[key][1]
 
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
         """Return the checkpoint that a run goes on from.

@@ -9,7 +9,7 @@ from typing import Any
 from rewindow.core.land import Block, Slot
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.plan.landings import LandedRange, Landing
-from rewindow.plan.progress import Progress, held_file
+from rewindow.plan.progress import Progress, held_file, held_range
 from rewindow.plan.watermarks import Delivery, FirstAbove, HeldFile, WatermarkPolicy, decide_watermark, release_offset
 
 
@@ -133,12 +133,15 @@ class Numbering:
             before = self._ranges.get(where, LandedRange(0, 0, UNKNOWN, 0))
             block = taken.get(where)
             start, end = (block.start, block.end) if block else (before.end, before.end)
-            held: list[HeldFile] = [*self._held.get(where, ())]
-            if block:
-                held += [held_file(where.topic, file) for file in block.files]
-            release, self._held[where] = release_offset(held, before.release, end, self._watermark, self._first_above)
             largest = block.max_timestamp if block else before.max_timestamp
-            ranges[where] = LandedRange(start, end, largest, release)
+            base = before.base if before.end else block.base if block else 0
+            held: list[HeldFile] = [*self._held.get(where, ())]
+            if block and block.files:
+                held += [held_file(where.topic, file) for file in block.files]
+            elif block:
+                held.append(held_range(where, LandedRange(start, end, largest, start, base)))
+            release, self._held[where] = release_offset(held, before.release, end, self._watermark, self._first_above)
+            ranges[where] = LandedRange(start, end, largest, release, base)
         return ranges
 
 

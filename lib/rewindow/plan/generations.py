@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from rewindow.core.land import FeedSpec, LogColumns, LogSpec
+from rewindow.core.land import FeedSpec, LogColumns, LogSpec, PlacedLog
 from rewindow.errors import ConfigError, SourceError
 from rewindow.plan.landings import FeedDefinition, LogSchema, definition_as_json
 from rewindow.plan.progress import Progress
@@ -67,7 +67,13 @@ def generation_body(
     """Return the body of a GENERATION row. ``positions``: where the sources stand if landings are kept."""
     schemas = {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
     definition = FeedDefinition(
-        feed.feed, generation.number, feed.partitions, schemas, fingerprint(feed), generation.kept
+        feed.feed,
+        generation.number,
+        feed.partitions,
+        schemas,
+        fingerprint(feed),
+        generation.kept,
+        _placed(feed, columns),
     )
     return {
         **definition_as_json(definition),
@@ -111,13 +117,30 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
     changed = [name for (name,) in places if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
-        changed += [f"{topic}.{part}" for part in ("key", "value", "columns") if old and old[part] != log[part]]
+        parts = ("key", "value", "columns", "placed")
+        changed += [f"{topic}.{part}" for part in parts if old and old.get(part) != log.get(part)]
     if changed:
         message = (
             f"--keep {keep}: {', '.join(changed)} changed, so the kept landings would not fit the new ones: "
             f"land all again, `rewindow land {feed.feed} --new-generation`"
         )
         raise ConfigError(message)
+
+
+def _placed(feed: FeedSpec, columns: Mapping[str, LogColumns]) -> dict[str, PlacedLog]:
+    return {
+        spec.topic: PlacedLog(
+            table=spec.source.name,
+            partition=spec.placed[0],
+            offset=spec.placed[1],
+            timestamp=spec.timestamp,
+            renames=dict(spec.renames or {}),
+            zone=spec.zone,
+            schema=columns[spec.topic].source_schema or "{}",
+        )
+        for spec in feed.logs
+        if spec.placed
+    }
 
 
 def _declared_log(spec: LogSpec) -> dict[str, Any]:
@@ -136,6 +159,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "order": list(spec.order),
         "columns": {new: old for old, new in (spec.renames or {}).items()},
         "invalid_timestamp": spec.invalid,
+        **({"placed": list(spec.placed)} if spec.placed else {}),
     }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rewindow.core.binding import LogShapes, log_shape
+from rewindow.core.land import PlacedLog
 from rewindow.core.record import TopicPartition
 from rewindow.core.schema import Column
+from rewindow.core.work import LogSpan
 from rewindow.errors import InvariantError
 
 PLAN, LANDING, GENERATION = "PLAN", "LANDING", "GENERATION"
@@ -45,6 +47,8 @@ class FeedDefinition:
     fingerprint: str
     kept: int = 0
     """Landings 1..kept are those of the generation before."""
+    placed: Mapping[str, PlacedLog] = field(default_factory=dict)
+    """The logs that are tables with partitions and offsets of their own: all logs of the feed, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,12 @@ class LandedRange:
     end: int
     max_timestamp: int
     release: int
+    base: int = 0
+    """What the source calls offset 0, where it has offsets of its own."""
+
+    def as_list(self) -> list[int]:
+        """Return the numbers; a base of 0 is left out."""
+        return [self.start, self.end, self.max_timestamp, self.release, *([self.base] if self.base else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,7 @@ class Landing:
             "watermark": self.watermark_ms,
             "interval": list(self.interval) if self.interval else None,
             "counts": dict(self.counts or {}),
-            "ranges": [[*tp, r.start, r.end, r.max_timestamp, r.release] for tp, r in sorted(self.ranges.items())],
+            "ranges": [[*tp, *r.as_list()] for tp, r in sorted(self.ranges.items())],
             "given_up": [list(tp) for tp in self.given_up],
         }
 
@@ -116,6 +126,20 @@ class Feed:
         now = self.landings[epoch - 1].ranges.get(topic_partition)
         start = before.release if before else 0
         return start, now.release if now else start
+
+    def spans(self, where: TopicPartition, start: int, end: int) -> list[LogSpan]:
+        """Return which generations landed the offsets ``[start, end)`` of a topic-partition: a span of each."""
+        spans: dict[int, LogSpan] = {}
+        for landing in self.landings:
+            landed = landing.ranges.get(where)
+            if landed is None or landed.start >= end or landed.end <= start or landed.start == landed.end:
+                continue
+            first, last = max(start, landed.start), min(end, landed.end) - 1
+            before = spans.get(landing.generation)
+            if before is not None:
+                first, last = min(before.first, first), max(before.last, last)
+            spans[landing.generation] = LogSpan(landing.generation, first, last, landed.base)
+        return [spans[generation] for generation in sorted(spans)]
 
     def is_enforced(self, epoch: int, topics: Collection[str], partition: int) -> bool:
         """Return whether a task takes records in an epoch although one of its topics is not waited for (KIP-353)."""
@@ -155,6 +179,7 @@ def log_shapes(logs: Mapping[str, LogSchema]) -> LogShapes:
 def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
     """Return the body of a GENERATION row."""
     logs = {topic: schema.as_json() for topic, schema in definition.logs.items()}
+    placed = {topic: asdict(log) for topic, log in definition.placed.items()}
     return {
         "feed": definition.feed,
         "generation": definition.generation,
@@ -162,12 +187,16 @@ def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
         "fingerprint": definition.fingerprint,
         "kept": definition.kept,
         "logs": logs,
+        **({"placed": placed} if placed else {}),
     }
 
 
 def _definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
     logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
-    return FeedDefinition(body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"])
+    placed = {topic: PlacedLog(**log) for topic, log in body.get("placed", {}).items()}
+    return FeedDefinition(
+        body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"], placed
+    )
 
 
 def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:

@@ -104,6 +104,11 @@ def held_file(topic: str, file: StagedFile) -> HeldFile:
     return HeldFile(topic, file.path, smallest["offset"], largest["offset"] + 1, largest["timestamp"])
 
 
+def held_range(where: TopicPartition, landed: LandedRange) -> HeldFile:
+    """Return what a landing added to a log that is a table as it is; no more is known of its timestamps."""
+    return HeldFile(where.topic, "", landed.start, landed.end, landed.max_timestamp, where.partition, landed.base)
+
+
 def _positions(
     bodies: Sequence[Mapping[str, Any]], kept: int, rebased: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
@@ -140,6 +145,11 @@ def _held(
     for body in reversed(bodies):
         if not missing:
             break
+        for where, landed in _ranges(body).items():
+            if where in missing and where.topic not in body["files"] and landed.end > landed.start:
+                found[where].append(held_range(where, landed))
+                if landed.start <= ranges[where].release:
+                    missing.pop(where)
         for topic, files in body["files"].items():
             for data in files:
                 where = TopicPartition(topic, data["partition"])

@@ -16,7 +16,7 @@ from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
 from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, PARTITION, QUARANTINE, StagedFile, TaskReport
 from rewindow.core.topology import SubTopology, Topology
-from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
+from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, LogTable, StageWork, TaskWork
 from rewindow.errors import ConfigError
 from rewindow.plan.landings import Feed
 from rewindow.plan.spec import JobBinding, RunSpec, TableSpec
@@ -72,6 +72,7 @@ def bind_job(
         columns = (Column(PARTITION, "long"), *kept, *CHANGELOG_META)
         tables[f"changelog/{name}"] = TableSpec(paths.changelog(name, columns), columns, (PARTITION,))
     for part in parts:
+        _check_partitions(job, feed, part)
         for source in part.sources:
             if not source.is_internal and source.topic not in logs:
                 message = f"the topology reads {source.topic!r}; the feed {feed.definition.feed!r} has {sorted(logs)}"
@@ -88,6 +89,19 @@ def bind_job(
     return JobBinding(
         job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables, keys
     )
+
+
+def _check_partitions(job: str, feed: Feed, part: SubTopology) -> None:
+    """Refuse to join what Kafka has placed with what was repartitioned here: the same key lies elsewhere."""
+    ours = [source.topic for source in part.sources if source.is_internal]
+    theirs = [source.topic for source in part.sources if source.topic in feed.definition.placed]
+    if ours and theirs:
+        message = (
+            f"job {job!r}: {theirs[0]} lies in the partitions of its source, {ours[0]} in those of this job's "
+            f"repartition, so equal keys do not meet. Land {theirs[0]} with partitions of its own: leave `partition:` and "
+            "`offset:` out of the feed's configuration"
+        )
+        raise ConfigError(message)
 
 
 @contextmanager
@@ -123,25 +137,28 @@ def stage_work(
     part: SubTopology,
     *,
     files: Callable[[TopicPartition, int, int], Sequence[LogFile]],
+    table: Callable[[str], LogTable | None],
     restored: Restored,
     internal: Iterable[StagedFile],
     roots: Mapping[str, str],
 ) -> StageWork:
     """Return the work of one sub-topology.
 
-    ``files`` finds the files of a topic-partition's offsets ``[start, end)``; ``internal`` are the files that earlier
+    ``files`` finds the files of a topic-partition's offsets ``[start, end)``, ``table`` the table of a topic that Spark
+    has to read instead; ``internal`` are the files that earlier
     stages of this run staged for internal logs; ``roots`` the folder of each target.
     """
     internal = tuple(internal)
     epochs = run_epochs(spec, feed)
     tasks = []
+    topics = [source.topic for source in part.sources if not source.is_internal]
+    tables = {topic: found for topic in topics if (found := table(topic)) is not None}
     for partition in range(feed.definition.partitions):
         state = restored.states.get((part.index, partition))
-        topics = [source.topic for source in part.sources if not source.is_internal]
         tasks.append(
             TaskWork(
                 partition,
-                {s.topic: _slice(spec, feed, s.topic, partition, files) for s in part.sources if not s.is_internal},
+                {topic: _slice(spec, feed, topic, partition, None if topic in tables else files) for topic in topics},
                 {s.topic: _inside(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
                 None if state is None else TaskState.from_json(state),
                 {store.name: restored.stores.get((store.name, partition), ()) for store in part.stores},
@@ -161,6 +178,7 @@ def stage_work(
         load_logs=code.load_logs,
         semantics=code.semantics,
         job=spec.job,
+        tables=tables,
     )
 
 
@@ -203,7 +221,7 @@ def _slice(
     feed: Feed,
     topic: str,
     partition: int,
-    files: Callable[[TopicPartition, int, int], Sequence[LogFile]],
+    files: Callable[[TopicPartition, int, int], Sequence[LogFile]] | None,
 ) -> LogSlice:
     here = TopicPartition(topic, partition)
     bounds = [feed.epoch_range(epoch, here) for epoch in spec.epochs]
@@ -211,6 +229,8 @@ def _slice(
         end = bounds[-1][1] if bounds else 0
         bounds.append((end, end))
     start, end = (bounds[0][0], bounds[-1][1]) if bounds else (0, 0)
+    if files is None:
+        return LogSlice((), tuple(bounds), tuple(feed.spans(here, start, end)))
     return LogSlice(tuple(files(here, start, end)) if end > start else (), tuple(bounds))
 
 

@@ -70,13 +70,19 @@ def decide_watermark(
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A landed file of which some records are not released yet: offsets ``[start, end)`` and its largest timestamp."""
+    """A landed file of which some records are not released yet: offsets ``[start, end)`` and its largest timestamp.
+
+    Of a log whose source has offsets of its own there is no file: ``path`` is empty, and it is a range of a ``partition``
+    whose offset 0 is called ``base`` there. Its ``largest`` may be that of an earlier record.
+    """
 
     topic: str
     path: str
     start: int
     end: int
     largest: int
+    partition: int = 0
+    base: int = 0
 
 
 FirstAbove = Callable[[HeldFile, int, int], int | None]

@@ -25,6 +25,8 @@ Row = tuple[int, int, Any, Any]
 """Offset, timestamp, key, value."""
 
 BATCH_ROWS = 65_536
+SPOOLED = ".arrow"
+"""How the names of the shuffled source's files end."""
 
 
 class LogReader:
@@ -91,6 +93,9 @@ def _batches(
     topic: str, files: Sequence[LogFile], columns: Sequence[str], dictionary: Sequence[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
+        if file.path.endswith(SPOOLED):
+            yield from _spooled(file.path, columns)
+            continue
         try:
             with pq.ParquetFile(
                 file.path, page_checksum_verification=True, read_dictionary=list(dictionary)
@@ -101,6 +106,14 @@ def _batches(
         except (OSError, pa.ArrowInvalid) as error:
             message = f"log {topic!r}: cannot read {file.path}: {error}. Restore the file, or land a new generation"
             raise StorageError(message) from error
+
+
+def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield what the shuffled source has laid down: in order, and checked there."""
+    with pa.memory_map(path) as file:
+        reader = pa.ipc.open_file(file)
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number).select(list(columns))
 
 
 def _sorted_batches(

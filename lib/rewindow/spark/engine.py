@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import Lane, StageWork, TaskWork
-from rewindow.errors import RewindowError
+from rewindow.errors import ConfigError, RewindowError
 from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_task
+from rewindow.spark.shuffled import in_utc, run_shuffled, shuffled_frame
 
 _REPORT = pa.schema([pa.field("report", pa.string())])
 
@@ -31,6 +34,9 @@ class LocalEngine:
 
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition."""
+        if work.tables:
+            message = f"the log {next(iter(work.tables))} is read by Spark, and there is none: run on a Spark session"
+            raise ConfigError(message)
         return [run_task(work, task) for task in work.tasks]
 
     def stage_rows(
@@ -57,13 +63,28 @@ class SparkEngine(LocalEngine):
 
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
-        groups = _groups(work.tasks, self._slots)
-        lane = self._lane if work.lane is Lane.AUTO else work.lane
-        run_group = partial(_run_group, replace(work, tasks=(), lane=lane), groups, self._import_paths)
-        with mapped():
-            rows = self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string").collect()
+        with mapped(), in_utc(self._spark):
+            rows = self._placed(work).collect()
         reports = [TaskReport.from_json(json.loads(row.report)) for row in rows]
         return sorted(reports, key=lambda report: report.partition)
+
+    def plan_of(self, work: StageWork) -> str:
+        """Return Spark's plan of a sub-topology as a text. Runs nothing."""
+        with mapped(), in_utc(self._spark), redirect_stdout(StringIO()) as text:
+            self._placed(work).explain()
+        return text.getvalue().strip()
+
+    def _placed(self, work: StageWork) -> DataFrame:
+        """Return the reports of a sub-topology as a frame that is not computed yet."""
+        groups = _groups(work.tasks, self._slots)
+        lane = self._lane if work.lane is Lane.AUTO else work.lane
+        bare = replace(work, tasks=(), lane=lane)
+        if not work.tables:
+            run_group = partial(_run_group, bare, groups, self._import_paths)
+            return self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string")
+        rows = shuffled_frame(self._spark, work, groups, work.load_logs())
+        tasks = {task.partition: task for task in work.tasks}
+        return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths), "report string")
 
 
 def _groups(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
@@ -78,17 +99,25 @@ def _run_group(
     import_paths: Iterable[str],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
+    yield from _reports(
+        import_paths,
+        lambda: (
+            run_task(work, task) for batch in batches for group in batch.column(0).to_pylist() for task in groups[group]
+        ),
+    )
+
+
+def _run_rows(
+    work: StageWork, tasks: Mapping[int, TaskWork], import_paths: Iterable[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield from _reports(import_paths, lambda: run_shuffled(work, tasks, batches))
+
+
+def _reports(import_paths: Iterable[str], run: Callable[[], Iterator[TaskReport]]) -> Iterator[pa.RecordBatch]:
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
-    for batch in batches:
-        for group in batch.column(0).to_pylist():
-            for task in groups[group]:
-                report = _report(partial(run_task, work, task))
-                yield pa.RecordBatch.from_arrays([pa.array([report])], schema=_REPORT)
-
-
-def _report(run: Callable[[], TaskReport]) -> str:
     try:
-        return json.dumps(run().as_json())
+        for report in run():
+            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report.as_json())])], schema=_REPORT)
     except RewindowError as error:
         # The JVM carries text only: the mark tells the driver which error this was.
         raise RuntimeError(mark(error)) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -20,10 +19,10 @@ from rewindow.spark.blocks import ARRIVED, PARTITION
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.frames import SourceFrame, sort_columns
 from rewindow.spark.log_writer import write_log
+from rewindow.spark.shuffled import in_utc
 from rewindow.spark.sources import look_at_files, unchanged
 
 _BLOCK = pa.schema([pa.field("block", pa.string())])
-_ZONE = "spark.sql.session.timeZone"
 _STARTS = pa.schema([pa.field("start", pa.int64())])
 
 
@@ -49,14 +48,14 @@ class SparkLandingEngine:
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for what cannot be landed."""
-        with mapped(), _in_utc(self._spark):
+        with mapped(), in_utc(self._spark):
             return SourceFrame(self._spark, spec, look).columns()
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> set[int | None]:
         """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival."""
-        with mapped(), _in_utc(self._spark):
+        with mapped(), in_utc(self._spark):
             due = SourceFrame(self._spark, spec, look).due(columns, window, 1).select(ARRIVED)
             rows = due.mapInArrow(partial(_interval_starts, intervals), "start bigint").collect()
         return {row.start for row in rows}
@@ -68,24 +67,13 @@ class SparkLandingEngine:
         """
         tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
         write_rows = partial(_write_rows, write, self.project_root)
-        with mapped(), _in_utc(self._spark):
+        with mapped(), in_utc(self._spark):
             due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
             placed = due.repartitionById(tasks, (F.col(PARTITION) % tasks).cast("int"))
             ordered = placed.sortWithinPartitions(*sort_columns(write.spec, write.columns))
             rows = ordered.mapInArrow(write_rows, "block string").collect()
         blocks = [Block.from_json(json.loads(row.block)) for row in rows]
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
-
-
-@contextmanager
-def _in_utc(spark: SparkSession) -> Iterator[None]:
-    """Read times without a zone as UTC, whatever the session's zone: the feed's own is applied by expressions."""
-    before = spark.conf.get(_ZONE)
-    spark.conf.set(_ZONE, "UTC")
-    try:
-        yield
-    finally:
-        spark.conf.set(_ZONE, str(before))
 
 
 def _write_rows(write: LogWrite, project_root: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

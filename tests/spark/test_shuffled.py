@@ -1,0 +1,133 @@
+"""The shuffled source gives what the aligned one gives (law 3): in both lanes, of several topics, whatever others did."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+from rewindow.core.semantics import Semantics
+from rewindow.core.work import Lane
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import StorageError
+from rewindow.spark.engine import SparkEngine
+from rewindow.testing import Epoch
+from tests import landed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FEED, PARTITIONS = "shuffled", 3
+ROOT = str(Path(__file__).parents[2])
+
+
+def finals() -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream("left")
+        .group_by_key()
+        .windowed_by(TimeWindows.of("10ms", grace="5ms"))
+        .aggregate({"events": Count(), "total": Sum()}, store="windows")
+        .suppress(until_window_closes(), name="closed")
+        .to_stream()
+        .to("finals")
+    )
+    return builder.build()
+
+
+def merged() -> Topology:
+    builder = StreamsBuilder()
+    left, right = builder.stream("left"), builder.stream("right")
+    left.merge(right).group_by_key().count(store="counts").to_stream().to("counts")
+    return builder.build()
+
+
+def epochs(number: int) -> list[Epoch]:
+    """Return epochs of two topics, out of order, with keys that are null, empty and no ASCII."""
+    keys = ["a", "b", "", None, "ä", "k5", "k6"]
+    rows = [
+        ("left" if n % 3 else "right", keys[n * 5 % len(keys)], n, max(0, 4 * n - 31 * (n % 7 == 3)))
+        for n in range(60 * number)
+    ]
+    made = []
+    for first in range(0, len(rows), 60):
+        some = tuple(rows[first : first + 60])
+        made.append(Epoch(some, max(row[3] for row in some)))
+    return made
+
+
+def hashes(
+    spark: SparkSession,
+    warehouse: str,
+    load: Any,
+    lineage: str,
+    *,
+    directly: bool,
+    lane: Lane = Lane.AUTO,
+    slots: int = 2,
+) -> dict[str, str]:
+    """Replay all epochs into a lineage, in two runs; return the content hash of each table."""
+    tables = DeltaTables(warehouse, reads_directly=directly)
+    engine = SparkEngine(spark, slots=slots, import_paths=[ROOT], lane=lane)
+    landed.replay(tables, engine, FEED, lineage, partial(load), Semantics(), [2, 4])
+    return tables.hashes(landed.JOB, lineage)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    place = str(tmp_path / "w")
+    landed.land(place, FEED, epochs(4), dict.fromkeys(("left", "right"), landed.LONG), PARTITIONS)
+    return place
+
+
+@pytest.mark.parametrize("load", [finals, merged])
+def test_the_shuffled_source_gives_what_the_aligned_one_gives(spark: SparkSession, warehouse: str, load: Any) -> None:
+    expected = hashes(spark, warehouse, load, "aligned", directly=True)
+    assert hashes(spark, warehouse, load, "shuffled", directly=False) == expected
+    by_record = hashes(spark, warehouse, load, "records", directly=False, lane=Lane.RECORD, slots=3)
+    assert by_record | {"metrics": ""} == expected | {"metrics": ""}  # it alone samples the buffer
+
+
+DONE_BY_OTHERS = {
+    "optimized": (["OPTIMIZE {log}"], True),
+    "clustered": (["OPTIMIZE {log} ZORDER BY (value)"], True),
+    "with deletion vectors": (
+        [
+            "ALTER TABLE {log} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)",
+            "UPDATE {log} SET arrived_at = 7 WHERE value % 5 = 0",
+        ],
+        False,
+    ),
+    "purged": (["REORG TABLE {log} APPLY (PURGE)"], True),
+    "with mapped columns": (
+        [
+            "ALTER TABLE {log} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+            "ALTER TABLE {log} RENAME COLUMN arrived_at TO came_at",
+            "UPDATE {log} SET landing = landing + 10 WHERE value % 7 = 0",
+        ],
+        False,
+    ),
+}
+"""What others do to a log table, one after the other, and whether its files can be read directly then."""
+
+
+def test_what_others_do_to_a_log_changes_no_row(spark: SparkSession, warehouse: str) -> None:
+    expected = hashes(spark, warehouse, finals, "before", directly=True)
+    for number, (what, (statements, is_direct)) in enumerate(DONE_BY_OTHERS.items()):
+        for statement in statements:
+            spark.sql(statement.format(log=f"delta.`{warehouse}/logs/{FEED}/left`"))
+        tables = DeltaTables(warehouse)
+        assert (tables.log_table(tables.feed(FEED), "left") is None) == is_direct, what
+        assert hashes(spark, warehouse, finals, f"after{number}", directly=True) == expected, what
+
+
+@pytest.mark.parametrize("directly", [True, False])
+def test_a_record_that_somebody_deleted_is_said(spark: SparkSession, warehouse: str, *, directly: bool) -> None:
+    spark.sql(f"DELETE FROM delta.`{warehouse}/logs/{FEED}/left` WHERE offset = 5 AND partition = 1")
+    with pytest.raises(StorageError, match=r"log 'left': offset.* 5 .*exactly once|log 'left': offsets"):
+        hashes(spark, warehouse, finals, "gone", directly=directly)
