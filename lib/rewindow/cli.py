@@ -10,8 +10,9 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rewindow.cli_check import check
-from rewindow.cli_history import register
+from rewindow.cli_history import register as register_history
 from rewindow.cli_options import Debug, Folder, Json, Target
+from rewindow.cli_recovery import register as register_recovery
 from rewindow.errors import RewindowError, UsageError
 from rewindow.printing import Printer
 from rewindow.project import Project
@@ -140,7 +141,8 @@ def setup() -> None:
 
 
 app.command()(check)
-register(app)
+register_history(app)
+register_recovery(app)
 
 
 def main() -> None:

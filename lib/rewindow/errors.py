@@ -97,4 +97,4 @@ def naming(**names: str) -> Iterator[None]:
         raise
 
 
-_COMMANDS = ("land", "run")
+_COMMANDS = ("land", "run", "republish", "gc")

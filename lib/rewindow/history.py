@@ -71,7 +71,7 @@ class History:
             message = f"a backfill has a branch of its own: name another than {MAIN!r}, which `promote` makes of it"
             raise UsageError(message)
         if name not in state.lineages:
-            at = run_before(main, self._first_epoch(start, main, feed))
+            at = run_before(state, main, self._first_epoch(start, main, feed))
             parent = at.spec.name if at else "0"
             drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
         begun = self.state.lineage(name)

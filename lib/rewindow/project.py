@@ -39,7 +39,7 @@ from rewindow.plan.landings import Feed, log_shapes
 from rewindow.plan.planner import UpToDate, plan_run
 from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Job, RunReport, first_run, steps
+from rewindow.runner import Engine, Job, RunReport, first_run, steps
 from rewindow.sessions import open_session
 from rewindow.showing import describe_job, describe_topology
 
@@ -122,14 +122,11 @@ class Project:
 
         The plan of an attempt that died is done again as it was: what is asked beyond it needs another call.
         """
-        from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
-
         self.feed_tables.publish(self.job_config(job).feed)
         bound = self.bind(job, request.lineage)
         attempt = this_attempt()
-        engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.lane)
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
-            return drive(steps(bound, request, attempt, engine, self.tables, self._is_alive), on_step)
+            return drive(steps(bound, request, attempt, self.engine, self.tables, self._is_alive), on_step)
 
     def show(self, job: str, *, lineage: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as plain data."""
@@ -155,6 +152,13 @@ class Project:
     def feed_tables(self) -> DeltaFeedTables:
         """The feeds' ledgers and logs."""
         return DeltaFeedTables(self.warehouse)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Where runs are made: Spark, which starts when the first stage does."""
+        from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+
+        return SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.lane)
 
     @cached_property
     def spark(self) -> SparkSession:

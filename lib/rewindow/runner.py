@@ -29,6 +29,9 @@ Steps = Generator[str, None, "RunReport | UpToDate"]
 RootsOf = Callable[[RunSpec, Iterable[str]], Mapping[str, str]]
 """Gives for each target of a run, its internal topics included, the folder of its files."""
 
+Restore = Callable[[JobState, RunSpec], Restored]
+"""Gives the checkpoint that a run goes on from."""
+
 _PLAN_ATTEMPTS = 5
 
 
@@ -59,6 +62,10 @@ class Tables(Protocol):
 
     def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
         """Bring a lineage's tables up to the ledger; yield before each commit."""
+        ...
+
+    def check_published(self, job: str, state: JobState, lineage: str) -> None:
+        """See that a lineage's outputs have the rows that were published, and no others."""
         ...
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -113,6 +120,7 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     """Make one run of a job, or find that there is nothing to do."""
     yield "recover"
     yield from tables.publish(job.name, tables.state(job.name), request.lineage)
+    tables.check_published(job.name, tables.state(job.name), request.lineage)
     yield "plan"
     spec = _plan(job, request, attempt, tables, alive)
     if isinstance(spec, UpToDate):
@@ -144,12 +152,12 @@ def _plan(job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive
 
 
 def execute(
-    job: Job, spec: RunSpec, engine: Engine, tables: Tables, roots_of: RootsOf
+    job: Job, spec: RunSpec, engine: Engine, tables: Tables, roots_of: RootsOf, restore: Restore | None = None
 ) -> Generator[str, None, list[TaskReport]]:
     """Run each sub-topology once, upstream first; what it sends to internal logs is read by those after it."""
     parts = job.code.load_topology().sub_topologies()
     roots = roots_of(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
-    restored = tables.restore(tables.state(job.name), spec)
+    restored = (restore or tables.restore)(tables.state(job.name), spec)
     reports: list[TaskReport] = []
     for part in parts:
         yield f"execute sub-topology {part.index}"

@@ -26,6 +26,7 @@ def describe_job(tables: DeltaTables, job: str, *, lineage: str, hashes: bool) -
     state = tables.state(job)
     known = state.lineage(lineage)
     runs = known.runs
+    tables.check_published(job, state, lineage)
     return {
         "job": job,
         "lineage": lineage,

@@ -53,7 +53,7 @@ class Verified:
     differences: Mapping[str, str]
 
 
-class _LikeBefore:
+class LikeBefore:
     """An engine that keeps to the lane that a run took: some metrics are sampled record by record only."""
 
     def __init__(self, engine: Engine, reports: Iterable[TaskReport]) -> None:
@@ -62,6 +62,7 @@ class _LikeBefore:
         self.stage_rows = engine.stage_rows
 
     def run_stage(self, work: StageWork) -> list[TaskReport]:
+        """Run one sub-topology in its lane of before."""
         return self._engine.run_stage(work if work.stage in self._columnar else replace(work, lane=Lane.RECORD))
 
 
@@ -79,17 +80,18 @@ def verify(
     spec = replace(run.spec, attempt=attempt)
     check_has_landings(run, job.feed)
     try:
-        reports = yield from execute(job, spec, _LikeBefore(engine, tables.reports(run)), tables, tables.scratch_roots)
+        reports = yield from execute(job, spec, LikeBefore(engine, tables.reports(run)), tables, tables.scratch_roots)
         made, committed = tables.totals(reports), run.commit.targets
         different = {
             target: tables.first_difference(run, target, spec, reports)
             for target in sorted({*made, *committed})
-            if _content(made.get(target)) != _content(committed.get(target))
+            if content(made.get(target)) != content(committed.get(target))
         }
     finally:
         tables.discard(spec)
     return Verified(run.spec.name, sum(total.rows for total in made.values()), different)
 
 
-def _content(total: TargetTotal | None) -> tuple[int, str]:
+def content(total: TargetTotal | None) -> tuple[int, str]:
+    """Return what two totals have in common if the same rows were made; no rows are as good as no total."""
     return (total.rows, total.digest) if total and total.rows else (0, "")

@@ -47,17 +47,22 @@ MODULES = {
     "__main__": "cli",
     "errors": "errors",
     **dict.fromkeys(("config", "config_file", "config_target", "config_words"), "config"),
-    **dict.fromkeys(("landing", "runner", "travel", "verify", "liveness", "loading", "machine", "purity"), "flow"),
+    **dict.fromkeys(
+        ("landing", "runner", "travel", "verify", "republish", "liveness", "loading", "machine", "purity"), "flow"
+    ),
     **dict.fromkeys(
         (
             "cli",
             "cli_check",
             "cli_history",
             "cli_options",
+            "cli_recovery",
             "history",
             "printing",
             "printing_history",
+            "printing_recovery",
             "project",
+            "recovery",
             "sessions",
             "showing",
             "times",

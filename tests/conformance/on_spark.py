@@ -139,7 +139,7 @@ def _read(tables: DeltaTables, lineage: str, topology: Topology, landings: int, 
     logs = log_shapes(dict(tables.feed(FEED).definition.logs))
     played.steps = [[] for _ in range(landings)]
     chain = tables.state(landed.JOB).lineage(lineage).runs
-    checkpoint = find_checkpoint(tables.warehouse, chain, tables.reports)
+    checkpoint = find_checkpoint(tables.warehouse, chain[-1] if chain else None, chain, tables.reports)
     for part in topology.sub_topologies():
         for sink in part.sinks:
             if not sink.is_internal:

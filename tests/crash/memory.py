@@ -19,7 +19,7 @@ from unittest import mock
 from deltalake.exceptions import CommitFailedError
 
 from rewindow.core.staging import StagedFile, TaskReport
-from rewindow.delta import checkpoints, journal, ledger, publish, tables, warehouse
+from rewindow.delta import checkpoints, damage, journal, ledger, publish, tables, warehouse
 from rewindow.delta.contents import TableFile
 from rewindow.delta.files import FileFacts
 from rewindow.delta.journal import Journal
@@ -367,7 +367,7 @@ def _retract_runs(path: str, table: Handle, *, runs: frozenset[int]) -> list[Rem
 def in_memory() -> Iterator[None]:
     """Put the storage of this module under the production code."""
     folders = [(module, "Folder", MemoryFolder) for module in (tables, publish, journal, ledger, checkpoints)]
-    opens = [(module, "open_table", open_table) for module in (tables, publish, journal, ledger, checkpoints)]
+    opens = [(module, "open_table", open_table) for module in (tables, publish, journal, ledger, checkpoints, damage)]
     creates = [(module, "create_table", create_table) for module in (publish, journal, ledger)]
     writable = [(module, "check_writable", lambda *_: None) for module in (tables, publish, ledger)]
     commits = [(module, "commit_actions", commit_actions) for module in (tables, ledger)]
@@ -380,6 +380,7 @@ def in_memory() -> Iterator[None]:
         (warehouse, "staged_rows", _staged_rows),
         (warehouse, "first_difference", _first_difference),
         (checkpoints, "table_files", _table_files),
+        (damage, "table_files", _table_files),
         (publish, "retract_all", _retract_all),
         (publish, "retract_runs", _retract_runs),
         (publish, "_make", lambda _warehouse, _job, table: create_table(f"{ROOT}/{table.path}")),

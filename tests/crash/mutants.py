@@ -249,8 +249,8 @@ MUTANTS = (
         [
             Rewrite(
                 "delta.checkpoints:find_checkpoint",
-                "changelog_files(path, target, chain, reports)",
-                "changelog_files(path, target, chain[:-1], reports)",
+                "changelog_files(path, target, basis, reports, as_staged=as_staged)",
+                "changelog_files(path, target, basis[:-1], reports, as_staged=as_staged)",
             )
         ],
         [Kill("run", "commit")],

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from rewindow import travel
+from deltalake import DeltaTable
+
+from rewindow import republish, travel
+from rewindow.delta.mending import Mending
+from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.machine import drive
 from rewindow.plan.fold_travel import REPUBLISH
@@ -92,6 +97,28 @@ def _republish(warehouse: str) -> Steps:
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
+def _ravaged(warehouse: str, seed: int) -> None:
+    """Leave what another hand leaves: staged files of a run gone, an output deleted from, a changelog dropped."""
+    some_runs([1, 2, 3])(warehouse, seed)
+    tables = DeltaTables(warehouse)
+    first, second, *_ = tables.state(JOB).lineage(MAIN).runs
+    for run, target in ((first, "output/hourly"), (first, "changelog/hours"), (second, "changelog/closed")):
+        folder = Path(table_path(warehouse, run.spec.binding.tables[target].path))
+        for report in tables.reports(run):
+            for file in report.files:
+                if file.target == target:
+                    (folder / file.path).unlink()
+    DeltaTable(table_path(warehouse, "out/sizes")).delete()
+
+
+def _mend(warehouse: str) -> Steps:
+    tables = DeltaTables(warehouse)
+    asked = republish.Asked(MAIN)
+    yield from republish.republish(
+        scene.bound(tables), asked, scene.attempt, scene.engine_of(), tables, Mending(tables)
+    )
+
+
 def _rewind_and_republish(warehouse: str) -> Steps:
     """Die right after the row of a rewind; whoever comes next publishes a table anew, and not as it was before."""
     tables = DeltaTables(warehouse)
@@ -137,6 +164,7 @@ OPERATIONS = {
         Operation("backfill-late", _late, partial(_backfill, at="main/2")),
         Operation("promote", branched, _promote),
         Operation("republish", _rewound_once, _republish),
+        Operation("mend", _ravaged, _mend),
         Operation("rewind-republish", some_runs([1, 2, 3]), _rewind_and_republish),
         Operation("publish", unpublished, _publish),
     )

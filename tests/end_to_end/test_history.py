@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from rewindow.cli import run_command
+from rewindow.plan.spec import Attempt, RunRequest
 from rewindow.project import Project
+from rewindow.runner import steps
 from tests.conftest import copy_project
 from tests.end_to_end.flights import write_sources
 
@@ -67,6 +70,59 @@ def test_the_readmes_commands(root: Path) -> None:
     for command in commands:
         renamed = ["readme" if word == "fix" else word for word in command]
         assert run_command([*renamed, "--project", str(root)]) == 0, command
+
+
+def test_what_another_hand_did_is_told_and_mended(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = ["--project", str(root)]
+
+    def said() -> str:
+        both = capsys.readouterr()
+        return both.out + both.err
+
+    before = Project.open(root).tables.hashes(JOB, "main")
+    tables = Project.open(root).tables
+    (first, *_) = tables.state(JOB).lineage("main").runs
+    folder = root / "warehouse" / first.spec.binding.tables["output/quiet-carriers"].path
+    DeltaTable(folder).delete("_epoch = 1")
+    for file in folder.glob(f"{first.commit.attempt}-*.parquet"):
+        file.unlink()
+    said()
+    for command in ("show", "run"):
+        assert run_command([command, JOB, *here]) == 74
+        assert f"rewindow republish {JOB}" in said()
+    assert run_command(["republish", JOB, *here, "--output", "nothing"]) == 2
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    shown = readme[readme.index("## When something went wrong") :].split("```")[1]
+    for line in [line for line in shown.splitlines() if line.startswith("$")]:
+        assert run_command([*line.removeprefix("$ rewindow ").split(), *here]) == 0
+    words = said()
+    assert f"Run {first.spec.name} of {JOB} was made again, row for row." in words
+    assert "Nothing to resume" in words
+    assert Project.open(root).tables.hashes(JOB, "main") == before
+    assert run_command(["republish", JOB, *here]) == 0
+    assert "as they were published" in said()
+
+
+def test_a_run_that_died_is_taken_up_as_it_was_planned(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = ["--project", str(root), "--json"]
+    project = Project.open(root)
+    job = project.bind(JOB, "killed")
+    request = RunRequest(lineage="killed", through_landing=2)
+    nobody = Attempt("died")
+    for step in steps(job, request, nobody, project.engine, project.tables, lambda _attempt: False):
+        if step == "commit":
+            break
+    capsys.readouterr()
+    assert run_command(["resume", JOB, "--lineage", "killed", *here]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["resumed"], found["attempt"], found["run"], found["epochs"]) == (
+        "killed/1",
+        "died",
+        "killed/1",
+        [1, 2],
+    )
+    assert run_command(["resume", JOB, "--lineage", "killed", *here]) == 0
+    assert json.loads(capsys.readouterr().out)["resumed"] is None
 
 
 def test_a_backfill_that_differs_ends_with_1_and_shows_keys(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ which files count is decided here, by the runs that the ledger has in the chain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewindow.core.staging import PARTITION, StagedFile, TaskReport
@@ -16,10 +16,8 @@ from rewindow.delta.publish import Reports
 from rewindow.delta.tables import open_table, table_path
 from rewindow.errors import StorageError
 from rewindow.plan.lineage import CommittedRun
+from rewindow.plan.spec import CHANGELOG
 from rewindow.plan.stages import Restored
-
-CHANGELOG = "changelog/"
-"""How the targets of changelogs begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +28,29 @@ class Checkpoint(Restored):
     bytes: int = 0
 
 
-def find_checkpoint(warehouse: str, chain: Sequence[CommittedRun], reports: Reports) -> Checkpoint:
-    """Return what goes on from the last run of a chain; an empty one for an empty chain.
+def find_checkpoint(
+    warehouse: str,
+    head: CommittedRun | None,
+    basis: Sequence[CommittedRun],
+    reports: Reports,
+    *,
+    as_staged: bool = False,
+) -> Checkpoint:
+    """Return what goes on from a run; an empty one for None. ``basis``: the runs to read, see `JobState.basis`.
 
-    Everything in the chain must be published. Raises `StorageError` (74) if a changelog lacks rows that were committed.
+    Everything in it must be published, or files are read ``as_staged``, whatever the tables say. Raises `StorageError`
+    (74) if a changelog lacks rows that were committed.
     """
-    if not chain:
+    if head is None:
         return Checkpoint({}, {})
-    binding = chain[-1].spec.binding
-    states = {(report.stage, report.partition): report.state for report in reports(chain[-1])}
+    binding = head.spec.binding
+    states = {(report.stage, report.partition): report.state for report in reports(head)}
     stores: dict[tuple[str, int], tuple[str, ...]] = {}
     read: list[TableFile] = []
     for store in sorted(binding.stores):
         target = f"{CHANGELOG}{store}"
         path = table_path(warehouse, binding.tables[target].path)
-        files = changelog_files(path, target, chain, reports)
+        files = changelog_files(path, target, basis, reports, as_staged=as_staged)
         for partition in sorted({int(file.partition[PARTITION]) for file in files}):
             own = [file.path for file in files if int(file.partition[PARTITION]) == partition]
             stores[store, partition] = tuple(f"{path}/{name}" for name in own)
@@ -52,29 +58,40 @@ def find_checkpoint(warehouse: str, chain: Sequence[CommittedRun], reports: Repo
     return Checkpoint(states, stores, sum(file.rows for file in read), sum(file.bytes for file in read))
 
 
-def changelog_files(path: str, target: str, chain: Sequence[CommittedRun], reports: Reports) -> list[TableFile]:
-    """Return a changelog's files of the runs of a chain, in the order of the runs: later rows of a key win.
+def changelog_files(
+    path: str, target: str, chain: Sequence[CommittedRun], reports: Reports, *, as_staged: bool = False
+) -> list[TableFile]:
+    """Return a changelog's files of some runs, in their order: later rows of a key win.
 
     Raises `StorageError` (74) if they lack rows that were committed, or have more.
     """
     chain = _since_it_is_there(chain, target)
-    table = open_table(path)
+    table = None if as_staged else open_table(path)
     listed = table_files(path, table) if table else []
-    runs = {run.spec.run for run in chain}
-    if any(file.first_run is None or file.first_run != file.last_run for file in listed):
-        # Somebody merged files of several runs (OPTIMIZE): what was staged still tells them apart, until VACUUM.
+    order = {run.spec.run: place for place, run in enumerate(chain)}
+    attempts = {run.spec.run: run.commit.attempt for run in chain}
+    if as_staged or any(not _is_staged(file, attempts) for file in listed):
+        # Somebody rewrote files (OPTIMIZE, UPDATE): what was staged is still there, until VACUUM.
         own = [_as_table_file(file, run.spec.run) for run in chain for file in _staged(reports(run), target)]
         _check_present(path, own)
     else:
-        own = [file for file in listed if file.first_run in runs]
+        own = [file for file in listed if file.first_run in order]
     _check_complete(path, target, chain, own)
-    return sorted(own, key=lambda file: (file.first_run or 0, file.path))
+    return sorted(own, key=lambda file: (order[file.first_run or 0], file.path))
 
 
 def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
     """Leave out the runs before a store was put in again: what was taken out begins empty."""
     gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
     return chain[gone[-1] :] if gone else chain
+
+
+def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
+    """Whether a file is as some run staged it: of one run, and, of those that count here, by the attempt that counts."""
+    if file.first_run is None or file.first_run != file.last_run:
+        return False
+    attempt = attempts.get(file.first_run)
+    return attempt is None or file.path.rpartition("/")[2].startswith(f"{attempt}-")
 
 
 def _staged(reports: Sequence[TaskReport], target: str) -> list[StagedFile]:
@@ -91,8 +108,8 @@ def _check_present(path: str, files: Sequence[TableFile]) -> None:
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
             message = (
-                f"the changelog {path} was rewritten and its file {file.path} removed: put it back from a copy, or "
-                "replay the job in a new lineage"
+                f"the changelog {path} was rewritten and its file {file.path} removed: "
+                "`rewindow republish JOB` makes it again"
             )
             raise StorageError(message)
 
@@ -108,7 +125,6 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
             rows = found.get(run.spec.run, 0)
             message = (
                 f"the changelog {path} has {rows} rows of run {run.spec.name}, committed were {due}: "
-                "it was altered by another hand. Put its files back from a copy, or replay the job in a new lineage "
-                f"(`rewindow run {run.spec.job} --lineage NAME`)"
+                f"it was altered by another hand. Publish it again: `rewindow republish {run.spec.job}`"
             )
             raise StorageError(message)

@@ -5,12 +5,14 @@ they like, several at once: a commit that is there is left alone, and the next o
 
 A lineage publishes the tables that its own runs name: so a table that somebody lost stops the lineages that have it,
 and no other. Where lineages share a table, each publishes the rows of all. From a shared table nothing is ever taken
-back: which runs count is decided when it is read. An output table gets and loses the rows of whole runs.
+back but what nothing stands on any more (FORGET): which runs count is decided when it is read. An output table gets and
+loses the rows of whole runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,10 +21,11 @@ from deltalake import DeltaTable
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
-from rewindow.delta.retract import retract_all, retract_runs
+from rewindow.delta.retract import retract_all, retract_job, retract_runs
 from rewindow.delta.tables import (
     METRICS,
     QUARANTINE,
+    Retract,
     arrow_schema,
     commit_files,
     create_table,
@@ -39,7 +42,8 @@ Reports = Callable[[CommittedRun], Sequence[TaskReport]]
 _OWNER = "rewindow.job"
 """The table property that names the one job that writes the table."""
 
-_EVERYBODYS = (METRICS, QUARANTINE)
+EVERYBODYS: Mapping[str, str] = {METRICS: "job", QUARANTINE: "name"}
+"""Tables that several jobs write, with the column that says whose a row is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def publish(warehouse: str, job: str, state: JobState, lineage: str, reports: Re
                 version=ordinal,
                 after=due.restart.ordinal - 1 if is_restart else 0,
                 table=handle,
-                retract=retract_all if is_restart else partial(retract_runs, runs=removed) if removed else None,
+                retract=_retract(job, due, removed, is_restart=is_restart),
                 # Or somebody who has not seen the restart goes on publishing what it left out.
                 closes=[publication_id(job, due.target, epoch) for epoch in range(1, due.restart.epoch)]
                 if is_restart
@@ -93,8 +97,16 @@ def due_tables(state: JobState, name: str) -> Iterator[Due]:
         if target.startswith(OUTPUT):
             yield Due(target, table, lineage.publications, lineage.restarts.get(target, Restart(1, 0)))
         else:
-            adds = [Publication(adds=(run,)) for run in state.naming(table.path)]
-            yield Due(target, table, adds, state.restarts.get(table.path, Restart(1, 0)))
+            yield Due(target, table, state.shared(table.path), state.restarts.get(table.path, Restart(1, 0)))
+
+
+def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:
+    """Return what takes out the rows that go: of some runs, or all. Of everybody's tables only the job's own ever go."""
+    if is_restart and due.table.path in EVERYBODYS:
+        return partial(retract_job, column=EVERYBODYS[due.table.path], job=job)
+    if is_restart:
+        return retract_all
+    return partial(retract_runs, runs=removed) if removed else None
 
 
 def net(publications: Sequence[Publication]) -> Publication:
@@ -124,7 +136,7 @@ def prepare(warehouse: str, job: str, tables: Mapping[str, TableSpec]) -> None:
 
 def _make(warehouse: str, job: str, table: TableSpec) -> DeltaTable:
     path = table_path(warehouse, table.path)
-    owner = {} if table.path in _EVERYBODYS else {_OWNER: job}
+    owner = {} if table.path in EVERYBODYS else {_OWNER: job}
     made = create_table(path, arrow_schema(table.columns), table.partition_by, configuration=owner)
     found = made.metadata().configuration.get(_OWNER, job)
     if found != job:

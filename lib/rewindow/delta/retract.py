@@ -36,7 +36,15 @@ def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Act
             if file.first_run in runs:
                 actions.append(_removal(file))
         elif _may_have(file, runs):
-            actions += _without(path, table, file, runs)
+            actions += _without(path, table, file, pc.field("_run").isin(list(runs)))
+    return actions
+
+
+def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actions:
+    """Return what takes the rows of one job out of a table that several write; ``column`` says whose a row is."""
+    actions: list[AddAction | RemoveAction] = []
+    for file in table_files(path, table):
+        actions += _without(path, table, file, pc.field(column) == job)
     return actions
 
 
@@ -46,9 +54,10 @@ def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
     return any(file.first_run <= run <= file.last_run for run in runs)
 
 
-def _without(path: str, table: DeltaTable, file: TableFile, runs: AbstractSet[int]) -> Actions:
+def _without(path: str, table: DeltaTable, file: TableFile, gone: pc.Expression) -> Actions:
     rows = read_file(Folder(path), file, table_schema(table))
-    kept = rows.filter(pc.invert(pc.field("_run").isin(list(runs))))
+    is_kept = pc.invert(pc.coalesce(gone, pc.scalar(value=False)))  # a row of nobody stays
+    kept = rows.filter(is_kept)
     if kept.num_rows == rows.num_rows:
         return []
     if kept.num_rows == 0:

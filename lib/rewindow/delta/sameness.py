@@ -15,20 +15,20 @@ import pyarrow.compute as pc
 from rewindow.core.record import UNKNOWN
 from rewindow.core.staging import PARTITION
 from rewindow.core.stores import SESSION, VERSIONED
-from rewindow.delta.checkpoints import CHANGELOG, changelog_files
+from rewindow.delta.checkpoints import changelog_files
 from rewindow.delta.contents import content_hash, hash_rows, read_file, read_rows
 from rewindow.delta.files import Folder
 from rewindow.delta.publish import Reports
 from rewindow.delta.tables import METRICS, arrow_schema, table_path
-from rewindow.plan.lineage import CommittedRun, Lineage
-from rewindow.plan.spec import OUTPUT
+from rewindow.plan.lineage import CommittedRun, JobState, Lineage
+from rewindow.plan.spec import CHANGELOG, OUTPUT
 
 _MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
 _SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
 _WINDOW_START, _WINDOW_END = "window_start", "window_end"
 
 
-def lineage_hashes(warehouse: str, lineage: Lineage, reports: Reports) -> dict[str, str]:
+def lineage_hashes(warehouse: str, state: JobState, lineage: Lineage, reports: Reports) -> dict[str, str]:
     """Return the content hash of each target of a lineage, by target. Everything must be published.
 
     Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
@@ -40,19 +40,23 @@ def lineage_hashes(warehouse: str, lineage: Lineage, reports: Reports) -> dict[s
         if target.startswith(OUTPUT):
             hashes[target] = content_hash(table_path(warehouse, table.path))
         elif target.startswith(CHANGELOG):
-            hashes[target] = hash_rows(store_rows(warehouse, lineage.runs, target.removeprefix(CHANGELOG), reports))
+            store = target.removeprefix(CHANGELOG)
+            basis = state.basis(lineage.head.spec.run)
+            hashes[target] = hash_rows(store_rows(warehouse, lineage.head, basis, store, reports))
         elif table.path == METRICS:
             hashes[target] = hash_rows(metric_totals(warehouse, lineage.runs))
     return hashes
 
 
-def store_rows(warehouse: str, chain: Sequence[CommittedRun], store: str, reports: Reports) -> pa.Table:
-    """Return a store's current keys and values after the last run of a chain, with their partition."""
-    head, target = chain[-1], f"{CHANGELOG}{store}"
+def store_rows(
+    warehouse: str, head: CommittedRun, basis: Sequence[CommittedRun], store: str, reports: Reports
+) -> pa.Table:
+    """Return a store's current keys and values after a run, with their partition. ``basis``: see `JobState.basis`."""
+    target = f"{CHANGELOG}{store}"
     binding = head.spec.binding
     table = binding.tables[target]
     path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
-    files = changelog_files(path, target, chain, reports)
+    files = changelog_files(path, target, basis, reports)
     rows = pa.concat_tables([schema.empty_table(), *(read_file(Folder(path), file, schema) for file in files)])
     keys = [PARTITION, *binding.keys[store]]
     numbered = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))

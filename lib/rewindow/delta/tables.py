@@ -256,8 +256,8 @@ def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
             found = "is gone" if facts is None else f"has {facts.bytes} bytes"
             message = (
                 f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. "
-                "Put it back from a copy; or replay the job with `rewindow run JOB --lineage NAME`, "
-                "and what was landed with `rewindow land FEED --new-generation`"
+                "What a run made is made again by `rewindow republish JOB`; what was landed: put it back from a copy, "
+                "or `rewindow land FEED --new-generation`"
             )
             raise StorageError(message)
         stats = json.dumps(dict(file.stats), separators=(",", ":"))

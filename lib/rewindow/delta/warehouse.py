@@ -13,6 +13,7 @@ from rewindow.core.work import LogFile, LogTable
 from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, held, totals
 from rewindow.delta.checkpoints import Checkpoint, find_checkpoint
 from rewindow.delta.compare import first_difference, staged_rows
+from rewindow.delta.damage import check_published
 from rewindow.delta.files import Folder
 from rewindow.delta.journal import Journal
 from rewindow.delta.ledger import Ledger
@@ -25,6 +26,7 @@ from rewindow.plan.fold import fold_row
 from rewindow.plan.landings import Feed, fold_feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
 from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal, make_commit
+from rewindow.plan.travel import check_has_state
 
 METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
 """What `JobBinding.tables` has for the metrics."""
@@ -154,7 +156,8 @@ class DeltaTables:
         if runs and self._published.get((spec.job, maker), 0) < runs[-1].shared_ordinal:
             for _ in self.publish(spec.job, state, maker):
                 pass
-        return find_checkpoint(self.warehouse, runs, self.reports)
+        check_has_state(state, spec.parent)
+        return find_checkpoint(self.warehouse, runs[-1] if runs else None, state.basis(spec.parent), self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Keep all that an attempt made in one append to the journal. Calling it again changes nothing."""
@@ -183,16 +186,21 @@ class DeltaTables:
         yield from publish(self.warehouse, job, state, lineage, self.reports)
         self._published[job, lineage] = len(state.committed)
 
+    def check_published(self, job: str, state: JobState, lineage: str) -> None:
+        """See that a lineage's outputs have the rows that were published. Raises `StorageError` (74)."""
+        check_published(self.warehouse, job, state, lineage)
+
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last run's are kept at hand."""
-        attempt = run.spec.attempt.id
+        attempt = run.commit.attempt
         if attempt not in self._reports:
             self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
         return self._reports[attempt]
 
     def hashes(self, job: str, lineage: str) -> dict[str, str]:
         """Return the content hash of each table of a lineage: two that are the same have the same (law 2)."""
-        return lineage_hashes(self.warehouse, self.state(job).lineage(lineage), self.reports)
+        state = self.state(job)
+        return lineage_hashes(self.warehouse, state, state.lineage(lineage), self.reports)
 
     def _roots(self, spec: RunSpec, internal: Iterable[str]) -> dict[str, str]:
         roots = {target: table_path(self.warehouse, table.path) for target, table in spec.binding.tables.items()}

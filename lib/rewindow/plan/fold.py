@@ -10,6 +10,9 @@ REWIND     the later runs of a lineage count no more
 PROMOTE    a lineage's chain becomes another's
 DROP       a branch is given up
 REPUBLISH  a table is published anew
+RESTAGE    other files hold the rows of a run: its own were gone; see `plan.fold_keeping` for this and the next
+SNAPSHOT   all stores as they are after a run, in one place: what is read in place of all runs up to it
+FORGET     runs and snapshots that nothing stands on leave the changelogs
 =========  ========================================================================================================
 
 A row that does not fit is a broken invariant (exit code 70): the ledger was written by another hand, and nothing is
@@ -21,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from rewindow.plan import fold_travel
+from rewindow.plan import fold_keeping, fold_travel
 from rewindow.plan.fold_rows import broken, with_lineage
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow, Lineage, Publication, Standing
 from rewindow.plan.spec import Commit, RunSpec, chain_hash
@@ -90,7 +93,8 @@ def _fold_commit(state: JobState, row: LedgerRow) -> JobState:
         publications=(*lineage.publications, Publication(adds=(run,))),
         tables=spec.binding.tables,
     )
-    return with_lineage(replace(state, committed=(*state.committed, run)), grown)
+    changes = (*state.changes, Publication(adds=(run,)))
+    return with_lineage(replace(state, committed=(*state.committed, run), changes=changes), grown)
 
 
 def _fold_fence(state: JobState, row: LedgerRow) -> JobState:
@@ -118,4 +122,5 @@ _FOLDS: Mapping[str, Callable[[JobState, LedgerRow], JobState]] = {
     FENCE: _fold_fence,
     NOTE: _fold_note,
     **fold_travel.FOLDS,
+    **fold_keeping.FOLDS,
 }

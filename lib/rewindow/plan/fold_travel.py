@@ -25,6 +25,7 @@ def _fold_branch(state: JobState, row: LedgerRow) -> JobState:
         raise broken(row, f"the lineage {name!r} was there before, and a name is used once")
     if kept is None:
         raise broken(row, f"run {row.body['at']} is not in the chain of {parent.name!r}")
+    _check_state(state, row, row.body["at"])
     return with_lineage(state, Lineage(name, parent.runs[:kept], parent=parent.name, inherited=kept))
 
 
@@ -34,6 +35,7 @@ def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
     kept = lineage.index_of(row.body["to"])
     if kept is None or not lineage.inherited <= kept < len(lineage.runs):
         raise broken(row, f"run {row.body['to']} is no earlier run of {lineage.name!r}'s own")
+    _check_state(state, row, row.body["to"])
     rewound = replace(
         lineage,
         runs=lineage.runs[:kept],
@@ -75,7 +77,7 @@ def _fold_republish(state: JobState, row: LedgerRow) -> JobState:
     target, name = row.body["target"], row.body["lineage"]
     if name is None:
         before = state.restarts.get(target, Restart(1, 0))
-        restart = Restart(before.epoch + 1, len(state.naming(target)))
+        restart = Restart(before.epoch + 1, len(state.shared(target)))
         return replace(state, restarts={**state.restarts, target: restart})
     lineage = state.lineage(name)
     if target not in lineage.tables:
@@ -89,6 +91,11 @@ def _open(state: JobState, row: LedgerRow, name: str) -> Lineage:
     if lineage.standing is not Standing.OPEN:
         raise broken(row, f"the branch {name!r} is {lineage.standing}")
     return lineage
+
+
+def _check_state(state: JobState, row: LedgerRow, run: int | None) -> None:
+    if not state.has_state(run):
+        raise broken(row, f"the state after run {run} was forgotten")
 
 
 def _check_head(row: LedgerRow, lineage: Lineage, seen: int | None) -> None:

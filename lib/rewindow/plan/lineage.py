@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from rewindow.core.record import UNKNOWN
-from rewindow.plan.spec import Commit, RunSpec, TableSpec
+from rewindow.plan.spec import CHANGELOG, Commit, RunSpec, TableSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,16 @@ class Lineage:
         """The runs whose rows are in its own output tables."""
         return self.runs[self.inherited :]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it may take another run."""
+        return self.standing is Standing.OPEN
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its output tables are kept: nobody gave it up."""
+        return self.standing is not Standing.DROPPED
+
     def index_of(self, run: int | None) -> int | None:
         """Return how many runs the chain has up to and with a run; 0 for None, None for a run that is not in it."""
         if run is None:
@@ -122,6 +132,12 @@ class JobState:
     committed: tuple[CommittedRun, ...] = ()
     restarts: Mapping[str, Restart] = field(default_factory=dict)
     """Where a table that lineages share was published anew, by its path."""
+    changes: tuple[Publication, ...] = ()
+    """What tables that lineages share get, of each committed run, snapshot and forgetting, in ledger order."""
+    snapshots: Mapping[int, CommittedRun] = field(default_factory=dict)
+    """By run, the snapshot of all stores at its end: an entry that has the snapshot's own number, attempt and files."""
+    forgotten: frozenset[int] = frozenset()
+    """Runs and snapshots whose rows left the changelogs: no run goes on from one of those runs without a snapshot."""
 
     def lineage(self, name: str) -> Lineage:
         """Return a lineage; one without runs if the ledger has none of that name."""
@@ -132,16 +148,44 @@ class JobState:
         pending = self.lineage(spec.lineage).pending
         return pending is not None and (pending.run, pending.attempt.id) == (spec.run, spec.attempt.id)
 
-    def naming(self, path: str) -> tuple[CommittedRun, ...]:
-        """Return the committed runs that write the table at a path, in ledger order: a shared table gets them all."""
-        return tuple(
-            run for run in self.committed if any(table.path == path for table in run.spec.binding.tables.values())
+    def shared(self, path: str) -> tuple[Publication, ...]:
+        """Return what the shared table at a path gets, one commit each: it gets the runs of all lineages that name it."""
+        changes = (
+            Publication(
+                tuple(run for run in change.adds if _writes(run, path)),
+                tuple(run for run in change.removes if _writes(run, path, CHANGELOG)),
+            )
+            for change in self.changes
         )
+        return tuple(change for change in changes if change.adds or change.removes)
+
+    def naming(self, path: str) -> tuple[CommittedRun, ...]:
+        """Return the runs and snapshots whose rows are in the shared table at a path in the end."""
+        runs: dict[int, CommittedRun] = {}
+        for change in self.shared(path):
+            for run in change.removes:
+                runs.pop(run.spec.run, None)
+            runs |= {run.spec.run: run for run in change.adds}
+        return tuple(runs.values())
+
+    def basis(self, run: int | None) -> tuple[CommittedRun, ...]:
+        """Return what the state after a run is read from: the last snapshot of its chain, if any, and the runs since."""
+        later: list[CommittedRun] = []
+        for one in reversed(self.chain_to(run)):
+            if (snapshot := self.snapshots.get(one.spec.run)) is not None:
+                return (snapshot, *reversed(later))
+            later.append(one)
+        return tuple(reversed(later))
+
+    def has_state(self, run: int | None) -> bool:
+        """Whether the state after a run can still be read: nothing that it is read from was forgotten."""
+        return all(one.spec.run not in self.forgotten for one in self.basis(run))
 
     def chain_to(self, run: int | None) -> tuple[CommittedRun, ...]:
         """Return the runs that a run stands on, itself included, first to last; none for None. Rewound ones are found too."""
         chain: list[CommittedRun] = []
-        while run is not None and (found := self.find_run(run)) is not None:
+        known = {committed.spec.run: committed for committed in self.committed}
+        while run is not None and (found := known.get(run)) is not None:
             chain.append(found)
             run = found.spec.parent
         return tuple(reversed(chain))
@@ -149,6 +193,10 @@ class JobState:
     def find_run(self, run: int) -> CommittedRun | None:
         """Return the committed run of that id, or None."""
         return next((committed for committed in self.committed if committed.spec.run == run), None)
+
+
+def _writes(run: CommittedRun, path: str, prefix: str = "") -> bool:
+    return any(table.path == path and target.startswith(prefix) for target, table in run.spec.binding.tables.items())
 
 
 def shared_runs(one: Sequence[CommittedRun], other: Sequence[CommittedRun]) -> int:

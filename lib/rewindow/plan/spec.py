@@ -19,6 +19,9 @@ MAIN = "main"
 OUTPUT = "output/"
 """How the targets of output tables begin: each lineage has its own. All other tables are shared."""
 
+CHANGELOG = "changelog/"
+"""How the targets of changelogs begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:

@@ -56,6 +56,7 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow:
             f"branch {name!r} begins after run {fork}: rewind its parent {lineage.parent!r}, or begin another branch"
         )
         raise UsageError(message)
+    check_has_state(state, target.spec.run if target else None)
     body = {"lineage": name, "to": target.spec.run if target else None, "head": lineage.head.spec.run}
     return LedgerRow(state.rows + 1, REWIND, body)
 
@@ -68,6 +69,7 @@ def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | No
     if name in state.lineages or name == MAIN:
         message = f"the lineage {name!r} was there before, and a name is used once: name another branch"
         raise ConfigError(message)
+    check_has_state(state, at.spec.run if at else None)
     return LedgerRow(state.rows + 1, BRANCH, {"lineage": name, "parent": parent, "at": at.spec.run if at else None})
 
 
@@ -124,15 +126,31 @@ def decide_drop(state: JobState, name: str) -> LedgerRow:
     return LedgerRow(state.rows + 1, DROP, {"lineage": name})
 
 
-def run_before(lineage: Lineage, epoch: int) -> CommittedRun | None:
-    """Return the last run that ends before an epoch; None if there is none: where a backfill from that epoch begins."""
+def run_before(state: JobState, lineage: Lineage, epoch: int) -> CommittedRun | None:
+    """Return the last run that ends before an epoch and still has its state; None if there is none.
+
+    A backfill from that epoch begins there.
+    """
     place = bisect_left(lineage.runs, epoch, key=lambda run: run.spec.last_epoch)
-    return lineage.runs[place - 1] if place else None
+    return next((run for run in reversed(lineage.runs[:place]) if state.has_state(run.spec.run)), None)
 
 
 def first_epoch_at(feed: Feed, time_ms: int) -> int:
     """Return the first epoch that may have records at or after a time: all before it are complete below the time."""
     return bisect_left(feed.landings, time_ms, key=lambda landing: landing.watermark_ms) + 1
+
+
+def check_has_state(state: JobState, run: int | None) -> None:
+    """Raise `CheckpointError` (76) if the state after a run was forgotten, naming the runs that still have theirs."""
+    if state.has_state(run):
+        return
+    known = [one.spec.name for one in state.chain_to(run)]
+    later = [one.spec.name for one in state.committed if state.has_state(one.spec.run)]
+    message = (
+        f"`rewindow gc` has removed the state after run {known[-1]}: go back to the beginning ({BEGINNING}), or to one of "
+        f"{', '.join(later[-8:]) or 'none'}"
+    )
+    raise CheckpointError(message)
 
 
 def check_open(lineage: Lineage) -> None:

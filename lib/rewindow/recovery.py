@@ -1,0 +1,82 @@
+"""What a person does when something went wrong: publish tables anew, take a dead run up again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.core.work import StageWork
+from rewindow.delta.mending import Mending
+from rewindow.errors import naming
+from rewindow.liveness import this_attempt
+from rewindow.machine import drive
+from rewindow.plan.planner import UpToDate
+from rewindow.plan.spec import OUTPUT, RunRequest
+from rewindow.project import Project
+from rewindow.republish import Asked, Republished, republish
+from rewindow.runner import RunReport
+
+OnStep = Callable[[str], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The plan that was taken up (its run's name, its attempt), if there was one, and what became of it."""
+
+    run: str | None
+    attempt: str | None
+    result: RunReport | UpToDate | None
+
+
+class _WhenNeeded:
+    """An engine that starts with its first work: most damage is mended without any."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        return self._project.engine.run_stage(work)
+
+    def stage_rows(self, *of: Any) -> list[StagedFile]:
+        return self._project.engine.stage_rows(*of)
+
+
+class Recovery:
+    """The mending of one job."""
+
+    def __init__(self, project: Project, job: str) -> None:
+        """Bind to a job of a project. Raises `ConfigError` (78) if it has no such job."""
+        project.job_config(job)
+        self._project, self._job = project, job
+
+    def republish(self, lineage: str, outputs: list[str], *, all_tables: bool, on_step: OnStep = None) -> Republished:
+        """Find and mend what another hand did to a lineage's tables; see `republish.republish`.
+
+        ``outputs`` are published anew even if nothing is found; ``all_tables``: all tables of the lineage are.
+        """
+        project = self._project
+        with naming(JOB=self._job):
+            job = project.bind(self._job, lineage)
+            asked = Asked(lineage, None if all_tables else [OUTPUT + name for name in outputs])
+            machine = republish(job, asked, this_attempt, _WhenNeeded(project), project.tables, Mending(project.tables))
+            return drive(machine, on_step)
+
+    def resume(self, lineage: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
+        """Do a dead attempt's plan again, as it was planned; with ``replan`` plan anew what it was to do."""
+        planned = self._project.tables.state(self._job).lineage(lineage).pending
+        if planned is None:
+            for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), lineage):
+                pass
+            return Resumed(None, None, None)
+        through = None if replan else planned.last_epoch or None
+        request = RunRequest(
+            lineage=lineage,
+            through_landing=through,
+            final=planned.final,
+            replan=replan,
+            take_over=take_over,
+            key=planned.key,
+        )
+        return Resumed(planned.name, planned.attempt.id, self._project.run(self._job, request, on_step))
