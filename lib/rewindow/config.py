@@ -95,6 +95,26 @@ class LogConfig(_Value):
     arrived_at: Column | None = None
     """None: the time at which the source's version was committed."""
     order: Columns = ()
+    partition: Column | None = None
+    """With ``offset``: the source's own partitions and offsets, as Kafka gave them. Then nothing is copied."""
+    offset: Column | None = None
+
+    @model_validator(mode="after")
+    def _placed_as_it_is(self) -> Self:
+        if (self.partition is None) != (self.offset is None):
+            raise ValueError("partition and offset go together: the columns that hold what Kafka gave each record")
+        if self.partition is None:
+            return self
+        if self.source.table is None:
+            raise ValueError("partition and offset are for a table of the warehouse: source: {table: raw.events}")
+        if self.arrived_at or self.order or self.invalid_timestamp != "fail":
+            raise ValueError(
+                "where partition and offset are the source's own, no record can be moved or left out: "
+                "leave out arrived_at, order and invalid_timestamp"
+            )
+        if ":" in self.timestamp or self.timestamp == "arrival":
+            raise ValueError("where partition and offset are the source's own, timestamp is a column of it")
+        return self
 
     @model_validator(mode="after")
     def _each_column_once(self) -> Self:

@@ -6,7 +6,7 @@ Times are epoch milliseconds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from rewindow.core.schema import Column
@@ -231,6 +231,8 @@ class LogWrite:
     """Partition -> next offset and partition time."""
     policy: TimestampPolicy
     now_ms: int
+    bases: Mapping[int, int] = field(default_factory=dict)
+    """Partition -> what the source calls offset 0, where it has offsets of its own."""
 
 
 @dataclass(frozen=True, slots=True)

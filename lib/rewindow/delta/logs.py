@@ -85,6 +85,8 @@ class DeltaFeedTables:
         for generation, bodies in _generations(self.rows(feed)):
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
+                if topic in generation.get("placed", ()):
+                    continue
                 path = table_path(self.warehouse, log_path(feed, topic))
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
                 table = create_log(path, LogSchema.from_json(schema))

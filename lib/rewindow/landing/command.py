@@ -29,6 +29,7 @@ from rewindow.plan.landings import GENERATION, LANDING, PLAN
 from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.progress import Progress, fold_progress
 from rewindow.plan.spec import Attempt
+from rewindow.plan.watermarks import HeldFile
 
 __all__ = [
     "LandPlan",
@@ -126,7 +127,8 @@ def steps(
     if due is None:
         return LandReport(feed.feed, generation.number, progress.watermark_ms)
     yield "prepare"
-    tables.prepare(feed.feed, log_schemas(due.columns))
+    copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.placed is None}
+    tables.prepare(feed.feed, log_schemas(copied))
     yield "plan"
     _append(call, [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
     if progress.unfinished:
@@ -178,7 +180,7 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
             if spec.source.format not in TABLE_FORMATS:
                 call.engine.check_unchanged(spec.source, due.looks[spec.topic])
             _check_some_landed(call, spec, blocks[spec.topic])
-        numbering = Numbering(call.progress, rules, partial(call.tables.first_above, feed.feed))
+        numbering = Numbering(call.progress, rules, partial(_first_above, call))
         decided = numbering.decide(due.intervals, blocks, due.slots)
         slots = tuple(_slot(landing) for landing in decided)
         written = {block.landing for topic_blocks in blocks.values() for block in topic_blocks}
@@ -206,6 +208,14 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     raise DataError(message)
 
 
+def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int | None:
+    if file.path:
+        return call.tables.first_above(call.feed.feed, file, offset, time_ms)
+    (spec,) = [spec for spec in call.feed.logs if spec.topic == file.topic]
+    found = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
+    return None if found is None else found - file.base
+
+
 def _slot(decided: DecidedLanding) -> Slot:
     number = decided.landing.number
     return Slot(number, *decided.interval) if decided.interval else Slot(number)
@@ -230,6 +240,11 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
         },
         policy=TimestampPolicy(spec.invalid, None if spec.is_output else call.feed.max_ahead_ms),
         now_ms=call.request.now_ms,
+        bases={
+            where.partition: landed.base
+            for where, landed in call.progress.ranges.items()
+            if where.topic == spec.topic and landed.end
+        },
     )
 
 

@@ -48,6 +48,13 @@ class LandingEngine(Protocol):
         """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival."""
         ...
 
+    def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
+        """Return the first of the offsets ``[first, end)``, as the source has them, with a timestamp above a time.
+
+        It is asked of logs that are not copied.
+        """
+        ...
+
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows as staged files; return what each landing got in each partition."""
         ...

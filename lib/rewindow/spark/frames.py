@@ -15,10 +15,11 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.core.land import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.errors import ConfigError
 from rewindow.spark.blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
-from rewindow.spark.columns import SourceColumn, landed, log_columns, source_columns, time_ms
+from rewindow.spark.columns import SourceColumn, landed, log_columns, place_columns, source_columns, time_ms
 from rewindow.spark.hashing import partition_column
 
 TEXT_FORMATS = ("csv", "json")
+OFFSET = "_offset"
 _CORRUPT = "_corrupt_record"
 _PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
 UNREADABLE, NEVER_ARRIVED = "the parser could not read it", "it has no arrived_at"
@@ -58,6 +59,17 @@ class SourceFrame:
         if until is not None:
             due = due.withColumn(FAULT, F.coalesce(FAULT, F.when(arrived.isNull(), F.lit(NEVER_ARRIVED))))
         return due
+
+    def placed(self, columns: LogColumns) -> DataFrame:
+        """Return partition, offset and timestamp of the fresh rows of a table that has its own, unchecked."""
+        spec = self._spec
+        frame = self._read(columns, self._look.fresh)
+        found = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
+        for column in columns.all:
+            landed(spec, column, found)
+        partition, offset = place_columns(spec, found)
+        time = time_ms(spec, spec.timestamp, found)
+        return frame.select(partition.alias(PARTITION), offset.alias(OFFSET), time.alias(TIMESTAMP))
 
     def _typed(self, columns: LogColumns, pieces: Sequence[Piece], partitions: int) -> DataFrame:
         return self._convert(columns, self._read(columns, pieces), pieces, partitions)

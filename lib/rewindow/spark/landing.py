@@ -19,6 +19,7 @@ from rewindow.spark.blocks import ARRIVED, PARTITION
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.frames import SourceFrame, sort_columns
 from rewindow.spark.log_writer import write_log
+from rewindow.spark.placed import first_above, placed_blocks
 from rewindow.spark.shuffled import in_utc
 from rewindow.spark.sources import look_at_files, unchanged
 
@@ -60,11 +61,20 @@ class SparkLandingEngine:
             rows = due.mapInArrow(partial(_interval_starts, intervals), "start bigint").collect()
         return {row.start for row in rows}
 
+    def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
+        """Return the first of some offsets of a log that is not copied with a timestamp above a time."""
+        with mapped(), in_utc(self._spark):
+            return first_above(self._spark, spec, partition, offsets, time_ms)
+
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return what each landing got in each partition.
 
-        Raises the worker's own `RewindowError`.
+        Of a table with offsets of its own nothing is written: its new rows are counted. Raises the worker's own
+        `RewindowError`.
         """
+        if write.spec.placed:
+            with mapped(), in_utc(self._spark):
+                return placed_blocks(write, SourceFrame(self._spark, write.spec, look).placed(write.columns))
         tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
         write_rows = partial(_write_rows, write, self.project_root)
         with mapped(), in_utc(self._spark):

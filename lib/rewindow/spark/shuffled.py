@@ -27,7 +27,7 @@ from rewindow.core.schema import Column
 from rewindow.core.staging import TaskReport
 from rewindow.core.work import LogFile, LogTable, StageWork, TaskWork
 from rewindow.errors import StorageError
-from rewindow.spark.columns import SourceColumn, landed, source_columns, time_ms
+from rewindow.spark.columns import landed, place_columns, source_columns, time_ms
 from rewindow.spark.execute import run_task
 from rewindow.spark.nested import canonical_json, json_readers
 from rewindow.spark.rows import arrow_schema
@@ -104,12 +104,6 @@ def placed_spec(topic: str, table: LogTable, placed: PlacedLog) -> LogSpec:
         zone=placed.zone,
         placed=(placed.partition, placed.offset),
     )
-
-
-def place_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
-    """Return partition and offset of a table that has its own, as longs."""
-    partition, offset = spec.placed or ("", "")
-    return found[partition].read.cast("long"), found[offset].read.cast("long")
 
 
 def _topic_rows(
@@ -267,6 +261,3 @@ def _not_there(topic: str, table: LogTable, partition: int, offset: int) -> Stor
         "Somebody changed the table: restore it (Delta's own history), or land a new generation"
     )
     return StorageError(message)
-
-
-__all__ = ["in_utc", "place_columns", "run_shuffled", "shuffled_frame"]
