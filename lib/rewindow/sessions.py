@@ -17,6 +17,10 @@ def open_session(root: Path, target: TargetConfig, cores: int, *, debug: bool = 
     from rewindow.spark.shipping import shipped  # noqa: PLC0415
 
     conf = dict(target.spark)
+    if target.connect:
+        from rewindow.spark.remote import connect_session  # noqa: PLC0415
+
+        return connect_session(target.connect, cores=cores, conf=conf, ships=shipped(root, target.ships))
     if target.master:
         ships = shipped(root, target.ships)
         return cluster_session(target.master, cores=cores, conf=conf, ships=ships, debug=debug)

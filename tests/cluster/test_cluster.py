@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +14,9 @@ from pyspark.sql import SparkSession
 from rewindow.delta.contents import read_rows
 from rewindow.plan.spec import RunRequest
 from rewindow.project import Project
-from tests.cluster.processes import Cluster, Daemon, build_wheel, cluster, python_without_rewindow
+from tests.cli_process import command, done
 from tests.conftest import ROOT, copy_project
+from tests.daemons import Cluster, Daemon, build_wheel, cluster, python_without_rewindow
 from tests.end_to_end.flights import write_sources
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -95,26 +92,6 @@ def here(root: Path, spark: SparkSession) -> Project:
     project = Project.open(root)
     project.land("flights")
     return project
-
-
-def command(root: Path, *arguments: str) -> subprocess.Popen[str]:
-    code = "from rewindow.cli import main; main()"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "lib"), os.environ.get("PYTHONPATH", "")])}
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments, "--json"],
-        cwd=root,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def done(process: subprocess.Popen[str]) -> dict[str, object]:
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, out + err
-    said: dict[str, object] = json.loads(out)
-    return said
 
 
 def worker_of(cluster: Cluster, pid: int) -> Daemon:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pyspark
 
+from rewindow.spark.jars import find_jars
 from rewindow.spark.java import find_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -95,6 +97,37 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
         for worker in running.workers:
             worker.wait_for("Successfully registered with master")
         yield running
+
+
+@contextmanager
+def connect_server(folder: Path, python: Path) -> Iterator[str]:
+    """Run a Spark Connect server with Delta and give its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        "spark.master": "local[2]",
+        "spark.jars": ",".join(map(str, find_jars())),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": str(folder / "tables"),
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
+    }
+    folder.mkdir(parents=True)
+    given = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    arguments = ["spark-submit", *given, "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    server = start(arguments, folder / "server.log", PYSPARK_PYTHON=str(python))
+    try:
+        server.wait_for("Spark Connect server started at")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.kill()
 
 
 def python_without_rewindow(folder: Path) -> Path:
