@@ -1,8 +1,9 @@
 """The aligned source: a task opens the files of its own partition, in offset order. No exchange, no sort, no JVM.
 
 Landed files are in order and disjoint. Others may have rewritten them since (OPTIMIZE merges in any order), so every
-batch is checked: it must go on where the last one ended. Where it does not, the rest of the range is read whole and
-sorted. Either way the rows are the same (law 3), and an offset that is missing or doubled is an error, never a gap.
+batch is checked: it must go on where the last one ended. Where it does not, the files that overlap are read and sorted,
+so many offsets at a time, until their end; the files after them stream again. Either way the rows are the same (law 3),
+and an offset that is missing or doubled is an error, never a gap. Row groups without a wanted offset are not read.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ Row = tuple[int, int, Any, Any]
 """Offset, timestamp, key, value."""
 
 BATCH_ROWS = 65_536
+SORTED_ROWS = 2_000_000
+"""How many rows of rewritten files are sorted at once: what a task holds of them."""
+
 SPOOLED = ".arrow"
 """How the names of the shuffled source's files end."""
 
@@ -75,23 +79,48 @@ def ordered_batches(
 
     Raises `StorageError` (74) if one is missing or doubled, or a file cannot be read.
     """
-    wanted = [file for file in sorted(files, key=lambda f: f.first) if file.first < end and file.last >= start]
     expected = start
-    for batch in _batches(topic, wanted, columns, dictionary):
-        inside = _between(batch, expected, end)
-        if inside.num_rows == 0:
-            continue
-        if not _goes_on(inside.column(0), expected):
+    for group in _overlapping([file for file in files if file.first < end and file.last >= start]):
+        if group[0].first > expected:
             break
-        yield inside
-        expected += inside.num_rows
+        until = min(end, max(file.last for file in group) + 1)
+        for batch in _batches(topic, group, columns, (expected, until), dictionary):
+            inside = _between(batch, expected, until)
+            if inside.num_rows == 0:
+                continue
+            if not _goes_on(inside.column(0), expected):
+                break
+            yield inside
+            expected += inside.num_rows
+        while expected < until:
+            some = min(until, expected + SORTED_ROWS)
+            yield from _sorted_batches(topic, group, columns, (expected, some))
+            expected = some
     if expected < end:
-        yield from _sorted_batches(topic, wanted, expected, end, columns)
+        raise _not_there(topic, expected, end)
+
+
+def _overlapping(files: Sequence[LogFile]) -> list[list[LogFile]]:
+    """Return the files by first offset, those together whose offsets overlap. Landed ones each stand alone."""
+    groups: list[list[LogFile]] = []
+    reach = -1
+    for file in sorted(files, key=lambda file: (file.first, file.path)):
+        if groups and file.first <= reach:
+            groups[-1].append(file)
+        else:
+            groups.append([file])
+        reach = max(reach, file.last)
+    return groups
 
 
 def _batches(
-    topic: str, files: Sequence[LogFile], columns: Sequence[str], dictionary: Sequence[str] = ()
+    topic: str,
+    files: Sequence[LogFile],
+    columns: Sequence[str],
+    span: tuple[int, int],
+    dictionary: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the row groups that may have offsets ``[first, end)``."""
     for file in files:
         if file.path.endswith(SPOOLED):
             yield from _spooled(file.path, columns)
@@ -100,7 +129,9 @@ def _batches(
             with pq.ParquetFile(
                 file.path, page_checksum_verification=True, read_dictionary=list(dictionary)
             ) as parquet:
-                for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns)):
+                groups = _row_groups(parquet.metadata, columns[0], span)
+                batches = parquet.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns)) if groups else ()
+                for batch in batches:
                     # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
                     yield _between(batch.select(list(columns)), file.first, file.last + 1)
         except (OSError, pa.ArrowInvalid) as error:
@@ -116,20 +147,38 @@ def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
             yield reader.get_batch(number).select(list(columns))
 
 
+def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
+    """Return the row groups that may have values of a column in ``[first, end)``, as their statistics say."""
+    place = metadata.schema.names.index(column)
+    wanted = []
+    for number in range(metadata.num_row_groups):
+        known = metadata.row_group(number).column(place).statistics
+        if known is None or not known.has_min_max or (known.min < span[1] and known.max >= span[0]):
+            wanted.append(number)
+    return wanted
+
+
 def _sorted_batches(
-    topic: str, files: Sequence[LogFile], start: int, end: int, columns: Sequence[str]
+    topic: str, files: Sequence[LogFile], columns: Sequence[str], span: tuple[int, int]
 ) -> Iterator[pa.RecordBatch]:
-    parts = [_between(batch, start, end) for batch in _batches(topic, files, columns)]
+    """Yield the rows of some offsets of files that are in any order."""
+    start, end = span
+    wanted = [file for file in files if file.first < end and file.last >= start]
+    parts = [_between(batch, start, end) for batch in _batches(topic, wanted, columns, span)]
     if parts:
         table = pa.Table.from_batches(parts).sort_by(columns[0]).combine_chunks()
         if table.num_rows == end - start and _goes_on(table.column(0).combine_chunks(), start):
             yield from table.to_batches(BATCH_ROWS)
             return
+    raise _not_there(topic, start, end)
+
+
+def _not_there(topic: str, start: int, end: int) -> StorageError:
     message = (
         f"log {topic!r}: offsets {start} to {end - 1} are not there exactly once. "
         "Somebody changed the log table: restore it (Delta's own history), or land a new generation"
     )
-    raise StorageError(message)
+    return StorageError(message)
 
 
 def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
