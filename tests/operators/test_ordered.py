@@ -22,7 +22,7 @@ from rewindow import (
 )
 from rewindow.core.binding import bind_sink, bind_store, bound, log_shape
 from rewindow.core.checkpoint import TaskState
-from rewindow.core.ordering import Event, events
+from rewindow.core.ordering import Event, events, rows_of
 from rewindow.core.record import row_class
 from rewindow.core.schema import Column, row_shape
 from rewindow.core.task import Task
@@ -134,7 +134,7 @@ def replayed(aggregate: Any, windows: str, epochs: list[list[Any]], *, is_cut: b
 
     task, offset = made(None), 0
     for epoch in epochs:
-        taken: list[Event] = list(events(0, ((offset + n, t, k, v) for n, (k, v, t) in enumerate(epoch))))
+        taken: list[Event] = list(events(0, [rows_of((offset + n, t, k, v) for n, (k, v, t) in enumerate(epoch))]))
         offset += len(epoch)
         task.replay(taken)
         task.end_epoch(max((t for *_, t in epoch), default=-1))

@@ -8,7 +8,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.core.ordering import events, merge
+from rewindow.core.ordering import events, merge, rows_of
 from rewindow.core.partition_group import NEVER_WAIT, PartitionGroup
 from rewindow.core.record import TopicPartition
 from tests.properties.effort import examples
@@ -32,7 +32,7 @@ def taken_by_kafka(logs: list[list[int]]) -> list[tuple[int, int]]:
 @examples(150)
 def test_the_merge_takes_records_as_kafka_does(logs: list[list[int]]) -> None:
     rows = [[(offset, timestamp, None, None) for offset, timestamp in enumerate(log)] for log in logs]
-    merged = merge([events(rank, topic) for rank, topic in enumerate(rows)])
+    merged = merge([events(rank, [rows_of(topic)]) for rank, topic in enumerate(rows)])
     assert [(rank, offset) for _, rank, offset, *_ in merged] == taken_by_kafka(logs)
 
 

@@ -21,7 +21,7 @@ from rewindow import (
 )
 from rewindow.core.binding import bind_sink, bind_store, bound, log_shape
 from rewindow.core.checkpoint import TaskState
-from rewindow.core.ordering import Event, events
+from rewindow.core.ordering import Event, events, rows_of
 from rewindow.core.schema import Column
 from rewindow.core.task import Task
 from rewindow.errors import RewindowError
@@ -154,7 +154,7 @@ def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, 
 
     task, offset = made(None), 0
     for epoch in epochs:
-        taken: list[Event] = list(events(0, ((offset + n, t, k, v) for n, (k, v, t) in enumerate(epoch))))
+        taken: list[Event] = list(events(0, [rows_of((offset + n, t, k, v) for n, (k, v, t) in enumerate(epoch))]))
         offset += len(epoch)
         task.replay(taken)
         task.end_epoch(max((t for *_, t in epoch), default=-1))

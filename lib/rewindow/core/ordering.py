@@ -12,7 +12,9 @@ A plain sort by timestamp gives another order as soon as one record is out of or
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, repeat
 from typing import Any, NamedTuple
 
 Event = tuple[int, int, int, int, Any, Any]
@@ -22,13 +24,40 @@ Event = tuple[int, int, int, int, Any, Any]
 """
 
 
-def events(rank: int, rows: Iterable[tuple[int, int, Any, Any]]) -> Iterator[Event]:
-    """Give the rows ``(offset, timestamp, key, value)`` of one topic-partition and epoch their order keys."""
+class Rows(NamedTuple):
+    """Consecutive records of one topic-partition, by columns: all of one length.
+
+    ``running_ms`` has for each the running maximum of the timestamps from the first of these rows on.
+    """
+
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    running_ms: list[int]
+    keys: Iterable[Any]
+    values: Iterable[Any]
+
+
+def rows_of(rows: Iterable[tuple[int, int, Any, Any]]) -> Rows:
+    """Return rows ``(offset, timestamp, key, value)`` by columns."""
+    offsets, timestamps, keys, values = zip(*rows, strict=True) if (rows := list(rows)) else ((), (), (), ())
+    return Rows(offsets, timestamps, list(accumulate(timestamps, max)), keys, values)
+
+
+def events(rank: int, epoch: Iterable[Rows]) -> Iterator[Event]:
+    """Give the records of one topic-partition and epoch their order keys. No step of Python's for each of them."""
+    return chain.from_iterable(_placed(rank, epoch))
+
+
+def _placed(rank: int, epoch: Iterable[Rows]) -> Iterator[Iterable[Event]]:
     highest = -1
-    for offset, timestamp, key, value in rows:
-        if timestamp > highest:
-            highest = timestamp
-        yield highest, rank, offset, timestamp, key, value
+    for offsets, timestamps, running_ms, keys, values in epoch:
+        if not running_ms:
+            continue
+        if running_ms[0] < highest:
+            below = bisect_left(running_ms, highest)
+            running_ms[:below] = [highest] * below
+        highest = running_ms[-1]
+        yield zip(running_ms, repeat(rank), offsets, timestamps, keys, values)
 
 
 def merge(topics: Sequence[Iterable[Event]]) -> Iterator[Event]:

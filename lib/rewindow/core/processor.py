@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,9 @@ from rewindow.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from rewindow.core.chance import Chance
     from rewindow.core.scope import TaskScope
+
+Take = Callable[[Record], None]
+"""What handles one record: a processor, a sink, or several of them."""
 
 
 class Processor:
@@ -43,27 +46,29 @@ class Processor:
 class ProcessorContext:
     """What a processor may ask and do. One for each node, task and epoch."""
 
-    __slots__ = ("_by_name", "_children", "_moment", "_scope", "headers", "is_closed", "name")
+    __slots__ = ("_by_name", "_children", "_moment", "_scope", "_to_all", "headers", "is_closed", "name")
 
     def __init__(self, name: str, scope: TaskScope) -> None:
         self.name = name
         self._scope = scope
         self._moment = scope.moment
-        self._by_name: dict[str, Callable[[Record], None]] = {}
-        self._children: tuple[Callable[[Record], None], ...] = ()
+        self._by_name: dict[str, Take] = {}
+        self._children: tuple[Take, ...] = ()
+        self._to_all = to_all(())
         self.is_closed = False
         self.headers: tuple[tuple[str, bytes], ...] = ()
         """What `core.legacy` forwards with a bare key and value; nothing elsewhere."""
 
-    def attach(self, name: str, child: Callable[[Record], None]) -> None:
+    def attach(self, name: str, child: Take) -> None:
         """Connect a child; the topology's order of children is the order of forwarding."""
         self._by_name[name] = child
         self._children = (*self._children, child)
+        self._to_all = to_all(self._children)
 
     def close(self) -> None:
         """From here on nothing can be forwarded or scheduled: the epoch is over."""
         self.is_closed = True
-        self._children = (self._refuse,)
+        self._to_all = self._refuse
         self._by_name = dict.fromkeys(self._by_name, self._refuse)
 
     def forward(self, record: Record, *old: Any, to: To | None = None) -> None:
@@ -82,16 +87,15 @@ class ProcessorContext:
         except AttributeError as error:
             message = f"{self.name} forwarded {record!r}: give a Record(key, value), with To.child(name) as to="
             raise DataError(message) from error
-        children = self._children
         if timestamp is before and to is None and before >= 0:  # most are: the very object, so it is an int
-            for child in children:
-                child(record)
+            self._to_all(record)
             return
+        take = self._to_all
         if to is not None:
             if to.__class__ is not To:
                 raise DataError(f"{self.name} forwarded with to={to!r}: give To.child(name) or To.all()")
             if to.child_name is not None:
-                children = (self._child(to.child_name),)
+                take = self._child(to.child_name)
             if to.timestamp is not None:
                 timestamp = to.timestamp
         if timestamp is None:
@@ -105,13 +109,11 @@ class ProcessorContext:
         if timestamp is not record.timestamp:
             record = Record(record.key, record.value, timestamp, record.headers)
         if timestamp == before:
-            for child in children:
-                child(record)
+            take(record)
             return
         moment.timestamp = timestamp
         try:
-            for child in children:
-                child(record)
+            take(record)
         finally:
             moment.timestamp = before
 
@@ -248,13 +250,25 @@ class ProcessorContext:
     def _refuse(self, record: Record) -> None:
         raise DataError(f"{self.name} forwards {record.key!r} in close(): the epoch is over; forward before it ends")
 
-    def _child(self, name: str) -> Callable[[Record], None]:
+    def _child(self, name: str) -> Take:
         child = self._by_name.get(name)
         if child is None:
             known = ", ".join(self._by_name) or "none"
             message = f"{self.name} has no child {name!r} (children: {known}): name one of them in To.child"
             raise DataError(message)
         return child
+
+
+def to_all(children: Sequence[Take]) -> Take:
+    """Return what gives a record to each of some children, in order: a single one itself, without a step in between."""
+    if len(children) == 1:
+        return children[0]
+
+    def take(record: Record) -> None:
+        for child in children:
+            child(record)
+
+    return take
 
 
 def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:

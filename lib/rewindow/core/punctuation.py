@@ -19,7 +19,10 @@ from typing import Any
 
 from rewindow.core.duration import at_or_after, strictly_after
 from rewindow.core.json_codec import from_plain, to_plain
-from rewindow.core.record import UNKNOWN
+from rewindow.core.record import MAX_MS, UNKNOWN
+
+NEVER = MAX_MS + 1
+"""A due time that no clock reaches."""
 
 
 class PunctuationType(Enum):
@@ -106,8 +109,8 @@ class PunctuationQueue:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Schedule]] = []
         self._pending: list[Schedule] = []
-        self.next_due_ms: int | None = None
-        """The earliest due time; None if nothing is armed. A cancelled schedule may still stand here."""
+        self.next_due_ms = NEVER
+        """The earliest due time; `NEVER` if nothing is armed. A cancelled schedule may still stand here."""
 
     def add(self, schedule: Schedule) -> None:
         """Take in a schedule, armed or pending."""
@@ -139,7 +142,7 @@ class PunctuationQueue:
 
     def fire_last(self, punctuate: Callable[[Schedule, int], None]) -> None:
         """Fire every live schedule once more at its next due time (D18), in order of due time."""
-        entries, self._heap, self.next_due_ms = sorted(self._heap, key=lambda entry: entry[:2]), [], None
+        entries, self._heap, self.next_due_ms = sorted(self._heap, key=lambda entry: entry[:2]), [], NEVER
         for due_ms, _, schedule in entries:
             if not schedule.is_cancelled:
                 punctuate(schedule, due_ms)
@@ -150,7 +153,7 @@ class PunctuationQueue:
         self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]
         heapq.heapify(self._heap)
         self._pending = [schedule for schedule in self._pending if not schedule.is_cancelled]
-        self.next_due_ms = self._heap[0][0] if self._heap else None
+        self.next_due_ms = self._heap[0][0] if self._heap else NEVER
 
     def __iter__(self) -> Iterator[Schedule]:
         """All schedules that are not cancelled, in the order of registration."""
@@ -162,7 +165,7 @@ class PunctuationQueue:
         while schedule is None and self._heap and self._heap[0][0] <= now_ms:
             _, _, candidate = heapq.heappop(self._heap)
             schedule = None if candidate.is_cancelled else candidate
-        self.next_due_ms = self._heap[0][0] if self._heap else None
+        self.next_due_ms = self._heap[0][0] if self._heap else NEVER
         return schedule
 
     def _run(self, schedule: Schedule, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:

@@ -1,8 +1,7 @@
 """State: what a processor keeps between records, epochs and runs.
 
-A store is named by the user and owned by one sub-topology; each task has its own instance. Reads are by key or in the
-order of the keys' bytes (`core.encoding`), never in the order of a hash. What changed since the last snapshot is
-tracked, so a run writes only that: one row a key, the value or a tombstone.
+A store is named by the user and owned by one sub-topology; each task has its own. Reads are by key or in the order of
+the keys' bytes (`core.encoding`), never of a hash. A run writes what changed: one row a key, the value or a tombstone.
 
 Values are plain data, or of the declared type. What would not come back from a checkpoint equal and of the same class
 is refused when it is put, and what can be changed in place (a list, a dict) is copied on its way in and out: so a run
@@ -197,6 +196,8 @@ class KeyValueStore(Store):
         self._all_frozen = True
         """No value was ever put that can be changed in place: what is read needs no copy."""
         self._watches = not builder.kept.is_frozen
+        if not self._watches:  # what is put can never be changed in place: to read is to look it up
+            self.get = self.find = self._values.get  # type: ignore[method-assign, assignment]
 
     def get(self, key: Any) -> Any:
         """Return the value, or None."""
@@ -247,8 +248,8 @@ class KeyValueStore(Store):
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over ``(key, value)`` by key bytes. Writing meanwhile is safe and not seen."""
-        values, is_shared = self._values.copy(), self._all_frozen
-        return ((key, values[key] if is_shared else copied(values[key])) for key in by_bytes(values))
+        values = list(map(self._values.__getitem__, keys := by_bytes(self._values)))
+        return zip(keys, values if self._all_frozen else map(copied, values), strict=True)
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
         """Iterate as `all` over the keys whose bytes lie between those of ``first`` and ``last``, both included."""

@@ -26,11 +26,11 @@ from rewindow.core.punctuation import PunctuationType, Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, make_record
 from rewindow.core.scope import TaskScope
 from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
-from rewindow.core.sink import Sink, Write
+from rewindow.core.sink import Sink, Write, WriteSink
 from rewindow.core.spill import OpenSpill
 from rewindow.core.stores import Store
 from rewindow.core.topology import SinkNode, SubTopology
-from rewindow.core.wiring import Entry, Wiring, check_suppliers, connections, wire
+from rewindow.core.wiring import Wiring, check_suppliers, connections, wire
 from rewindow.errors import InvariantError
 
 
@@ -42,7 +42,7 @@ class Task:
         part: SubTopology,
         partition: int,
         *,
-        writers: Callable[[SinkNode], Write],
+        writers: Callable[[SinkNode], Sink | Write],
         semantics: Semantics | None = None,
         state: TaskState | None = None,
         restored: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
@@ -53,7 +53,7 @@ class Task:
     ) -> None:
         """Restore a task from its state and the ``(key, value)`` rows of its stores, or begin a new one.
 
-        ``writers`` gives for each sink the function that takes what is emitted there. ``watermark_lags``: see
+        ``writers`` gives for each sink what takes the emissions there. ``watermark_lags``: see
         `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them;
         ``spill`` opens the local file of a buffer that may not be all in memory (without it, it is).
         ``job`` is the name that idempotency keys begin with.
@@ -73,9 +73,11 @@ class Task:
         self._topics = [source.topic for source in part.sources]
         self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
-        self._sinks = {
-            sink.topic: Sink(writers(sink), self._scope.moment, state.emitted.get(sink.topic, 0)) for sink in part.sinks
-        }
+        self._sinks: dict[str, Sink] = {}
+        for node in part.sinks:
+            writer = writers(node)
+            sink = self._sinks[node.topic] = writer if isinstance(writer, Sink) else WriteSink(writer)
+            sink.begin(self._scope.moment, state.emitted.get(node.topic, 0))
         self._wiring: Wiring | None = None
         self._ending = ("epoch", 0)
         self._is_checked = False
@@ -138,26 +140,23 @@ class Task:
         )
 
     def _replay(self, events: Iterable[Event]) -> None:
-        entries: list[Entry] = self._open().entries
+        entries = self._open().entries
         scope, moment = self._scope, self._scope.moment
         partition_times, offsets, topics = self._partition_times, self._offsets, self._topics
-        follows = self._semantics.wall_clock is WallClock.STREAM_TIME
-        smallest = self._semantics.stream_time is StreamTime.MIN
         stream_queue = scope.schedules.queues[PunctuationType.STREAM_TIME]
+        stream_ms = scope.stream_time_ms
         last_order_ms, taken, late, late_ms, latest_ms, least_ms = UNKNOWN, 0, 0, 0, 0, MAX_MS
+        # What follows runs for each record of all history: what need not be done anew for each is done when it changes.
+        rank_at_hand, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
                 message = f"{topics[rank]} offset {offset} comes too late in the order of its epoch"
                 raise InvariantError(message)
             last_order_ms = order_ms
-            if timestamp > partition_times[rank]:  # only then can a clock move
-                if follows and timestamp > scope.wall_clock_ms:
-                    self._glide(timestamp)
-                partition_times[rank] = timestamp
-                reached = min(partition_times) if smallest else timestamp
-                if reached > scope.stream_time_ms:
-                    self._move_stream_time(reached)
-            late_by_ms = scope.stream_time_ms - timestamp
+            if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock move
+                self._move_clocks(rank, timestamp)
+                stream_ms, rank_at_hand = scope.stream_time_ms, UNKNOWN
+            late_by_ms = stream_ms - timestamp
             if late_by_ms > 0:
                 late += 1
                 late_ms += late_by_ms
@@ -165,20 +164,32 @@ class Task:
                     latest_ms = late_by_ms
                 if late_by_ms < least_ms:
                     least_ms = late_by_ms
-            offsets[rank] = offset + 1
-            moment.topic, moment.offset = topics[rank], offset
-            moment.timestamp, moment.order_ms = timestamp, order_ms
+            if rank != rank_at_hand:
+                if taken:
+                    offsets[last_rank] = last_offset + 1
+                rank_at_hand, take, moment.topic = rank, entries[rank], topics[rank]
+            last_rank, last_offset = rank, offset
+            moment.offset, moment.timestamp, moment.order_ms = offset, timestamp, order_ms
             taken += 1
-            record = make_record((key, value, timestamp, ()))
-            for child in entries[rank]:
-                child(record)
-            due_ms = stream_queue.next_due_ms
-            if due_ms is not None and due_ms <= scope.stream_time_ms:
-                stream_queue.fire(scope.stream_time_ms, self._punctuate)
+            take(make_record((key, value, timestamp, ())))
+            if stream_queue.next_due_ms <= stream_ms:
+                stream_queue.fire(stream_ms, self._punctuate)
+                rank_at_hand = UNKNOWN
         if taken:
+            offsets[last_rank] = last_offset + 1
             scope.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
             least_ms = least_ms if late == taken else 0
             scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
+
+    def _move_clocks(self, rank: int, timestamp: int) -> None:
+        """Take the highest timestamp of a topic so far: the wall clock first, then stream time."""
+        scope, partition_times = self._scope, self._partition_times
+        if self._semantics.wall_clock is WallClock.STREAM_TIME and timestamp > scope.wall_clock_ms:
+            self._glide(timestamp)
+        partition_times[rank] = timestamp
+        reached = min(partition_times) if self._semantics.stream_time is StreamTime.MIN else timestamp
+        if reached > scope.stream_time_ms:
+            self._move_stream_time(reached)
 
     def _end_epoch(self, watermark_ms: int, *, is_final: bool, number: int) -> None:
         wiring = self._open()
@@ -228,7 +239,7 @@ class Task:
             scope.wall_clock_ms = now_ms
             scope.begin_time()
             queue.clock_became_known(now_ms)
-        if queue.next_due_ms is not None and queue.next_due_ms <= now_ms:
+        if queue.next_due_ms <= now_ms:
             queue.fire_each(now_ms, self._punctuate_on_the_way)
         scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
 

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from rewindow.core.adapted import Adapted
 from rewindow.core.failure import where
-from rewindow.core.processor import Processor, ProcessorContext
-from rewindow.core.record import Record
+from rewindow.core.processor import Processor, ProcessorContext, Take, to_all
 from rewindow.core.scope import TaskScope
+from rewindow.core.sink import Sink
 from rewindow.core.stores import Store
 from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
 from rewindow.errors import ConfigError, RewindowError
 
-Entry = tuple[Callable[[Record], None], ...]
-"""The children of a source, in the order in which they get its records."""
-
-
-class Target(Protocol):
-    """What takes records: a processor or a sink."""
-
-    def process(self, record: Record) -> None:
-        """Take one."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The processors and contexts by node, upstream first, and for each source its children."""
+    """The processors and contexts by node, upstream first, and for each source what takes its records."""
 
     processors: dict[str, Processor]
     contexts: dict[str, ProcessorContext]
-    entries: list[Entry]
+    entries: list[Take]
 
 
-def wire(part: SubTopology, scope: TaskScope, sinks: Mapping[str, Target]) -> Wiring:
+def wire(part: SubTopology, scope: TaskScope, sinks: Mapping[str, Sink]) -> Wiring:
     """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier gives what it gave before."""
     processors = {node.name: _make(node) for node in part.nodes if isinstance(node, ProcessorNode)}
     contexts = {name: _context(processor, name, scope) for name, processor in processors.items()}
-    entries: dict[str, list[Callable[[Record], None]]] = {source.name: [] for source in part.sources}
+    entries: dict[str, list[Take]] = {source.name: [] for source in part.sources}
     for node in part.nodes:
         if isinstance(node, SourceNode):
             continue
@@ -50,7 +38,7 @@ def wire(part: SubTopology, scope: TaskScope, sinks: Mapping[str, Target]) -> Wi
                 entries[parent].append(take)
             else:
                 contexts[parent].attach(node.name, take)
-    return Wiring(processors, contexts, [tuple(entries[source.name]) for source in part.sources])
+    return Wiring(processors, contexts, [to_all(entries[source.name]) for source in part.sources])
 
 
 def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
@@ -96,5 +84,5 @@ def _context(processor: Processor, name: str, scope: TaskScope) -> ProcessorCont
     return (processor.context_type if isinstance(processor, Adapted) else ProcessorContext)(name, scope)
 
 
-def _take(target: Target) -> Callable[[Record], None]:
+def _take(target: Processor | Sink) -> Take:
     return target.take if isinstance(target, Adapted) else target.process

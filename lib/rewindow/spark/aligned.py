@@ -8,22 +8,18 @@ and an offset that is missing or doubled is an error, never a gap. Row groups wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rewindow.core.ordering import Rows
 from rewindow.core.schema import Shape
 from rewindow.core.work import LogFile, LogSlice
 from rewindow.errors import StorageError
 from rewindow.spark.rows import decode
-
-Row = tuple[int, int, Any, Any]
-"""Offset, timestamp, key, value."""
 
 BATCH_ROWS = 65_536
 SORTED_ROWS = 2_000_000
@@ -38,30 +34,31 @@ class LogReader:
 
     def __init__(self, topic: str, log: LogSlice, key: Shape, value: Shape) -> None:
         """Prepare to read; nothing is opened before the first row is asked for."""
-        self._topic = topic
         self._bounds = iter(log.bounds)
         spans = [bound for bound in log.bounds if bound[1] > bound[0]]
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
-        self._rows = chain.from_iterable(self._decoded(log.files, start, end, key, value))
-
-    def epoch(self) -> Iterator[Row]:
-        """Return the rows of the next epoch."""
-        start, end = next(self._bounds)
-        return islice(self._rows, end - start)
-
-    def _decoded(
-        self, files: Sequence[LogFile], start: int, end: int, key: Shape, value: Shape
-    ) -> Iterator[Iterable[Row]]:
-        """Decode batch by batch; a row is passed on without a step of Python of its own."""
-        first = start
+        self._key, self._value = key, value
         columns = ["offset", "timestamp", *key.names, *value.names]
-        for batch in ordered_batches(self._topic, files, start, end, columns):
-            width = len(key.columns)
-            arrays = batch.columns
-            timestamps = arrays[1].to_pylist()
-            keys, values = decode(key, arrays[2 : 2 + width]), decode(value, arrays[2 + width :])
-            yield zip(range(first, first + batch.num_rows), timestamps, keys, values, strict=True)
-            first += batch.num_rows
+        self._batches = ordered_batches(topic, log.files, start, end, columns)
+        self._rest: pa.RecordBatch | None = None
+
+    def epoch(self) -> Iterator[Rows]:
+        """Yield the rows of the next epoch, batch by batch. All are to be taken before the one after it is asked for."""
+        offset, end = next(self._bounds)
+        while offset < end:
+            batch = self._rest if self._rest is not None else next(self._batches)
+            here = batch.slice(0, end - offset)
+            self._rest = batch.slice(here.num_rows) if here.num_rows < batch.num_rows else None
+            yield decoded(offset, here.columns[1:], self._key, self._value)
+            offset += here.num_rows
+
+
+def decoded(first: int, columns: Sequence[pa.Array], key: Shape, value: Shape) -> Rows:
+    """Return the rows of columns: timestamps, then those of keys and values. The first has the offset ``first``."""
+    timestamps, width = columns[0], 1 + len(key.columns)
+    keys, values = decode(key, columns[1:width]), decode(value, columns[width:])
+    running_ms = np.maximum.accumulate(np.asarray(timestamps)).tolist()
+    return Rows(range(first, first + len(timestamps)), timestamps.to_pylist(), running_ms, keys, values)
 
 
 def ordered_batches(

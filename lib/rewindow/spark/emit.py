@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rewindow.core.encoding import partition_of
 from rewindow.core.record import Record
 from rewindow.core.schema import Column, Shape
+from rewindow.core.scope import Moment
+from rewindow.core.sink import Sink
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION, StagedFile
 from rewindow.errors import DataError, EmissionError
 from rewindow.spark.rows import arrow_schema, encode, encode_column, encode_values
@@ -44,34 +48,23 @@ class RowBuffer:
             self._rows.clear()
 
 
-class RecordBuffer:
+class RecordBuffer(ABC):
     """Emitted records on their way into one file: kept as they are, and made columns of when there are many.
 
-    ``constants`` are the columns that have one value in all of the file.
+    Whoever fills it appends to ``records`` what `kept` returns, and flushes when there are `BUFFER_ROWS`.
     """
 
-    def __init__(
-        self, file: FileWriter, shapes: tuple[Shape, Shape], constants: Mapping[str, int], place: Place
-    ) -> None:
-        self._file, self._constants, self._target, self._sender = file, constants, place.target, place.sender
+    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: Place) -> None:
+        self._file, self._target, self._sender = file, place.target, place.sender
         self._key, self._value = shapes
-        self.epoch = 0
         self._value_schema = arrow_schema(self._value.columns)
+        self.records: list[Record] = []
         # What has no declared type may be a list that its sender goes on changing: its text is made at once.
-        self._may_change = self._value.has_json
-        self._records: list[Record] = []
-        self._epochs: list[int] = []
-        self._orders: list[int] = []
-        self._numbers: list[int] = []
+        self.may_change = self._value.has_json
 
-    def take(self, record: Record, order_ms: int, number: int) -> None:
-        """Take one emission."""
-        self._records.append(record.with_value(self._cells(record.value)) if self._may_change else record)
-        self._epochs.append(self.epoch)
-        self._orders.append(order_ms)
-        self._numbers.append(number)
-        if len(self._numbers) >= BUFFER_ROWS:
-            self.flush()
+    def kept(self, record: Record) -> Record:
+        """Return a record that nobody can change any more."""
+        return record.with_value(self._cells(record.value)) if self.may_change else record
 
     def close(self) -> list[StagedFile]:
         """Finish the file; the list is empty if there were no records."""
@@ -81,43 +74,40 @@ class RecordBuffer:
 
     def flush(self) -> None:
         """Make columns of the records at hand; those are small. Raises `EmissionError` (65) for what does not fit."""
-        records = self._records
-        if not records:
-            return
-        try:
-            arrays = self._columns(records)
-        except DataError:
-            for record, epoch, number in zip(records, self._epochs, self._numbers, strict=True):
-                self._check(record, epoch, number)
-            raise
-        meta = {
-            "_timestamp": arrays.pop(),
-            "_epoch": self._epochs,
-            "_order": self._orders,
-            "_number": self._numbers,
-            "_offset": self._numbers,
-        }
-        for name in self._file.schema.names[len(arrays) :]:
-            constant = self._constants.get(name)
-            arrays.append(_longs(meta[name]) if constant is None else pa.repeat(constant, len(records)))
-        self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
-        for filled in (records, self._epochs, self._orders, self._numbers):
-            filled.clear()
+        if self.records:
+            try:
+                arrays = self._columns(self.records)
+            except DataError:
+                for place, record in enumerate(self.records):
+                    self._check(record, place)
+                raise
+            arrays += self._meta()
+            self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
+            self.records.clear()
+
+    @abstractmethod
+    def _meta(self) -> list[pa.Array]:
+        """Return the columns after the timestamps, and forget what they are made of."""
+
+    @abstractmethod
+    def _epoch_and_number(self, place: int) -> tuple[int, int]:
+        """Return the epoch in which a record at hand was sent, and its number in the topic."""
 
     def _columns(self, records: Sequence[Record]) -> list[pa.Array]:
         """Return the columns that user code gives: keys, values, and the timestamps last."""
         arrays = encode_values(self._key, [record.key for record in records], self._target)
         values = [record.value for record in records]
-        if self._may_change:
+        if self.may_change:
             arrays += encode(values, self._value_schema, self._target).columns
         else:
             arrays += encode_values(self._value, values, self._target)
         return [*arrays, encode_column(_TIMESTAMP, [record.timestamp for record in records], self._target)]
 
-    def _check(self, record: Record, epoch: int, number: int) -> None:
+    def _check(self, record: Record, place: int) -> None:
         try:
             self._columns([record])
         except DataError as error:
+            epoch, number = self._epoch_and_number(place)
             message = (
                 f"{error} [the record with the key {record.key!r} and the timestamp {record.timestamp}, number {number} "
                 f"of its topic, sent by {self._sender} in epoch {epoch}]"
@@ -130,10 +120,6 @@ class RecordBuffer:
         except DataError as error:
             message = f"{self._target}: {error}"
             raise DataError(message) from error
-
-
-def _longs(numbers: Sequence[int] | pa.Array) -> pa.Array:
-    return numbers if isinstance(numbers, pa.Array) else pa.array(numbers, pa.int64())
 
 
 class Place:
@@ -164,13 +150,77 @@ class Place:
         )
 
 
-class OutputWriter(RecordBuffer):
+class OutputWriter(RecordBuffer, Sink):
     """Takes the emissions of one output topic. ``epoch`` is set by whoever drives the task."""
 
     def __init__(self, place: Place, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
         columns = (*shapes[0].columns, *shapes[1].columns, *OUTPUT_META)
-        file = place.file(columns, [column.name for column in columns])
-        super().__init__(file, shapes, {"_partition": partition, "_run": run}, place)
+        super().__init__(place.file(columns, [column.name for column in columns]), shapes, place)
+        self._partition, self._run = partition, run
+        self._first = 0
+        self._epochs: list[tuple[int, int]] = []
+        """From which place of the records at hand on it is which epoch."""
+
+    def begin(self, moment: Moment, number: int) -> None:
+        """See `Sink`."""
+        del moment
+        self._first = number
+        records, append, kept = self.records, self.records.append, self.kept
+
+        def process(record: Record) -> None:
+            append(record)
+            if len(records) >= BUFFER_ROWS:
+                self.flush()
+
+        self.process = (lambda record: process(kept(record))) if self.may_change else process
+
+    @property
+    def number(self) -> int:
+        """See `Sink`."""
+        return self._first + len(self.records)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is being replayed."""
+        return self._epochs[-1][1]
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._epochs.append((len(self.records), epoch))
+
+    def _meta(self) -> list[pa.Array]:
+        count, (starts, epochs) = len(self.records), zip(*self._epochs, strict=True)
+        of_epoch = np.diff([*starts, count])
+        numbers = np.arange(self._first, self._first + count)
+        self._first += count
+        self._epochs = [(0, epochs[-1])]
+        constants = [pa.repeat(pa.scalar(value, pa.int64()), count) for value in (self._partition, self._run)]
+        return [pa.array(np.repeat(epochs, of_epoch)), constants[0], pa.array(numbers), constants[1]]
+
+    def _epoch_and_number(self, place: int) -> tuple[int, int]:
+        return [epoch for start, epoch in self._epochs if start <= place][-1], self._first + place
+
+
+class InternalBuffer(RecordBuffer):
+    """What is emitted to one partition of a repartition topic."""
+
+    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: Place) -> None:
+        super().__init__(file, shapes, place)
+        self._places: list[tuple[int, int, int]] = []
+
+    def take(self, record: Record, epoch: int, order_ms: int, number: int) -> None:
+        """Take one emission."""
+        self.records.append(self.kept(record))
+        self._places.append((epoch, order_ms, number))
+
+    def _meta(self) -> list[pa.Array]:
+        arrays = [pa.array(column, pa.int64()) for column in zip(*self._places, strict=True)]
+        self._places.clear()
+        return arrays
+
+    def _epoch_and_number(self, place: int) -> tuple[int, int]:
+        epoch, _, number = self._places[place]
+        return epoch, number
 
 
 class InternalWriter:
@@ -180,7 +230,7 @@ class InternalWriter:
         self.epoch = 0
         self._place, self._shapes = place, shapes
         self._partitions = partitions
-        self._buffers: dict[int, RecordBuffer] = {}
+        self._buffers: dict[int, InternalBuffer] = {}
         self._held = 0
 
     def take(self, record: Record, order_ms: int, number: int) -> None:
@@ -190,9 +240,8 @@ class InternalWriter:
         if buffer is None:
             columns = (*self._shapes[0].columns, *self._shapes[1].columns, *INTERNAL_META)
             file = self._place.file(columns, ["_epoch"], partition)
-            buffer = self._buffers[partition] = RecordBuffer(file, self._shapes, {}, self._place)
-        buffer.epoch = self.epoch
-        buffer.take(record, order_ms, number)
+            buffer = self._buffers[partition] = InternalBuffer(file, self._shapes, self._place)
+        buffer.take(record, self.epoch, order_ms, number)
         self._held += 1
         if self._held >= BUFFER_ROWS:
             # However many partitions there are, no more records than this are held as Python objects.

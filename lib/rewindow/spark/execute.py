@@ -12,15 +12,16 @@ from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.core.metrics import ENFORCED_PROCESSING
-from rewindow.core.ordering import Event, events, merge
+from rewindow.core.ordering import Event, Rows, events, merge
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Shape
+from rewindow.core.sink import Sink, Write
 from rewindow.core.staging import QUARANTINE, StagedFile, TaskReport
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SourceNode, SubTopology, Topology
 from rewindow.core.work import StageWork, TaskWork
 from rewindow.errors import InvariantError
-from rewindow.spark.aligned import LogReader, Row
+from rewindow.spark.aligned import LogReader
 from rewindow.spark.changelog import read_changelog
 from rewindow.spark.columnar.lane import run_finals
 from rewindow.spark.columnar.plan import Finals, choose_lane
@@ -73,11 +74,16 @@ def _run_records(
         if QUARANTINE in work.roots
         else None
     )
+
+    def writer_of(sink: SinkNode) -> Sink | Write:
+        writer = writers[sink.topic]
+        return writer if isinstance(writer, Sink) else writer.take
+
     with spills() as spill:
         task = Task(
             bound(part, logs),
             task_work.partition,
-            writers=lambda sink: writers[sink.topic].take,
+            writers=writer_of,
             semantics=work.semantics,
             state=task_work.state,
             restored={
@@ -111,7 +117,7 @@ def _run_records(
 def _replay(
     work: StageWork,
     task: Task,
-    sources: dict[str, Callable[[int, int], Iterator[Row]]],
+    sources: dict[str, Callable[[int, int], Iterator[Rows]]],
     writers: Sequence[OutputWriter | InternalWriter | DropWriter],
 ) -> dict[str, int]:
     first = task.offsets
@@ -131,7 +137,7 @@ def _replay(
 
 def _sources(
     task_work: TaskWork, topology: Topology, part: SubTopology, logs: Any
-) -> dict[str, Callable[[int, int], Iterator[Row]]]:
+) -> dict[str, Callable[[int, int], Iterator[Rows]]]:
     """Return for each topic a function of (epoch, next offset) that gives the epoch's rows."""
     return {
         source.topic: _internal_source(task_work, topology, source, logs)
@@ -141,14 +147,14 @@ def _sources(
     }
 
 
-def _log_source(task_work: TaskWork, source: SourceNode, logs: Any) -> Callable[[int, int], Iterator[Row]]:
+def _log_source(task_work: TaskWork, source: SourceNode, logs: Any) -> Callable[[int, int], Iterator[Rows]]:
     reader = LogReader(source.topic, task_work.logs[source.topic], *logs[source.topic])
     return lambda _epoch, _offset: reader.epoch()
 
 
 def _internal_source(
     task_work: TaskWork, topology: Topology, source: SourceNode, logs: Any
-) -> Callable[[int, int], Iterator[Row]]:
+) -> Callable[[int, int], Iterator[Rows]]:
     (sink,) = [n for n in topology.nodes.values() if isinstance(n, SinkNode) and n.topic == source.topic]
     key, value = bind_sink(sink, logs)
     files = task_work.internal.get(source.topic, ())

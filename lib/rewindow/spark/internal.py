@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rewindow.core.ordering import Rows
 from rewindow.core.schema import Shape
 from rewindow.core.work import InternalFile
 from rewindow.errors import StorageError
-from rewindow.spark.aligned import BATCH_ROWS, Row
-from rewindow.spark.rows import decode
+from rewindow.spark.aligned import BATCH_ROWS, decoded
 
 _META = ("_epoch", "_order", "_number", "_timestamp")
 _ORDER = [("_order", "ascending"), ("_upstream", "ascending"), ("_number", "ascending")]
@@ -31,22 +31,18 @@ class InternalReader:
         columns = [*_META, *key.names, *value.names]
         self._files = [(file.upstream, _EpochByEpoch(file.path, columns)) for file in files]
 
-    def epoch(self, epoch: int, next_offset: int) -> Iterator[Row]:
-        """Return the rows of an epoch, numbered from ``next_offset``. Raises `StorageError` (74) for an unreadable file."""
+    def epoch(self, epoch: int, next_offset: int) -> Iterator[Rows]:
+        """Yield the rows of an epoch, numbered from ``next_offset``. Raises `StorageError` (74) for an unreadable file."""
         parts = []
         for upstream, file in self._files:
             for batch in file.take(epoch):
                 who = pa.repeat(pa.scalar(upstream, pa.int64()), batch.num_rows)
                 parts.append(pa.Table.from_batches([batch]).append_column("_upstream", who))
-        return self._numbered(pa.concat_tables(parts).sort_by(_ORDER), next_offset) if parts else iter(())
-
-    def _numbered(self, table: pa.Table, next_offset: int) -> Iterator[Row]:
-        width = len(self._key.columns)
-        names = ("_timestamp", *self._key.names, *self._value.names)
-        arrays = [table.column(name).combine_chunks() for name in names]
-        keys, values = decode(self._key, arrays[1 : 1 + width]), decode(self._value, arrays[1 + width :])
-        offsets = range(next_offset, next_offset + table.num_rows)
-        return zip(offsets, arrays[0].to_pylist(), keys, values, strict=True)
+        if parts:
+            table = pa.concat_tables(parts).sort_by(_ORDER)
+            names = ("_timestamp", *self._key.names, *self._value.names)
+            columns = [table.column(name).combine_chunks() for name in names]
+            yield decoded(next_offset, columns, self._key, self._value)
 
 
 class _EpochByEpoch:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rewindow.core.dropped import Dropped
 from rewindow.core.encoding import partition_of
 from rewindow.core.metrics import Measure, add_up
-from rewindow.core.ordering import Emission, Event, events, internal_log, merge
+from rewindow.core.ordering import Emission, Event, events, internal_log, merge, rows_of
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.semantics import Semantics
 from rewindow.core.task import Task
@@ -129,7 +129,8 @@ class LocalReplay:
         for number, (epoch, rows) in enumerate(zip(epochs, logs, strict=True), start=self._epochs_taken):
             self._epoch = number
             topics = [
-                events(rank, self._rows(source, place[1], rows)) for rank, source in enumerate(local.part.sources)
+                events(rank, [rows_of(self._rows(source, place[1], rows))])
+                for rank, source in enumerate(local.part.sources)
             ]
             for events_at_once in _batches(merge(topics), batch):
                 local.task.replay(events_at_once)
