@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tests.bench import finals, results
+from tests.bench import day, finals, limits, results
 
 BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "finals": finals.measure,
     "finals-hopping": partial(finals.measure, advance=20),
+    "finals-session": partial(finals.measure, advance=day.SESSION),
+    "limits": limits.measure,
 }
 
 
@@ -24,9 +26,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each way, alternated; the median counts")
     parser.add_argument("--lane", choices=("auto", "record"), default="auto")
     parser.add_argument("--landings", choices=("hourly", "one"), default="hourly")
+    parser.add_argument("--source", choices=("auto", "shuffled"), default="auto")
+    parser.add_argument("--cold", action="store_true", help="each measurement is the first job of a fresh session")
     parser.add_argument("--json", action="store_true", help="print one JSON object and write nothing")
     options = parser.parse_args()
-    figures = BENCHES[options.name](options.rows, rounds=options.rounds, lane=options.lane, landings=options.landings)
+    figures = BENCHES[options.name](
+        options.rows,
+        rounds=options.rounds,
+        lane=options.lane,
+        landings=options.landings,
+        source=options.source,
+        cold=options.cold,
+    )
     figures = {"bench": options.name, **figures, **results.machine()}
     if options.json:
         print(json.dumps(figures))

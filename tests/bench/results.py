@@ -15,7 +15,7 @@ LEAST_ROWS = 1_000_000
 
 
 SECTION = """\
-### `{bench}`, {rows:,} records, {session}, lane {lane}, landings {landings}
+### `{bench}`, {rows:,} records, {session}, lane {lane}, source {source}, landings {landings}
 
 {date}, {machine}, {versions}. {results:,} results, answer {answer}; {late:,} late records dropped ({late_share:.2%}).
 Median of {rounds} rounds, by turns.
@@ -58,6 +58,8 @@ def as_text(figures: dict[str, Any]) -> str:
 def write(figures: dict[str, Any]) -> None:
     """Put figures into the page, in place of those of the same bench, size and settings."""
     name = "-".join(str(figures[part]) for part in ("bench", "rows", "lane", "landings"))
+    name += "" if figures["source"] == "auto" else f"-{figures['source']}"
+    name += "" if figures["is_warm"] else "-cold"
     begin, end = f"<!-- {name}: written by python -m tests.bench -->", f"<!-- end of {name} -->"
     section = f"{begin}\n\n{as_text(figures)}\n{end}"
     page = REPORT.read_text()

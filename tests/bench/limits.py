@@ -1,0 +1,113 @@
+"""`limits`: the same finals by polars alone over the same files, with the exact rule: how far we are from what is possible.
+
+Polars reads the files of each partition in offset order, takes the running maximum for the clock, drops what is late, adds
+up, leaves out what is not final, and writes one Parquet file a partition. It keeps no state, no metrics, no digests and
+commits nothing. Each side's results are checked against the other's.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindow.core.record import TopicPartition
+from rewindow.delta.contents import read_rows
+from rewindow.plan.spec import RunRequest
+from rewindow.project import Project
+from tests.bench.day import FEED, JOB, write_project, write_source
+from tests.bench.meter import Meter, PeakMemory
+from tests.bench.workload import GRACE_MS, HOUR_MS, PARTITIONS
+
+
+def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "auto", **_: object) -> dict[str, Any]:
+    """Land, warm up, measure by turns, check; return the figures."""
+    with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
+        root = Path(folder)
+        write_project(root, lane="auto", landings=landings, source=source, advance=60)
+        write_source(root / "raw", rows)
+        project = Project.open(root)
+        meter = Meter()
+        project.land(FEED)
+        landed = meter.read()
+        files = _files(project)
+        project.run(JOB, RunRequest(lineage="warm"))
+        by_polars(files, root / "polars")
+        ours, polars = [], []
+        for number in range(rounds):
+            meter = Meter()
+            project.run(JOB, RunRequest(lineage=f"round{number}"))
+            ours.append(meter.read())
+            meter = Meter()
+            late = by_polars(files, root / "polars")
+            polars.append(meter.read())
+        project.spark.stop()
+        found = read_rows(str(Path(project.warehouse) / "bench" / f"results__round{rounds - 1}"))
+        expected = pa.concat_tables([pq.read_table(path, partitioning=None) for path in (root / "polars").iterdir()])
+        right = {"results": found.num_rows, "exact": _agree(found, expected)}
+    cpu, yardstick = (sorted(one["cpu"] for one in side)[rounds // 2] for side in (ours, polars))
+    seconds, yardstick_seconds = (sorted(one["seconds"] for one in side)[rounds // 2] for side in (ours, polars))
+    return {
+        "rows": rows,
+        "late": late,
+        "late_share": round(late / rows, 4),
+        **right,
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "yardstick": "polars alone, the exact rule",
+        "yardstick_seconds": yardstick_seconds,
+        "yardstick_cpu_seconds": yardstick,
+        "ratio": round(cpu / yardstick, 3),
+        "is_warm": True,
+        "land_cpu_seconds": landed["cpu"],
+        "peak_mb": memory.peak_mb,
+        "rounds": rounds,
+        "lane": "auto",
+        "landings": landings,
+        "source": source,
+        "ours": ours,
+        "plain": {"polars": polars},
+    }
+
+
+def by_polars(files: list[list[str]], place: Path) -> int:
+    """Write the final results of each partition; return how many records were late."""
+    import polars as pl  # type: ignore[import-not-found, unused-ignore]
+
+    place.mkdir(exist_ok=True)
+    late = 0
+    due = pl.col("window_start") + HOUR_MS + GRACE_MS
+    for partition, paths in enumerate(files):
+        time = pl.col("timestamp")
+        log = pl.scan_parquet(paths, hive_partitioning=False).select("timestamp", "user", "amount")
+        log = log.with_columns(window_start=time - time % HOUR_MS, clock=time.cum_max())
+        kept = log.filter(due > pl.col("clock")).group_by("user", "window_start")
+        sums = kept.agg(pl.len().alias("events"), pl.col("amount").sum().alias("total"))
+        last, dropped = log.select(pl.col("clock").max(), (due <= pl.col("clock")).sum().alias("late")).collect().row(0)
+        late += dropped
+        sums.filter(due <= last).sort("window_start", "user").sink_parquet(place / f"{partition}.parquet")
+    return late
+
+
+def _files(project: Project) -> list[list[str]]:
+    """Return the files of each partition in offset order."""
+    feed = project.tables.feed(FEED)
+    ranges = feed.landings[-1].ranges
+    places = [TopicPartition("events", partition) for partition in range(PARTITIONS)]
+    return [[file.path for file in project.tables.log_files(feed, where, 0, ranges[where].end)] for where in places]
+
+
+def _agree(found: pa.Table, expected: pa.Table) -> bool:
+    order = [("user", "ascending"), ("window_start", "ascending")]
+    found, expected = found.sort_by(order), expected.sort_by(order)
+    if found.num_rows != expected.num_rows:
+        return False
+    same = all(
+        np.array_equal(np.asarray(found[name]), np.asarray(expected[name])) for name in ("window_start", "events")
+    )
+    users = found["user"].to_pylist() == expected["user"].cast(pa.string()).to_pylist()
+    return same and users and bool(np.allclose(np.asarray(found["total"]), np.asarray(expected["total"]), rtol=1e-12))
