@@ -9,6 +9,7 @@ and an offset that is missing or doubled is an error, never a gap. Row groups wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
