@@ -2,6 +2,7 @@
 
 from rewindow.core.adapted import FixedKeyProcessor
 from rewindow.core.join_windows import JoinWindows
+from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.legacy import LegacyProcessor, Transformer, ValueTransformer, ValueTransformerWithKey
 from rewindow.core.moving_windows import SessionWindows, SlidingWindows
 from rewindow.core.processor import Processor, ProcessorContext
@@ -9,7 +10,7 @@ from rewindow.core.punctuation import Cancellable, PunctuationType
 from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
 from rewindow.core.record_store import join_store
 from rewindow.core.session_store import SessionStore, session_store
-from rewindow.core.stores import KeyValueStore, Stamped, StoreBuilder, key_value_store, window_store
+from rewindow.core.stores import Stamped, StoreBuilder, key_value_store, window_store
 from rewindow.core.topology import Topology
 from rewindow.core.versioned_store import VersionedStore, versioned_store
 from rewindow.core.window_store import WindowStore

@@ -13,7 +13,6 @@ from rewindow.cli_check import check
 from rewindow.cli_history import register as register_history
 from rewindow.cli_options import Debug, Folder, Json, Target
 from rewindow.cli_recovery import register as register_recovery
-from rewindow.cli_state import register as register_state
 from rewindow.errors import RewindowError, UsageError
 from rewindow.printing import Printer
 from rewindow.project import Project
@@ -79,9 +78,6 @@ def run(
     final: Final = False,
     replan: Annotated[bool, typer.Option(help="Forget the plan of an attempt that died.")] = False,
     drop_buffered: Annotated[bool, typer.Option(help="Let go of what a suppress holds that was taken out.")] = False,
-    accept_changes: Annotated[
-        bool, typer.Option(help="Go on with other code than the checkpoint's, where its stores allow it.")
-    ] = False,
     takeover: Annotated[bool, typer.Option(help="Fence an attempt that still lives.")] = False,
     target: Target = "local",
     project: Folder = ".",
@@ -97,13 +93,7 @@ def run(
         if not as_json:
             printer.landed(feed, report)
     request = parse_through(
-        through,
-        lineage=lineage,
-        final=final,
-        replan=replan,
-        take_over=takeover,
-        drop_buffered=drop_buffered,
-        accept_changes=accept_changes,
+        through, lineage=lineage, final=final, replan=replan, take_over=takeover, drop_buffered=drop_buffered
     )
     with printer.progress() as on_step:
         results = [opened.run(job, request, on_step)]
@@ -153,7 +143,6 @@ def setup() -> None:
 app.command()(check)
 register_history(app)
 register_recovery(app)
-register_state(app)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rewindow.config_file import read_model
+from rewindow.config_limits import LimitsConfig
 from rewindow.config_target import TargetConfig
 from rewindow.config_words import (
     Column,
@@ -31,6 +32,7 @@ from rewindow.config_words import (
     OldColumn,
     OutputTable,
     Place,
+    Policy,
     SparkSettings,
     SparkText,
     TimestampWord,
@@ -180,6 +182,9 @@ class JobConfig(_Value):
     semantics: SemanticsConfig = SemanticsConfig()
     dropped: Literal["count", "quarantine"] = "count"
     """What becomes of late, skipped and expired records: counted by reason, or rows of the quarantine too."""
+    on_error: dict[str, Policy] = {}
+    """By node what becomes of a record at which its code fails: ``fail``, ``retry 3``, ``quarantine``."""
+    limits: LimitsConfig = LimitsConfig()
     schedule: Cron | None = None
     spark: SparkSettings = {}
 

@@ -14,6 +14,7 @@ import pendulum
 from pydantic import AfterValidator, PlainValidator
 
 from rewindow.core.duration import to_ms
+from rewindow.core.settings import OnError
 from rewindow.errors import ConfigError
 
 _PART = r"[A-Za-z_][A-Za-z0-9_-]*"
@@ -156,6 +157,13 @@ def _zone(value: object) -> str:
     return text
 
 
+def _policy(value: object) -> OnError:
+    try:
+        return OnError.parse(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+
+
 def _cron(value: object) -> str:
     text = _text(value, '"10 * * * *"')
     if not _CRON.fullmatch(text):
@@ -207,6 +215,7 @@ DurationMsOrForever = Annotated[int | None, _duration_or("forever")]
 DurationMsOrNone = Annotated[int | None, _duration_or("none")]
 EveryWord = Annotated[Every, PlainValidator(_every)]
 Zone = Annotated[str, PlainValidator(_zone)]
+Policy = Annotated[OnError, PlainValidator(_policy)]
 Cron = Annotated[str, PlainValidator(_cron)]
 Place = Annotated[str, PlainValidator(_place)]
 SparkText = Annotated[str, PlainValidator(spark_text)]

@@ -23,7 +23,9 @@ from rewindow.config import (
     names_of,
 )
 from rewindow.config_target import TargetConfig
+from rewindow.core.guard import check_policies
 from rewindow.core.semantics import Semantics
+from rewindow.core.settings import Limits, Settings
 from rewindow.core.topology import Topology
 from rewindow.core.work import Lane
 from rewindow.delta.logs import DeltaFeedTables
@@ -98,13 +100,17 @@ class Project:
         feed = self._landed(config)
         loader = TopologyLoader(job, config.topology, str(self.root))
         semantics = Semantics(**config.semantics.model_dump())
-        code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics)
         topology = loader()
+        settings = Settings(
+            config.on_error, Limits(**config.limits.model_dump()), keeps_dropped=config.dropped == "quarantine"
+        )
+        quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
+        code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
         paths = TablePaths(
             output=partial(_output_path, config, lineage),
             changelog=partial(changelog_path, job),
             metrics=METRICS,
-            quarantine=QUARANTINE if config.dropped == "quarantine" else None,
+            quarantine=QUARANTINE if quarantines else None,
         )
         binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
         _check_outputs(config, topology)

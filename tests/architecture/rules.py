@@ -46,7 +46,7 @@ MODULES = {
     "__init__": "public",
     "__main__": "cli",
     "errors": "errors",
-    **dict.fromkeys(("config", "config_file", "config_target", "config_words"), "config"),
+    **dict.fromkeys(("config", "config_file", "config_limits", "config_target", "config_words"), "config"),
     **dict.fromkeys(
         ("landing", "runner", "travel", "verify", "republish", "liveness", "loading", "machine", "purity"), "flow"
     ),
@@ -57,7 +57,6 @@ MODULES = {
             "cli_history",
             "cli_options",
             "cli_recovery",
-            "cli_state",
             "history",
             "printing",
             "printing_history",

@@ -22,6 +22,7 @@ from rewindow.config import (
     semantics_fingerprint,
 )
 from rewindow.config_words import Every
+from rewindow.core.settings import OnError
 from rewindow.errors import AccessError, ConfigError
 
 ACTIVITY = """
@@ -236,6 +237,9 @@ REFUSED_JOBS = {
     "topology": ("topology: jobs/low.py", "topology: 'jobs/low.py' names no function"),
     "schedule": ("schedule: hourly", "schedule: 'hourly' is no cron schedule"),
     "semantics": ("semantics: {stream_time: mean}", "semantics.stream_time must be 'max' or 'min'"),
+    "policy": ("on_error: {a: ignore}", "on_error='ignore' is no policy: write fail, retry 3, quarantine"),
+    "limit": ("limits: {store_rows: 0}", "limits.store_rows"),
+    "no limit": ("limits: {heap: 5}", "limits.heap is no key here"),
     "params": ("params: {a: 1}", "params is no key here"),
     "own table": ("outputs: {a: {table: state.x}}", "lies where rewindow keeps its own"),
     "lineage mark": ("outputs: {a: {table: x.y__z}}", "double underscore"),
@@ -386,6 +390,13 @@ def test_the_fingerprint_of_semantics_covers_semantics_only(tmp_path):
     spelled_out = job(tmp_path, LOW_ACTIVITY.replace("stream_time_from: watermark", "stream_time: max"))
     other = job(tmp_path, LOW_ACTIVITY)
     assert semantics_fingerprint(plain) == semantics_fingerprint(spelled_out) != semantics_fingerprint(other)
+
+
+def test_policies_and_limits_of_a_job(tmp_path):
+    keys = "on_error: {enrich: retry 2 quarantine}\nlimits: {store_rows: 5}\n"
+    given = job(tmp_path, LOW_ACTIVITY + keys)
+    assert given.on_error == {"enrich": OnError(2, quarantines=True)}
+    assert (given.limits.store_rows, given.limits.outputs_per_record) == (5, 1_000_000)
 
 
 def test_configuration_is_frozen(tmp_path):

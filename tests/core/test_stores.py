@@ -14,8 +14,9 @@ from rewindow import Stamped, StoreBuilder, Window, Windowed, key_value_store, w
 from rewindow.core.buffer import Buffered, TimeOrderedBuffer, Update
 from rewindow.core.checkpoint import new_store
 from rewindow.core.encoding import encoded_size
+from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.record import row_class
-from rewindow.core.stores import BUFFER, KeyValueStore
+from rewindow.core.stores import BUFFER
 from rewindow.core.window_store import WindowStore
 from rewindow.errors import ConfigError, DataError
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rewindow.core.buffer import TimeOrderedBuffer
+from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.prefix_store import PrefixStore
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
@@ -22,7 +23,6 @@ from rewindow.core.stores import (
     SESSION,
     VERSIONED,
     WINDOW,
-    KeyValueStore,
     Store,
     StoreBuilder,
 )

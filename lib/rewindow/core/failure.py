@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import extract_tb, walk_tb
@@ -31,7 +33,12 @@ def _explain(error: Exception, scope: TaskScope) -> DataError:
     node = _node(error, scope)
     at = f"{scope.moment}, partition {scope.partition}"
     what = f"{type(error).__name__}: {error}{where(error)}"
-    return DataError(f"node {node!r} failed at {at}: {what}. Nothing was committed: mend the code and run again")
+    forgiven = (
+        " (on_error is for records, not for this)" if scope.moment.topic is None and node in scope.forgiving else ""
+    )
+    return DataError(
+        f"node {node!r} failed at {at}: {what}{forgiven}. Nothing was committed: mend the code and run again"
+    )
 
 
 def _node(error: Exception, scope: TaskScope) -> str:
@@ -45,6 +52,18 @@ def _node(error: Exception, scope: TaskScope) -> str:
     return node
 
 
+def reason_of(error: Exception) -> str:
+    """Return class, words and a digest of the stack: the same wherever the same code fails at the same record."""
+    words = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(str(error).split())))
+    stack = "\n".join(
+        f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}:{line}"
+        for frame, line in walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(_OURS)
+    )
+    clipped = words if len(words) <= _LONGEST else f"{words[:_LONGEST]} ..."
+    return f"{type(error).__name__}: {clipped} [stack {hashlib.sha256(stack.encode()).hexdigest()[:12]}]"
+
+
 def where(error: BaseException) -> str:
     """Return `` (file:line)`` of the deepest frame outside rewindow, the user's own; nothing if there is none."""
     frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
@@ -52,3 +71,8 @@ def where(error: BaseException) -> str:
 
 
 _OURS = __file__.rpartition("core")[0]
+_LONGEST = 200
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
+_SECRET = re.compile(
+    r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
+)

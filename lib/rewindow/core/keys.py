@@ -53,6 +53,15 @@ class KeyForm:
         self.cls = key.__class__ if key.__class__ in _AT_A_GLANCE and kept is key else None
         return kept
 
+    def mark(self) -> Callable[[], None]:
+        """Return what puts the form back as it is now."""
+        form, cls = self._form, self.cls
+
+        def put_back() -> None:
+            self._form, self.cls = form, cls
+
+        return put_back
+
     def _conflict(self, key: Any, other: Any) -> DataError:
         message = (
             f"store {self._name!r} has keys such as {other!r} ({type(other).__name__}), so {key!r} "

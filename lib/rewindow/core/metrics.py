@@ -6,7 +6,7 @@ adding counts and totals and taking extrema, so an average is never averaged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 RECORD_LATENESS = "record-lateness"
@@ -21,6 +21,7 @@ SUPPRESSION_BUFFER_SIZE = "suppression-buffer-size"
 SUPPRESSION_OVERTIME = "intermediate-result-suppression-overtime"
 ENFORCED_PROCESSING = "enforced-processing"
 WINDOW_FINAL_EMIT = "window-aggregate-final-emit"
+QUARANTINED = "quarantined-records"
 
 
 SIMULATED_TIME = "simulated-time"
@@ -55,6 +56,7 @@ KINDS: Mapping[str, Kind] = {
     SUPPRESSION_OVERTIME: Kind("ms", "INFO", ("min", "avg")),
     ENFORCED_PROCESSING: Kind("times"),
     WINDOW_FINAL_EMIT: Kind("records"),
+    QUARANTINED: Kind("records", "INFO"),
     SIMULATED_TIME: Kind("ms", parts=("total",)),
 }
 """The metrics of KIP-328 and KIP-353, and a few more; simulated time is what a rate is counted by."""
@@ -92,6 +94,10 @@ class Measure:
     __slots__ = ("count", "current", "maximum", "minimum", "total")
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew, with no sample."""
         self.count = 0
         self.total = 0
         self.current: int | None = None
@@ -108,6 +114,15 @@ class Measure:
             self.minimum = value
         if self.maximum is None or value > self.maximum:
             self.maximum = value
+
+    def mark(self) -> Callable[[], None]:
+        """Return what puts the measure back as it is now."""
+        count, total, current, minimum, maximum = self.count, self.total, self.current, self.minimum, self.maximum
+
+        def put_back() -> None:
+            self.count, self.total, self.current, self.minimum, self.maximum = count, total, current, minimum, maximum
+
+        return put_back
 
     def record_many(self, count: int, total: int, minimum: int, maximum: int) -> None:
         """Take the summary of several samples at once."""
@@ -126,6 +141,19 @@ class Metrics:
     def measure(self, level: str, node: str, name: str, reason: str = "") -> Measure:
         """Return the measure of that name; the same object each time."""
         return self._measures.setdefault((level, node, name, reason), Measure())
+
+    def mark(self, names: Collection[str]) -> Callable[[], None]:
+        """Return what puts the measures of some nodes and stores back as they are now."""
+        before = {key: measure.mark() for key, measure in self._measures.items() if key[1] in names}
+
+        def put_back() -> None:
+            for key, measure in self._measures.items():
+                if key in before:
+                    before[key]()
+                elif key[1] in names:
+                    measure.clear()
+
+        return put_back
 
     def as_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each measure that was taken, sorted by its name."""

@@ -148,6 +148,15 @@ class PunctuationQueue:
                 punctuate(schedule, due_ms)
                 schedule.is_cancelled = True
 
+    def mark(self) -> Callable[[], None]:
+        """Return what puts the queue back as it is now."""
+        heap, pending, next_due_ms = self._heap.copy(), self._pending.copy(), self.next_due_ms
+
+        def put_back() -> None:
+            self._heap, self._pending, self.next_due_ms = heap, pending, next_due_ms
+
+        return put_back
+
     def forget_cancelled(self) -> None:
         """Let go of what was cancelled before its time."""
         self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]

@@ -112,6 +112,21 @@ class Schedules:
         finally:
             self.firing = before
 
+    def mark(self) -> Callable[[], None]:
+        """Return what puts all schedules back as they are now."""
+        known, calls, registrations = self._known.copy(), self._calls.copy(), self._registrations
+        states = [(one, one.is_cancelled, one.due_ms) for one in known.values()]
+        queues = [queue.mark() for queue in self.queues.values()]
+
+        def put_back() -> None:
+            self._known, self._calls, self._registrations = known, calls, registrations
+            for schedule, is_cancelled, due_ms in states:
+                schedule.is_cancelled, schedule.due_ms = is_cancelled, due_ms
+            for put_queue_back in queues:
+                put_queue_back()
+
+        return put_back
+
     def state(self) -> dict[str, Any]:
         """Return the parts of `TaskState` that live here. A cancelled schedule stays if `init` would ask for it again."""
         kept = [schedule for schedule in self._known.values() if not _is_forgotten(schedule)]

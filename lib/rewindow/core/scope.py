@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from rewindow.core.checkpoint import TaskState
@@ -10,7 +11,7 @@ from rewindow.core.dropped import Drop, Dropped, record_text
 from rewindow.core.metrics import SIMULATED_TIME, TASK, Metrics
 from rewindow.core.places import Places
 from rewindow.core.processor import Processor
-from rewindow.core.record import UNKNOWN, RecordMetadata
+from rewindow.core.record import UNKNOWN, Record, RecordMetadata
 from rewindow.core.schedules import Schedules
 from rewindow.core.stores import Store
 from rewindow.errors import ConfigError
@@ -55,12 +56,13 @@ class TaskScope:
         state: TaskState,
         stores: Mapping[str, tuple[Store, tuple[str, ...]]],
         dropped: Drop | None = None,
+        quarantined: Drop | None = None,
         job: str = "",
     ) -> None:
         """Take up the clocks and schedules of a checkpoint.
 
-        ``stores`` has each store and the nodes connected to it; ``dropped`` takes the records that go no further;
-        ``job`` is part of every `Places`.
+        ``stores`` has each store and the nodes connected to it; ``dropped`` takes the records that go no further,
+        ``quarantined`` those at which a node with a policy failed; ``job`` is part of every `Places`.
         """
         self.partition = partition
         self.moment = Moment()
@@ -72,8 +74,20 @@ class TaskScope:
         self.node_times = dict(state.node_times)
         self.processors: dict[str, Processor] = {}
         self._stores = stores
-        self._dropped = dropped
+        self._dropped, self._quarantined = dropped, quarantined
+        self._held: Drop | None = None
+        self.forgiving: Collection[str] = ()
+        """The nodes that have a policy."""
+        self._held_drops: list[Dropped] = []
+        for name, (store, _) in stores.items():
+            store.measured_by(self.metrics)
+            if dropped is not None:
+                store.lost = partial(self.drop, name, store.expired_reason)
         self._began_ms = UNKNOWN
+
+    def forget_all_but(self, nodes: Collection[str]) -> None:
+        """Let go of clocks of nodes that were taken out of the topology."""
+        self.node_times = {name: at_ms for name, at_ms in self.node_times.items() if name in nodes}
 
     def store(self, node: str, name: str) -> Store:
         """See `ProcessorContext.store`."""
@@ -89,6 +103,25 @@ class TaskScope:
             at = self.moment.metadata(self.partition)
             timestamp = self.moment.timestamp if timestamp is None else timestamp
             self._dropped(Dropped(at, timestamp, node, reason, record_text(key, value)))
+
+    def quarantine(self, node: str, reason: str, record: Record) -> None:
+        """Hand on a record at which a node failed; without anybody who takes it, it is counted only."""
+        if self._quarantined is not None:
+            at = self.moment.metadata(self.partition)
+            self._quarantined(Dropped(at, record.timestamp, node, reason, record_text(record.key, record.value)))
+
+    def hold_drops(self) -> None:
+        """Keep back what is dropped until `let_drops_go`."""
+        if self._dropped is not None and self._held is None:
+            self._held, self._held_drops = self._dropped, []
+            self._dropped = self._held_drops.append
+
+    def let_drops_go(self, *, keep: bool) -> None:
+        """Hand on what was kept back, or forget it."""
+        if self._held is not None:
+            self._dropped, self._held = self._held, None
+            for one in self._held_drops if keep else ():
+                self._dropped(one)
 
     def begin_time(self) -> None:
         """Note what the wall clock shows: when an epoch begins, or later when it is known for the first time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -136,6 +136,31 @@ class SessionStore(Store):
     def __len__(self) -> int:
         """The number of sessions."""
         return len(self._values)
+
+    def mark(self, session: Windowed) -> Callable[[], None]:
+        """Return what puts a session, the clock and what expires by it back as they are now, for `core.undo`."""
+        clock_ms, end_ms = self._latest_end_ms, session.window.end_ms
+        gone = [session]
+        if end_ms.__class__ is int and end_ms > clock_ms:
+            last = bisect_right(self._all_bounds, (end_ms - self.builder.retention_ms, MAX_MS))
+            gone += [_session(key, bounds) for bounds in self._all_bounds[:last] for key in self._keys_at[bounds]]
+        try:
+            states = [(one, self._values.get(one), self._changed.get(one)) for one in gone]
+        except TypeError:  # no key at all: it will be refused
+            return lambda: None
+
+        def put_back() -> None:
+            self._latest_end_ms = clock_ms
+            for one, value, changed in states:
+                if value is None:
+                    self._drop(one)
+                else:
+                    self._set(one, value)
+                self._changed.pop(one, None)
+                if changed is not None:
+                    self._changed[one] = changed
+
+        return put_back
 
     def _taken(self, session: Windowed) -> Windowed:
         """Return a session as a checkpoint gives it back."""

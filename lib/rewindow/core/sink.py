@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from rewindow.core.limits import Outputs
 from rewindow.core.record import Record
-from rewindow.core.scope import Moment
+from rewindow.core.scope import Moment, TaskScope
+from rewindow.core.settings import Limits
+from rewindow.core.topology import SinkNode, SubTopology
 
 Write = Callable[[Record, int, int], None]
 """Takes an emission: the record, its place in the epoch's order (`Moment.order_ms`) and its number in the topic."""
@@ -19,8 +22,11 @@ class Sink(ABC):
     """Takes one record; there from `begin` on. Parents call it without a step in between."""
 
     @abstractmethod
-    def begin(self, moment: Moment, number: int) -> None:
-        """Learn where to look for the present moment, and the number of the first record to come."""
+    def begin(self, moment: Moment, number: int, outputs: Outputs) -> None:
+        """Learn where to look for the present moment, and the number of the first record to come.
+
+        ``outputs`` wants to see the number of the next record, now and then at least (`core.limits`).
+        """
 
     @property
     @abstractmethod
@@ -35,11 +41,12 @@ class WriteSink(Sink):
         self._write = write
         self._number = 0
 
-    def begin(self, moment: Moment, number: int) -> None:
+    def begin(self, moment: Moment, number: int, outputs: Outputs) -> None:
         """See `Sink`."""
-        write, self._number = self._write, number
+        write, see, self._number = self._write, outputs.see, number
 
         def process(record: Record) -> None:
+            see(self._number)
             write(record, moment.order_ms, self._number)
             self._number += 1
 
@@ -49,3 +56,19 @@ class WriteSink(Sink):
     def number(self) -> int:
         """See `Sink`."""
         return self._number
+
+
+def open_sinks(
+    part: SubTopology,
+    writers: Callable[[SinkNode], Sink | Write],
+    scope: TaskScope,
+    emitted: Mapping[str, int],
+    limits: Limits,
+) -> dict[str, Sink]:
+    """Return the sinks of a task by topic, ready to begin; ``emitted`` has the next number of each."""
+    sinks: dict[str, Sink] = {}
+    for node in part.sinks:
+        writer = writers(node)
+        sink = sinks[node.topic] = writer if isinstance(writer, Sink) else WriteSink(writer)
+        sink.begin(scope.moment, emitted.get(node.topic, 0), Outputs(node, limits, scope))
+    return sinks

@@ -14,19 +14,22 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from itertools import islice
 from typing import Any
 
 from rewindow.core.checkpoint import TaskState, held_in, open_stores
 from rewindow.core.dropped import Drop
 from rewindow.core.failure import explained
+from rewindow.core.guard import guards
+from rewindow.core.limits import CHECK_EVERY, Punctuations, check_stores
 from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
 from rewindow.core.ordering import Event
 from rewindow.core.punctuation import PunctuationType, Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, make_record
 from rewindow.core.scope import TaskScope
 from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
-from rewindow.core.sink import Sink, Write, WriteSink
+from rewindow.core.settings import Settings
+from rewindow.core.sink import Sink, Write, open_sinks
 from rewindow.core.spill import OpenSpill
 from rewindow.core.stores import Store
 from rewindow.core.topology import SinkNode, SubTopology
@@ -50,34 +53,29 @@ class Task:
         dropped: Drop | None = None,
         spill: OpenSpill | None = None,
         job: str = "",
+        settings: Settings | None = None,
     ) -> None:
         """Restore a task from its state and the ``(key, value)`` rows of its stores, or begin a new one.
 
         ``writers`` gives for each sink what takes the emissions there. ``watermark_lags``: see
-        `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them;
-        ``spill`` opens the local file of a buffer that may not be all in memory (without it, it is).
-        ``job`` is the name that idempotency keys begin with.
+        `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them: as
+        ``settings`` say all, or those at which a node failed. ``spill`` opens the local file of a store that may not be
+        all in memory (without it, it is). ``job`` is the name that idempotency keys begin with.
         """
         state = state or TaskState()
         self._part = part
         self._semantics = semantics or Semantics()
         self._lags = watermark_lags or {}
         self._stores = open_stores(part.stores, state, restored or {}, spill)
-        self._scope = TaskScope(partition, state, connections(part, self._stores), dropped, job)
-        nodes = [node.name for node in part.nodes]  # a node that was taken out has no clock any more
-        self._scope.node_times = {name: at_ms for name, at_ms in state.node_times.items() if name in nodes}
-        for name, store in self._stores.items():
-            store.measured_by(self._scope.metrics)
-            if dropped is not None:
-                store.lost = partial(self._scope.drop, name, store.expired_reason)
+        settings, users = settings or Settings(), connections(part, self._stores)
+        self._scope = TaskScope(partition, state, users, dropped if settings.keeps_dropped else None, dropped, job)
+        self._guards = self._scope.forgiving = guards(part, settings, self._scope, self._stores)
+        self._scope.forget_all_but([node.name for node in part.nodes])
         self._topics = [source.topic for source in part.sources]
         self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
-        self._sinks: dict[str, Sink] = {}
-        for node in part.sinks:
-            writer = writers(node)
-            sink = self._sinks[node.topic] = writer if isinstance(writer, Sink) else WriteSink(writer)
-            sink.begin(self._scope.moment, state.emitted.get(node.topic, 0))
+        self._sinks = open_sinks(part, writers, self._scope, state.emitted, settings.limits)
+        self._limits, self._punctuations = settings.limits, Punctuations(settings.limits, self._scope)
         self._wiring: Wiring | None = None
         self._ending = ("epoch", 0)
         self._is_checked = False
@@ -105,7 +103,9 @@ class Task:
     def replay(self, events: Iterable[Event]) -> None:
         """Take events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
         with explained(self._scope):
-            self._replay(events)
+            events = iter(events)
+            while self._replay(islice(events, CHECK_EVERY)):
+                check_stores(self._part, self._stores, self._limits, self._scope)
 
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
         """Close the epoch at its watermark (-1: none). ``is_final``: after it comes nothing, ever (D18).
@@ -139,7 +139,8 @@ class Task:
             held=held_in(self._stores),
         )
 
-    def _replay(self, events: Iterable[Event]) -> None:
+    def _replay(self, events: Iterable[Event]) -> int:
+        """Take some events; return how many there were."""
         entries = self._open().entries
         scope, moment = self._scope, self._scope.moment
         partition_times, offsets, topics = self._partition_times, self._offsets, self._topics
@@ -150,8 +151,7 @@ class Task:
         rank_at_hand, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
-                message = f"{topics[rank]} offset {offset} comes too late in the order of its epoch"
-                raise InvariantError(message)
+                raise InvariantError(f"{topics[rank]} offset {offset} comes too late in the order of its epoch")
             last_order_ms = order_ms
             if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock move
                 self._move_clocks(rank, timestamp)
@@ -180,6 +180,7 @@ class Task:
             scope.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
             least_ms = least_ms if late == taken else 0
             scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
+        return taken
 
     def _move_clocks(self, rank: int, timestamp: int) -> None:
         """Take the highest timestamp of a topic so far: the wall clock first, then stream time."""
@@ -265,6 +266,7 @@ class Task:
         moment.scheduled_ms = schedule.due_ms if schedule.due_ms is not None else now_ms
         moment.firing = (f"schedule-{schedule.registration}", moment.scheduled_ms)
         scope.metrics.measure("node", schedule.node, PUNCTUATE, schedule.type.value).record()
+        self._punctuations.add(schedule.node)
         scope.schedules.call(schedule, now_ms)
         moment.scheduled_ms = UNKNOWN
 
@@ -276,7 +278,7 @@ class Task:
             check_suppliers(self._part)
             self._is_checked = True
         scope = self._scope
-        wiring = self._wiring = wire(self._part, scope, self._sinks)
+        wiring = self._wiring = wire(self._part, scope, self._sinks, self._guards)
         scope.processors = scope.schedules.processors = wiring.processors
         for name, processor in wiring.processors.items():
             scope.moment.be_between(scope.stream_time_ms, UNKNOWN)
@@ -288,6 +290,8 @@ class Task:
 
     def _close(self, wiring: Wiring) -> None:
         self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
+        check_stores(self._part, self._stores, self._limits, self._scope)
+        self._punctuations.clear()
         self._scope.end_time()
         for context in wiring.contexts.values():
             context.close()

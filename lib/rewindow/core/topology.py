@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.core.processor import Processor
+from rewindow.core.settings import FAIL, OnError
 from rewindow.core.stores import StoreBuilder
 from rewindow.errors import TopologyError
 
@@ -43,6 +44,8 @@ class ProcessorNode(Node):
     stores: tuple[str, ...] = ()
     holds_ms: int = 0
     """The longest it can hold a result back; the watermark below it is lowered by that (D22)."""
+    on_error: OnError = FAIL
+    """What becomes of a record at which it fails; no part of the fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +96,25 @@ class Topology:
         *parents: str,
         stores: tuple[str, ...] = (),
         holds_ms: int = 0,
+        on_error: OnError = FAIL,
     ) -> Topology:
-        """Add a node. ``stores`` names stores that were added before; ``holds_ms`` see `ProcessorNode`."""
+        """Add a node. ``stores`` names stores that were added before; ``holds_ms``, ``on_error`` see `ProcessorNode`."""
         given: object = supplier  # it is up to the user
         if not callable(given):
-            message = f"processor {name!r} is given {supplier!r}: pass the class, or a function that makes a new one"
-            raise TopologyError(message)
+            raise TopologyError(
+                f"processor {name!r} is given {supplier!r}: pass the class, or a function that makes one"
+            )
         for store in stores:
             if store not in self.stores:
-                message = f"processor {name!r} wants the store {store!r}, which was not added: add_store it first"
-                raise TopologyError(message)
-        return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms))
+                raise TopologyError(
+                    f"processor {name!r} wants the store {store!r}, which was not added: add_store it first"
+                )
+        return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
 
     def add_store(self, builder: StoreBuilder) -> Topology:
         """Declare a store; processors are connected by naming it."""
         if self.stores.get(builder.name, builder) != builder:
-            message = f"two stores are called {builder.name!r}: give one of them another name"
-            raise TopologyError(message)
+            raise TopologyError(f"two stores are called {builder.name!r}: give one of them another name")
         self.stores[builder.name] = builder
         return self
 
@@ -131,8 +136,7 @@ class Topology:
         Raises `TopologyError` for a cycle, a topic written by two parts, or a topology without a source.
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
-            message = "a topology reads at least one topic: add a source"
-            raise TopologyError(message)
+            raise TopologyError("a topology reads at least one topic: add a source")
         parts = _in_run_order([list(part) for part in self._connected()])
         used = [self._stores_of(part) for part in parts]
         _check_written_once(parts)
@@ -177,16 +181,13 @@ class Topology:
 
     def _add(self, node: Node) -> Topology:
         if isinstance(node, SinkNode) and node.name in self.nodes and not node.is_internal:
-            message = f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})"
-            raise TopologyError(message)
+            raise TopologyError(f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})")
         if not isinstance(node.name, str):
             raise TopologyError(f"{node.name!r} cannot name a node: give it a text")
         if node.name in self.nodes:
-            message = f"two nodes are called {node.name!r}: give one of them another name"
-            raise TopologyError(message)
+            raise TopologyError(f"two nodes are called {node.name!r}: give one of them another name")
         if not node.parents and not isinstance(node, SourceNode):
-            message = f"node {node.name!r} has no parent: name the nodes whose records it shall get"
-            raise TopologyError(message)
+            raise TopologyError(f"node {node.name!r} has no parent: name the nodes whose records it shall get")
         for parent in node.parents:
             if not isinstance(self.nodes.get(parent), SourceNode | ProcessorNode):
                 message = (

@@ -153,6 +153,10 @@ class VersionedStore(Store):
         changed, self._changed = self._changed, {}
         return [(one, self._version(one)) for one in by_bytes(changed)]
 
+    def __len__(self) -> int:
+        """The number of versions, of all keys."""
+        return sum(map(len, self._versions.values()))
+
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`: ``(VersionKey, Version)`` by key bytes and time, as far as a reader can reach."""
         return iter(

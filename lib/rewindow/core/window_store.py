@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.keys import KeyForm
 from rewindow.core.record import UNKNOWN, Window, Windowed
-from rewindow.core.stores import KeyValueStore, Store, StoreBuilder
+from rewindow.core.stores import Store, StoreBuilder
 from rewindow.errors import DataError
 
 
@@ -98,6 +99,28 @@ class WindowStore(Store):
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         return self.fetch_all(0, self._newest_start_ms)
+
+    def __len__(self) -> int:
+        """The number of windows, of all keys."""
+        return sum(map(len, self._windows.values()))
+
+    def window(self, start_ms: int) -> KeyValueStore | None:
+        """Return a window's own store, if it has one."""
+        return self._windows.get(start_ms)
+
+    def mark(self) -> Callable[[], None]:
+        """Return what puts windows and clock back as they are now, for `core.undo`; not what is in the windows."""
+        windows, starts, newest_ms = self._windows.copy(), self._starts.copy(), self._newest_start_ms
+
+        def put_back() -> None:
+            self._windows, self._starts, self._newest_start_ms = windows, starts, newest_ms
+            self.forget_starts()
+
+        return put_back
+
+    def forget_starts(self) -> None:
+        """Let `fetch_range` look again which windows each key has."""
+        self._starts_of = None
 
     def _opened(self, start_ms: int) -> KeyValueStore | None:
         """Return a window that nothing was put into yet, moving the clock; None if it has expired."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rewindow.core.adapted import Adapted
 from rewindow.core.failure import where
+from rewindow.core.guard import Guard
 from rewindow.core.processor import Processor, ProcessorContext, Take, to_all
 from rewindow.core.scope import TaskScope
 from rewindow.core.sink import Sink
@@ -24,7 +25,9 @@ class Wiring:
     entries: list[Take]
 
 
-def wire(part: SubTopology, scope: TaskScope, sinks: Mapping[str, Sink]) -> Wiring:
+def wire(
+    part: SubTopology, scope: TaskScope, sinks: Mapping[str, Sink], guards: Mapping[str, Guard] | None = None
+) -> Wiring:
     """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier gives what it gave before."""
     processors = {node.name: _make(node) for node in part.nodes if isinstance(node, ProcessorNode)}
     contexts = {name: _context(processor, name, scope) for name, processor in processors.items()}
@@ -33,11 +36,14 @@ def wire(part: SubTopology, scope: TaskScope, sinks: Mapping[str, Sink]) -> Wiri
         if isinstance(node, SourceNode):
             continue
         take = _take(sinks[node.topic] if isinstance(node, SinkNode) else processors[node.name])
+        if guards and node.name in guards:
+            take = guards[node.name].before(take)
         for parent in node.parents:
             if parent in entries:
                 entries[parent].append(take)
             else:
-                contexts[parent].attach(node.name, take)
+                guard = guards.get(parent) if guards else None
+                contexts[parent].attach(node.name, guard.behind(take) if guard else take)
     return Wiring(processors, contexts, [to_all(entries[source.name]) for source in part.sources])
 
 

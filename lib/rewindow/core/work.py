@@ -12,6 +12,7 @@ from rewindow.core.checkpoint import TaskState
 from rewindow.core.land import PlacedLog
 from rewindow.core.record import UNKNOWN
 from rewindow.core.semantics import Semantics
+from rewindow.core.settings import Settings
 from rewindow.core.topology import Topology
 
 
@@ -132,4 +133,5 @@ class StageWork:
     semantics: Semantics
     job: str = ""
     lane: Lane = Lane.AUTO
+    settings: Settings = field(default_factory=Settings)
     tables: Mapping[str, LogTable] = field(default_factory=dict)

@@ -5,13 +5,24 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewindow.core.processor import Processor
 from rewindow.core.schema import shape_of
+from rewindow.core.settings import FAIL, OnError
 from rewindow.core.stores import StoreBuilder
 from rewindow.core.topology import REPARTITION_SUFFIX, Topology
 from rewindow.errors import ConfigError, TopologyError
+
+
+class NodeOptions(NamedTuple):
+    """What a node of the user's may have: see `core.topology.ProcessorNode`."""
+
+    holds_ms: int = 0
+    on_error: OnError = FAIL
+
+
+NO_OPTIONS = NodeOptions()
 
 
 @dataclass
@@ -31,10 +42,11 @@ class Graph:
         name: str | None = None,
         stores: tuple[str, ...] = (),
         holds_ms: int = 0,
+        on_error: OnError = FAIL,
     ) -> str:
         """Add a processor and return its name."""
         name = name or self.number(verb)
-        self.topology.add_processor(name, supplier, *parents, stores=stores, holds_ms=holds_ms)
+        self.topology.add_processor(name, supplier, *parents, stores=stores, holds_ms=holds_ms, on_error=on_error)
         return name
 
     def run(
@@ -44,8 +56,7 @@ class Graph:
         supplier: Callable[[], Processor],
         name: str,
         stores: Iterable[StoreBuilder | str],
-        *,
-        holds_ms: int = 0,
+        options: NodeOptions = NO_OPTIONS,
     ) -> str:
         """Add a processor of the user's and the stores that it brings; those given by name are there already."""
         if isinstance(stores, str | StoreBuilder):
@@ -56,7 +67,7 @@ class Graph:
             if isinstance(store, StoreBuilder):
                 self.topology.add_store(store)
         names = tuple(store.name if isinstance(store, StoreBuilder) else store for store in stores)
-        return self.add(verb, supplier, parent, name=name, stores=names, holds_ms=holds_ms)
+        return self.add(verb, supplier, parent, name=name, stores=names, **options._asdict())
 
     def number(self, verb: str) -> str:
         """Return ``verb-1``, ``verb-2``, ... ."""

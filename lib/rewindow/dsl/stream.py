@@ -13,11 +13,12 @@ from rewindow.core.deprecated import deprecated
 from rewindow.core.duration import to_ms
 from rewindow.core.join_windows import JoinWindows
 from rewindow.core.processor import Processor
+from rewindow.core.settings import OnError
 from rewindow.core.stores import StoreBuilder
 from rewindow.dsl import joins
 from rewindow.dsl.aggregating import keyed
 from rewindow.dsl.branched import BranchedKStream
-from rewindow.dsl.graph import function_of
+from rewindow.dsl.graph import NodeOptions, function_of
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.record_verbs import RecordVerbs
@@ -97,13 +98,17 @@ class KStream(RecordVerbs):
         key: Any = None,
         value: Any = None,
         holds: str | timedelta = "0s",
+        on_error: str = "fail",
     ) -> KStream:
         """Run a processor of your own. ``name`` identifies its schedules and clock in checkpoints.
 
         ``stores`` gives new stores, or the names of stores that other nodes have too. ``key`` and ``value`` declare the
         types that it forwards. ``holds``: the longest it holds a result back, where time follows the watermark.
+        ``on_error``: what becomes of a record at which it fails, ``fail``, ``retry 3``, ``quarantine`` or ``retry 3
+        quarantine`` (`core.guard`); the job's file may say it for every node.
         """
-        node = self.graph.run("process", self.node, supplier, name, stores, holds_ms=to_ms(holds))
+        options = NodeOptions(to_ms(holds), OnError.parse(on_error))
+        node = self.graph.run("process", self.node, supplier, name, stores, options)
         return KStream(self.graph, node, key, value, is_rekeyed=True)
 
     def process_values(
@@ -114,6 +119,7 @@ class KStream(RecordVerbs):
         stores: Iterable[StoreBuilder | str] = (),
         value: Any = None,
         holds: str | timedelta = "0s",
+        on_error: str = "fail",
     ) -> KStream:
         """Run a `FixedKeyProcessor` of your own: as `process`, but the key stays, so grouping needs no repartition (KIP-820)."""
         node = self.graph.run(
@@ -122,7 +128,7 @@ class KStream(RecordVerbs):
             ProcessValues(function_of(supplier, "process_values")),
             name,
             stores,
-            holds_ms=to_ms(holds),
+            NodeOptions(to_ms(holds), OnError.parse(on_error)),
         )
         return replace(self, node=node, value=value)
 

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.metrics import SKIPPED_RECORDS
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, PastChange, Record
-from rewindow.core.stores import KeyValueStore, Stamped
+from rewindow.core.stores import Stamped
 from rewindow.core.versioned_store import Put, VersionedStore
 
 Derive = Callable[[Any, Any], Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store
@@ -14,6 +14,7 @@ from rewindow.core.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
 from rewindow.core.record import UNKNOWN, TopicPartition
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
+from rewindow.core.settings import Settings
 from rewindow.core.staging import CHANGELOG_META, METRICS, OUTPUT_META, PARTITION, QUARANTINE, StagedFile, TaskReport
 from rewindow.core.topology import SubTopology, Topology
 from rewindow.core.work import Epoch, InternalFile, LogFile, LogSlice, LogTable, StageWork, TaskWork
@@ -39,6 +40,7 @@ class JobCode:
     load_topology: Callable[[], Topology]
     load_logs: Callable[[], LogShapes]
     semantics: Semantics
+    settings: Settings = field(default_factory=Settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def stage_work(
                 partition,
                 {topic: _slice(spec, feed, topic, partition, None if topic in tables else files) for topic in topics},
                 {s.topic: _inside(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
-                None if state is None else _fitting(TaskState.from_json(state), spec, part),
+                None if state is None else TaskState.from_json(state),
                 {store.name: restored.stores.get((store.name, partition), ()) for store in part.stores},
                 sum(feed.is_enforced(epoch, topics, partition) for epoch in spec.epochs),
             )
@@ -178,16 +180,9 @@ def stage_work(
         load_logs=code.load_logs,
         semantics=code.semantics,
         job=spec.job,
+        settings=code.settings,
         tables=tables,
     )
-
-
-def _fitting(state: TaskState, spec: RunSpec, part: SubTopology) -> TaskState:
-    """Leave out the schedules of nodes that are gone, where somebody accepted that they are."""
-    if not spec.accepted:
-        return state
-    names = {node.name for node in part.nodes}
-    return replace(state, schedules=[schedule for schedule in state.schedules if schedule.node in names])
 
 
 def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.core.encoding import partition_of
+from rewindow.core.limits import Outputs
 from rewindow.core.record import Record
 from rewindow.core.schema import Column, Shape
 from rewindow.core.scope import Moment
@@ -161,7 +162,7 @@ class OutputWriter(RecordBuffer, Sink):
         self._epochs: list[tuple[int, int]] = []
         """From which place of the records at hand on it is which epoch."""
 
-    def begin(self, moment: Moment, number: int) -> None:
+    def begin(self, moment: Moment, number: int, outputs: Outputs) -> None:
         """See `Sink`."""
         del moment
         self._first = number
@@ -170,6 +171,7 @@ class OutputWriter(RecordBuffer, Sink):
         def process(record: Record) -> None:
             append(record)
             if len(records) >= BUFFER_ROWS:
+                outputs.see(self.number)
                 self.flush()
 
         self.process = (lambda record: process(kept(record))) if self.may_change else process

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store, bound
+from rewindow.core.guard import policies_of
 from rewindow.core.metrics import ENFORCED_PROCESSING
 from rewindow.core.ordering import Event, Rows, events, merge
 from rewindow.core.record import UNKNOWN
@@ -58,7 +59,9 @@ def _run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
             "the worker built another topology than the driver: build it without sets, hashes, clocks or dice"
         )
     part = topology.sub_topologies()[work.stage]
-    plan = choose_lane(work.lane, part, logs, keeps_dropped=QUARANTINE in work.roots)
+    plan = choose_lane(
+        work.lane, part, logs, keeps_dropped=QUARANTINE in work.roots or bool(policies_of(part, work.settings.on_error))
+    )
     done = run_finals(work, task_work, plan) if isinstance(plan, Finals) else None
     return done or _run_records(work, task_work, topology, part, logs)
 
@@ -93,6 +96,7 @@ def _run_records(
             dropped=dropped.take if dropped else None,
             spill=spill.open,
             job=work.job,
+            settings=work.settings,
         )
         if times := task_work.enforced:
             task.scope.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)

@@ -2,6 +2,7 @@
 
 from rewindow.core.partition_group import InvalidTimestamp
 from rewindow.core.semantics import Semantics
+from rewindow.core.settings import Limits, Settings
 from rewindow.testing.driver import TopologyTestDriver
 from rewindow.testing.replay import Epoch, LocalReplay, Sent
 from rewindow.testing.transcript import Transcript, TranscriptError, check, load, play
@@ -9,9 +10,11 @@ from rewindow.testing.transcript import Transcript, TranscriptError, check, load
 __all__ = [
     "Epoch",
     "InvalidTimestamp",
+    "Limits",
     "LocalReplay",
     "Semantics",
     "Sent",
+    "Settings",
     "TopologyTestDriver",
     "Transcript",
     "TranscriptError",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from datetime import timedelta
 from typing import Any
@@ -10,15 +10,17 @@ from typing import Any
 from rewindow.core.dropped import Dropped
 from rewindow.core.duration import to_ms
 from rewindow.core.encoding import partition_of
+from rewindow.core.guard import check_policies
 from rewindow.core.metrics import add_up, rows_of
-from rewindow.core.ordering import Event
-from rewindow.core.partition_group import InvalidTimestamp, PartitionGroup, Picked
+from rewindow.core.partition_group import InvalidTimestamp
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
 from rewindow.core.semantics import Semantics
-from rewindow.core.topology import SinkNode, SubTopology, Topology
+from rewindow.core.settings import Limits, OnError, Settings
+from rewindow.core.topology import SinkNode, Topology
 from rewindow.errors import ConfigError
 from rewindow.testing.local_task import Blueprint, LocalTask
+from rewindow.testing.seat import Seat
 
 Input = tuple[str, Any, Any, int]
 """Topic, key, value, timestamp (epoch ms)."""
@@ -47,6 +49,8 @@ class TopologyTestDriver:
         max_task_idle_ms: int = 0,
         partitions: int = 1,
         invalid_timestamp: InvalidTimestamp = InvalidTimestamp.FAIL,
+        on_error: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """Begin with empty stores and initialise all processors.
 
@@ -54,10 +58,11 @@ class TopologyTestDriver:
         until the first record. ``max_task_idle_ms``: -1 takes whatever is there, 0 too as nothing ever lags here, a
         larger one waits for topics without records until the clock was advanced by that much. ``semantics`` is what a
         job's file says, as in ``Semantics(stream_time_from="watermark", wall_clock="run")``: all from `rewindow.testing`.
+        ``on_error`` and ``limits`` too are what the job's file says; `dropped` tells what was quarantined.
         Raises what a processor's ``init`` raises, and `TopologyError` for a topology that cannot work.
         """
         self._semantics = semantics or Semantics(wall_clock="run")
-        self._blueprint = Blueprint.of(topology, self._semantics)
+        self._blueprint = Blueprint.of(topology, self._semantics, _settings(topology, on_error, limits))
         self._partitions = partitions
         self._now_ms = wall_clock_ms
         self._watermark_ms = UNKNOWN
@@ -66,8 +71,8 @@ class TopologyTestDriver:
         self._sent: list[tuple[str, Record]] = []
         sinks = [sink for part in self._blueprint.parts for sink in part.sinks]
         self._outputs = {sink.topic for sink in sinks if not sink.is_internal}
-        self._seats: list[_Seat] = []
-        self._reader: dict[TopicPartition, _Seat] = {}
+        self._seats: list[Seat] = []
+        self._reader: dict[TopicPartition, Seat] = {}
         self._past_metrics: list[dict[str, Any]] = []
         self._dropped: list[Dropped] = []
         is_run_clock = self._semantics.wall_clock == "run"
@@ -81,7 +86,7 @@ class TopologyTestDriver:
                     wall_clock_ms=wall_clock_ms if is_run_clock else UNKNOWN,
                     dropped=self._dropped.append,
                 )
-                self._take_seat(_Seat(task, max_task_idle_ms, invalid_timestamp))
+                self._take_seat(Seat(task, max_task_idle_ms, invalid_timestamp))
         self._downstream_first = sorted(self._seats, key=lambda seat: (-seat.local.part.index, seat.local.partition))
         for seat in self._seats:
             seat.local.task.replay(())
@@ -222,7 +227,7 @@ class TopologyTestDriver:
         """How many records were taken before another of the same timestamp only because their topic stands first."""
         return sum(seat.group.ties for seat in self._seats)
 
-    def _take_seat(self, seat: _Seat) -> None:
+    def _take_seat(self, seat: Seat) -> None:
         self._seats.append(seat)
         for partition in seat.group.partition_times:
             self._reader[partition] = seat
@@ -242,7 +247,7 @@ class TopologyTestDriver:
         while any(self._step(seat) for seat in self._downstream_first):
             pass
 
-    def _step(self, seat: _Seat) -> bool:
+    def _step(self, seat: Seat) -> bool:
         if not seat.group.buffered() or not seat.group.is_ready(self._now_ms):
             return False
         picked = seat.group.pick()
@@ -268,31 +273,7 @@ class TopologyTestDriver:
             raise ConfigError(message)
 
 
-class _Seat:
-    """A task and the queues in front of it."""
-
-    def __init__(self, local: LocalTask, max_task_idle_ms: int, invalid_timestamp: InvalidTimestamp) -> None:
-        self.local = local
-        part: SubTopology = local.part
-        self._ranks = {source.topic: rank for rank, source in enumerate(part.sources)}
-        self._internal = {source.topic for source in part.sources if source.is_internal}
-        self._next_offset = dict.fromkeys(self._ranks, 0)
-        partitions = [TopicPartition(topic, local.partition) for topic in self._ranks]
-        self.group = PartitionGroup(partitions, max_task_idle_ms=max_task_idle_ms, invalid_timestamp=invalid_timestamp)
-        for partition in partitions:
-            self.group.set_lag(partition, 0)
-
-    def is_internal(self, topic: str) -> bool:
-        return topic in self._internal
-
-    def enqueue(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
-        offset = self._next_offset[topic]
-        self._next_offset[topic] = offset + 1
-        self.group.add(TopicPartition(topic, self.local.partition), [(offset, timestamp, key, value)])
-
-    def process(self, picked: Picked) -> None:
-        if not picked.is_corrupted:
-            order_ms = self.group.partition_times[picked.partition]
-            rank = self._ranks[picked.partition.topic]
-            event: Event = (order_ms, rank, picked.offset, picked.timestamp, picked.key, picked.value)
-            self.local.task.replay((event,))
+def _settings(topology: Topology, on_error: Mapping[str, str] | None, limits: Limits | None) -> Settings:
+    policies = {node: OnError.parse(policy) for node, policy in (on_error or {}).items()}
+    check_policies(topology, policies)
+    return Settings(policies, limits or Limits())

@@ -14,6 +14,7 @@ from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import fit_cell, scalar_shape
 from rewindow.core.semantics import Semantics
+from rewindow.core.settings import Settings
 from rewindow.core.sink import Write
 from rewindow.core.spill import OpenSpill
 from rewindow.core.staging import OUTPUT_META
@@ -37,15 +38,16 @@ class Blueprint:
     sinks: LogShapes
     """The shapes of what each topic takes."""
     semantics: Semantics
+    settings: Settings
 
     @classmethod
-    def of(cls, topology: Topology, semantics: Semantics) -> Blueprint:
+    def of(cls, topology: Topology, semantics: Semantics, settings: Settings | None = None) -> Blueprint:
         """Look at a topology. Logs have no columns here, so their keys and values are JSON text in checkpoints."""
         parts = topology.sub_topologies()
         topics = [source.topic for part in parts for source in part.sources if not source.is_internal]
         logs = {topic: (scalar_shape("key", "json"), scalar_shape("value", "json")) for topic in topics}
         sinks = {sink.topic: bind_sink(sink, logs) for part in parts for sink in part.sinks}
-        return cls(topology, parts, topology.watermark_lags(), logs, sinks, semantics)
+        return cls(topology, parts, topology.watermark_lags(), logs, sinks, semantics, settings or Settings())
 
     def crossed(self, sink: SinkNode, record: Record) -> tuple[Any, Any]:
         """Return the key and value of a record as the topic's table gives them back.
@@ -119,6 +121,7 @@ class LocalTask:
             watermark_lags=self._blueprint.watermark_lags,
             dropped=self._dropped,
             spill=self._spill,
+            settings=self._blueprint.settings,
         )
 
     def _writer(self, sink: SinkNode) -> Write:

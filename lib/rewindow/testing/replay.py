@@ -18,6 +18,7 @@ from rewindow.core.metrics import Measure, add_up
 from rewindow.core.ordering import Emission, Event, events, internal_log, merge, rows_of
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.semantics import Semantics
+from rewindow.core.settings import Settings
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SourceNode, Topology
 from rewindow.testing.local_task import Blueprint, LocalTask
@@ -45,9 +46,16 @@ class Sent(NamedTuple):
 class LocalReplay:
     """A lineage in memory: each `run` goes on where the last one ended."""
 
-    def __init__(self, topology: Topology, *, partitions: int = 1, semantics: Semantics | None = None) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        partitions: int = 1,
+        semantics: Semantics | None = None,
+        settings: Settings | None = None,
+    ) -> None:
         """Begin with empty stores. Raises `TopologyError` for a topology that cannot work."""
-        self._blueprint = Blueprint.of(topology, semantics or Semantics())
+        self._blueprint = Blueprint.of(topology, semantics or Semantics(), settings)
         self._partitions = partitions
         self._dropped: list[Dropped] = []
         self._tasks = {

@@ -1,0 +1,17 @@
+"""What a job's tasks may use up. Nothing in it changes a row."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewindow.core.settings import DEFAULTS
+
+
+class LimitsConfig(BaseModel):
+    """What one task may use up (`core.limits.Limits`). It changes no row."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
+
+    store_rows: int = Field(default=DEFAULTS.store_rows, ge=1)
+    outputs_per_record: int = Field(default=DEFAULTS.outputs_per_record, ge=1)
+    punctuations_per_epoch: int = Field(default=DEFAULTS.punctuations_per_epoch, ge=1)

@@ -1,0 +1,64 @@
+"""Records at which user code fails, through real files: a row of the quarantine in the same commit, or an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow import Processor, Record, StreamsBuilder, Topology, key_value_store
+from rewindow.delta.contents import read_rows
+from rewindow.delta.tables import QUARANTINE, table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import DataError
+from tests.delta.scene import JOB, land, replay
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    land(str(tmp_path), 4)
+    return str(tmp_path)
+
+
+class Poisoned(Processor):
+    def process(self, record: Record) -> None:
+        seen = self.context.store("seen")
+        seen.put(record.key, (seen.get(record.key) or 0) + 1)
+        self.context.forward(record)
+        if record.value == 7:
+            raise ValueError("seven, token=abc123")
+
+
+def topology(on_error: str) -> Topology:
+    builder = StreamsBuilder()
+    stores = [key_value_store("seen", value=int)]
+    made = builder.stream("events").process(Poisoned, name="p", stores=stores, value=int, on_error=on_error)
+    made.group_by_key().count(store="sums").to_stream().to("totals")
+    return builder.build()
+
+
+def test_a_quarantined_record_is_a_row_of_the_same_commit(warehouse: str) -> None:
+    def run(attempt: str, lineage: str, **asked: Any) -> Any:
+        return replay(warehouse, attempt, lineage, build=lambda: topology("quarantine"), quarantine=QUARANTINE, **asked)
+
+    report = run("whole", "main")
+    rows = read_rows(table_path(warehouse, QUARANTINE)).to_pylist()
+    assert {(row["name"], row["topic"], row["offset"], row["node"], row["_run"]) for row in rows} == {
+        (JOB, "events", 7, "p", report.spec.run)
+    }
+    assert all(row["reason"].startswith("ValueError: seven, token=*** [stack ") for row in rows)
+    counted = [one for one in report.metrics if one["name"] == "quarantined-records"]
+    assert sum(one["total"] for one in counted) == len(rows) > 0
+    totals = DeltaTables(warehouse).hashes(JOB, "main")
+    for landing in range(1, 5):
+        run(f"cut-{landing}", "cut", through_landing=landing)
+    assert DeltaTables(warehouse).hashes(JOB, "cut") == totals
+
+
+def test_by_default_it_fails_and_nothing_is_committed(warehouse: str) -> None:
+    with pytest.raises(DataError, match=r"node 'p' failed at events offset 7, partition .: ValueError: seven"):
+        replay(warehouse, "failing", build=lambda: topology("retry 2"))
+    assert DeltaTables(warehouse).state(JOB).committed == ()
