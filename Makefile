@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help setup env java jars test test-fast test-spark wheel cluster crash check format demo conformance oracle bench bench-lane lock clean
+.PHONY: help setup env java jars test test-fast test-spark wheel airflow cluster crash check format demo conformance oracle bench bench-lane lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,15 +49,18 @@ test: setup ## all tests: first the fast ones (about a minute), then those with 
 	@$(MAKE) test-fast test-spark
 
 test-fast: env ## the tests that need neither Spark nor processes
-	$(PY) -m pytest -q -m "not spark and not slow" -n 2 --dist loadfile
+	$(PY) -m pytest -q -m "not spark and not slow and not airflow" -n 2 --dist loadfile
 
 test-spark: setup ## the tests that need Spark, processes or many tables
-	$(PY) -m pytest -q -m "(spark or slow) and not cluster"
+	$(PY) -m pytest -q -m "(spark or slow) and not airflow cluster and not airflow"
 
-wheel: env ## build the wheel into dist/, for a cluster or Databricks
+airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (about ten minutes)
+	$(PY) -m pytest -q -m airflow tests/airflow
+
+wheel: env ## build the wheel into dist/, for a airflow cluster or Databricks
 	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl
 
-cluster: setup ## every job on a Spark cluster of two workers on this machine, the wheel shipped: the same tables
+cluster: setup ## every job on a Spark airflow cluster of two workers on this machine, the wheel shipped: the same tables
 	$(PY) -m pytest -q tests/cluster
 
 crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
@@ -90,7 +93,7 @@ bench-lane: setup ## records per CPU-second of the record lane, next to a plain 
 
 lock: env ## resolve the dependencies of pyproject.toml anew into requirements.lock
 	$(VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --python-platform linux \
-		--extra dev --extra demo --extra connect --extra databricks --custom-compile-command "make lock" -o requirements.lock pyproject.toml
+		--extra dev --extra demo --extra airflow --extra connect --extra databricks --custom-compile-command "make lock" -o requirements.lock pyproject.toml
 
 clean: ## remove the environment and all that tools left; tables and the jar cache stay
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log

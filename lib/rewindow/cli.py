@@ -25,6 +25,9 @@ app = typer.Typer(
 
 Lineage = Annotated[str, typer.Option(help="Replay into tables of its own; `main` has the published ones.")]
 Through = Annotated[str | None, typer.Option(help="Stop after this landing (a number), or after this time.")]
+Until = Annotated[
+    str | None, typer.Option(help="Stop after what had arrived in complete intervals by this time; so does --land.")
+]
 Final = Annotated[bool, typer.Option(help="Nothing comes after: close every window, then seal the lineage.")]
 
 
@@ -56,6 +59,7 @@ def land(
 def plan(
     job: str,
     through: Through = None,
+    until: Until = None,
     lineage: Lineage = "main",
     final: Final = False,
     target: Target = "local",
@@ -65,7 +69,7 @@ def plan(
 ) -> None:
     """Say what `run` would do and why, and what waits for what. Changes nothing."""
     opened = Project.open(project, target, debug=debug)
-    request = parse_through(through, lineage=lineage, final=final)
+    request = parse_through(through, until, lineage=lineage, final=final)
     Printer(as_json=as_json).planned(opened.plan(job, request))
 
 
@@ -73,6 +77,7 @@ def plan(
 def run(
     job: str,
     through: Through = None,
+    until: Until = None,
     land_first: Annotated[bool, typer.Option("--land", help="Land the feed before.")] = False,
     lineage: Lineage = "main",
     final: Final = False,
@@ -89,18 +94,18 @@ def run(
     printer = Printer(as_json=as_json)
     if land_first:
         feed = opened.job_config(job).feed
-        report = opened.land(feed)
+        report = opened.land(feed, until_ms=parse_time(until))
         if not as_json:
             printer.landed(feed, report)
     request = parse_through(
-        through, lineage=lineage, final=final, replan=replan, take_over=takeover, drop_buffered=drop_buffered
+        through, until, lineage=lineage, final=final, replan=replan, take_over=takeover, drop_buffered=drop_buffered
     )
     with printer.progress() as on_step:
         results = [opened.run(job, request, on_step)]
         if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:
             # That was the plan of an attempt that died; there may be more to do than it had planned.
             results.append(opened.run(job, request, on_step))
-    printer.ran(results)
+    printer.ran(results, opened.published(job, lineage) if as_json else ())
 
 
 @app.command()

@@ -90,7 +90,9 @@ class History:
         drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
         head = self.state.lineage(into).head
         caught_up = [result.spec.name for result in results if isinstance(result, RunReport)]
-        return {"branch": branch, "into": into, "at": head.spec.name if head else None, "caught_up": caught_up}
+        published = self._project.published(self._job, into)
+        at = head.spec.name if head else None
+        return {"branch": branch, "into": into, "at": at, "caught_up": caught_up, "published": published}
 
     def branches(self) -> list[dict[str, Any]]:
         """Return the lineages of the job, as rows for people."""

@@ -63,11 +63,15 @@ class Printer:
         for line in explain(plan):
             self.say(line)
 
-    def ran(self, results: Sequence[RunReport | UpToDate]) -> None:
-        """Say what runs did; JSON is the last one's, with ``taken_over`` where it was not the only one."""
+    def ran(self, results: Sequence[RunReport | UpToDate], published: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Say what runs did; JSON is the last one's, with ``taken_over`` where it was not the only one.
+
+        ``published`` says in JSON where the output tables are now.
+        """
         if self.as_json:
             before = [describe_result(result) for result in results[:-1]]
-            self.json(describe_result(results[-1]) | ({"taken_over": before} if before else {}))
+            taken_over = {"taken_over": before} if before else {}
+            self.json({**describe_result(results[-1]), "published": list(published), **taken_over})
             return
         for result in results:
             if isinstance(result, UpToDate):

@@ -43,7 +43,7 @@ from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Engine, Job, RunReport, first_run, steps
 from rewindow.sessions import open_session
-from rewindow.showing import describe_job, describe_topology
+from rewindow.showing import describe_job, describe_published, describe_topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,7 +128,10 @@ class Project:
 
         The plan of an attempt that died is done again as it was: what is asked beyond it needs another call.
         """
-        self.feed_tables.publish(self.job_config(job).feed)
+        config = self.job_config(job)
+        if request.is_bounded_by_time and not self._was_landed(config.feed):
+            return UpToDate(f"feed {config.feed!r} has no landings yet: `rewindow land {config.feed}` first")
+        self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.lineage)
         attempt = this_attempt()
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
@@ -138,6 +141,10 @@ class Project:
         """Return a job's runs, tables and metrics as plain data."""
         self.job_config(job)
         return describe_job(self.tables, job, lineage=lineage, hashes=hashes)
+
+    def published(self, job: str, lineage: str = MAIN) -> list[dict[str, Any]]:
+        """Return a lineage's output tables as they are: path, Delta version, and the last run with its rows and digest."""
+        return describe_published(self.tables, job, lineage)
 
     def explain(self, job: str, *, spark: bool = False) -> dict[str, Any]:
         """Return a job's topology, sources and lanes as plain data; with Spark's plan of a first run of each part."""
@@ -181,6 +188,16 @@ class Project:
                 raise
         message = f"conf/jobs/{config.job}.yaml: there is no feed {config.feed!r}; conf/feeds has {', '.join(known) or 'none'}"
         raise ConfigError(message)
+
+    def _was_landed(self, feed: str) -> bool:
+        """Whether a feed has a ledger. One that is asked for by time may have none yet: nothing had arrived by then."""
+        if feed not in names_of(self.root, "feeds"):
+            return True  # it is `bind` that says what is wrong
+        try:
+            self.tables.feed(feed)
+        except SourceError:
+            return False
+        return True
 
     @property
     def slots(self) -> int:

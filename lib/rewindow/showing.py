@@ -12,7 +12,7 @@ from rewindow.core.staging import QUARANTINE
 from rewindow.core.topology import SourceNode
 from rewindow.core.work import Lane, LogTable
 from rewindow.delta.contents import content_hash, count_rows
-from rewindow.delta.tables import table_path
+from rewindow.delta.tables import open_table, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.plan.lineage import CommittedRun, Lineage
 from rewindow.plan.spec import OUTPUT
@@ -35,6 +35,31 @@ def describe_job(tables: DeltaTables, job: str, *, lineage: str, hashes: bool) -
         "tables": _describe_tables(tables, known, hashes=hashes),
         "metrics": _describe_metrics(tables, runs),
     }
+
+
+def describe_published(tables: DeltaTables, job: str, lineage: str) -> list[dict[str, Any]]:
+    """Return the output tables of a lineage: their versions, and what its last run did to them."""
+    known = tables.state(job).lineage(lineage)
+    if known.head is None:
+        return []
+    described = []
+    for target, table in known.tables.items():
+        total = known.head.commit.targets.get(target)
+        opened = open_table(table_path(tables.warehouse, table.path)) if target.startswith(OUTPUT) else None
+        if opened is None:
+            continue
+        described.append(
+            {
+                "topic": target.removeprefix(OUTPUT),
+                "table": table.path,
+                "version": opened.version(),
+                "run": known.head.spec.name,
+                "rows": total.rows if total else 0,
+                "digest": total.digest if total else None,
+                "watermark_ms": known.head.commit.watermark_ms,
+            }
+        )
+    return described
 
 
 def describe_topology(

@@ -25,8 +25,13 @@ def parse_time(text: str | None) -> int | None:
     return round(parsed.timestamp() * 1000)
 
 
-def parse_through(text: str | None, **others: Any) -> RunRequest:
-    """Return a run request: ``text`` is the number of a landing, a time, or None for all."""
+def parse_through(text: str | None, until: str | None = None, **others: Any) -> RunRequest:
+    """Return a run request: ``text`` is the number of a landing, a time, or None for all; ``until`` a time of arrival."""
+    if until is not None:
+        if text is not None:
+            message = "--through and --until both say where to stop: give one of them"
+            raise UsageError(message)
+        return RunRequest(until_ms=parse_time(until), **others)
     if text is not None and text.isdigit():
         if int(text) == 0:
             message = "--through 0: landings are numbered from 1; leave it out to take all"

@@ -38,7 +38,7 @@ LAYERS = {
     "config": _layer("core", "pydantic pydantic_core yaml pendulum"),
     # One command each, from seam to seam; Spark and Delta come to them as protocols.
     "flow": _layer(f"{_PURE} config", "pendulum psutil structlog"),
-    "airflow": _layer(f"{_PURE} config", "airflow pendulum"),
+    "airflow": _layer(f"{_PURE} delta config", "airflow pendulum psutil"),
     "cli": _layer(f"{_PURE} spark delta config flow", "typer click rich pendulum psutil structlog pyspark"),
     "public": _layer("core operators dsl"),
 }

@@ -6,7 +6,7 @@ import pytest
 
 from rewindow.core.record import MAX_MS
 from rewindow.core.schema import Column
-from rewindow.errors import CheckpointError, NotNowError, SourceError
+from rewindow.errors import CheckpointError, NotNowError, SourceError, UsageError
 from rewindow.plan.difference import differences
 from rewindow.plan.explain import describe_plan, explain, when
 from rewindow.plan.fold import fold
@@ -29,6 +29,17 @@ def test_through_a_landing_or_a_time_stops_earlier():
     assert epochs(planned([], "a", through_landing=2)) == [1, 2]
     assert epochs(planned([], "a", through_ms=2 * HOUR)) == [1, 2]
     assert epochs(planned([], "a", through_ms=3 * HOUR - 1)) == [1, 2]
+
+
+def test_until_is_a_time_of_arrival():
+    feed = a_feed(3)
+    landings = tuple(replace(one, interval=((n - 1) * HOUR, n * HOUR)) for n, one in enumerate(feed.landings, start=1))
+    timed = Feed(feed.definition, landings)
+    assert epochs(planned([], "a", timed, until_ms=2 * HOUR)) == [1, 2]
+    assert epochs(planned([], "a", timed, until_ms=3 * HOUR - 1)) == [1, 2]
+    assert isinstance(plan([], "a", timed, request=RunRequest(until_ms=HOUR - 1)), UpToDate)
+    with pytest.raises(UsageError, match="use --through"):
+        planned([], "a", feed, until_ms=HOUR)
 
 
 def test_a_landing_that_is_not_there_yet_is_for_later():

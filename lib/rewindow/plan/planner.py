@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError
+from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
 from rewindow.plan.difference import changes_since
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import CommittedRun, JobState, Lineage
@@ -101,7 +101,15 @@ def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
         return request.through_landing
     if request.through_ms is not None:
         return bisect_right(feed.landings, request.through_ms, key=lambda landing: landing.watermark_ms)
-    return count
+    return count if request.until_ms is None else _arrived_by(feed, request.until_ms)
+
+
+def _arrived_by(feed: Feed, until_ms: int) -> int:
+    """Return the last landing whose interval of arrival had ended. Raises `UsageError` (2) if there are no intervals."""
+    if any(landing.interval is None for landing in feed.landings):
+        message = f"--until: feed {feed.definition.feed!r} is not landed by intervals (`landing: {{every: ..}}`): use --through"
+        raise UsageError(message)
+    return sum(1 for landing in feed.landings if landing.interval and landing.interval[1] <= until_ms)
 
 
 def check_landings(lineage: Lineage, feed: Feed) -> None:
@@ -172,7 +180,7 @@ def _why_nothing(lineage: Lineage, feed: Feed, through: int) -> str:
     if not feed.landings:
         return f"feed {name!r} has no landings yet: `rewindow land {name}` first"
     if through == 0:
-        return f"the first landing of feed {name!r} has a watermark above the time that was asked for"
+        return f"the first landing of feed {name!r} is complete through a time above the time that was asked for"
     if lineage.last_epoch > through:
         return f"lineage {lineage.name!r} is already at epoch {lineage.last_epoch}, beyond epoch {through}"
     return f"lineage {lineage.name!r} has taken all epochs through {through}" + (

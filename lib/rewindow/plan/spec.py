@@ -44,9 +44,10 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What somebody asks for. With neither ``through_landing`` nor ``through_ms``: all epochs that the feed has.
+    """What somebody asks for. Without ``through_landing``, ``through_ms`` and ``until_ms``: all epochs that the feed has.
 
-    ``through_ms``: up to the last landing whose watermark is not above it. ``final``: nothing comes after (D18).
+    ``through_ms``: up to the last landing whose watermark is not above it; ``until_ms``: whose interval of arrival ended
+    by then. ``final``: nothing comes after (D18).
     ``replan`` forgets the plan of an attempt that died; ``take_over`` fences one that still lives. ``key`` names the
     request (a scheduler's interval): asked again after its run is committed, there is nothing to do. ``drop_buffered``
     lets go of what a suppress holds that was taken out.
@@ -55,11 +56,17 @@ class RunRequest:
     lineage: str = MAIN
     through_landing: int | None = None
     through_ms: int | None = None
+    until_ms: int | None = None
     final: bool = False
     replan: bool = False
     take_over: bool = False
     key: str | None = None
     drop_buffered: bool = False
+
+    @property
+    def is_bounded_by_time(self) -> bool:
+        """Whether it asks for what there was at some time, which may be nothing."""
+        return self.through_ms is not None or self.until_ms is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,8 @@
+"""`python -m rewindow`: the command line, where its script is not on the path."""
+
+from __future__ import annotations
+
+from rewindow.cli import main
+
+if __name__ == "__main__":
+    main()

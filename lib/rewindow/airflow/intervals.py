@@ -1,0 +1,27 @@
+"""What of time a DAG run stands for: its interval's end, or what was asked for by hand. Airflow's context is plain data here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+THROUGH = "through"
+"""The DAG param that says where a manual run stops."""
+
+
+def through_of(context: Mapping[str, Any]) -> str | None:
+    """Return where a DAG run stops, in ISO 8601: its param ``through``, else its interval's end, else None (no bound).
+
+    A run that was triggered by an asset, or without a logical date, has no interval.
+    """
+    asked = (context.get("params") or {}).get(THROUGH)
+    if asked:
+        return str(asked)
+    end = context.get("data_interval_end")
+    return None if end is None else str(end.isoformat())
+
+
+def interval_of(context: Mapping[str, Any]) -> list[str] | None:
+    """Return a DAG run's interval, ``[start, end]``; None if it has none."""
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    return None if start is None or end is None else [start.isoformat(), end.isoformat()]

@@ -1,0 +1,201 @@
+"""`RewindowOperator`: one rewindow command as a task, found again by a retry, its exit code turned into what Airflow does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from rewindow.airflow import commands, process
+from rewindow.airflow.compat import ResumableJobMixin
+from rewindow.airflow.exits import LIMIT, Next, meaning, what_next
+from rewindow.airflow.intervals import interval_of, through_of
+from rewindow.errors import UsageError
+
+_LIMITS = "rewindow_limits"
+"""How often the task has ended with 71, in its state store."""
+
+
+class RewindowOperator(ResumableJobMixin, BaseOperator):
+    """Lands a feed, runs a job, or both, up to the end of the DAG run's interval; or runs any other command.
+
+    Args:
+        job: The job to run. With ``feed`` too, its feed is landed before, by the same process.
+        feed: The feed to land.
+        arguments: Any other command, such as ``["verify", "daily_orders"]``; then ``job`` and ``feed`` are left out, and
+            so is an argument that its template left empty.
+        by: What the interval's end is to `run`: ``until``, a time of arrival, as it is to `land` (feeds with ``every``);
+            ``through``, a watermark; ``nothing``: the run takes all there is.
+        lineage: The lineage to run in.
+        project: The folder that holds ``conf/`` and ``jobs/``, on the worker.
+        target: The file of ``conf/targets`` that says where things are.
+        executable: How rewindow is called where it lies in an environment of its own; default: the worker's Python.
+        accepts: Exit codes that are results here: ``{1}`` for `diff`.
+        env: Environment variables beside the worker's.
+        poll_s: Seconds between two looks.
+        folder: Where the command's output is kept while it lasts; default: the worker's temporary folder.
+
+    The command outlives the worker: a retry on the same host finds it and waits on. Exit codes (README): 71 is retried once;
+    74, 75, signals and unknown codes are retried; all others fail at once. The result is what the command prints as JSON.
+    """
+
+    template_fields = ("job", "feed", "arguments", "lineage", "project", "target", "env")
+    external_id_key = "rewindow_process"
+    ui_color = "#dbe9e4"
+
+    def __init__(
+        self,
+        *,
+        job: str | None = None,
+        feed: str | None = None,
+        arguments: Sequence[str] = (),
+        by: str = "until",
+        lineage: str | None = None,
+        project: str = ".",
+        target: str = "local",
+        executable: Sequence[str] = (),
+        accepts: Collection[int] = (),
+        env: Mapping[str, str] | None = None,
+        poll_s: float = 2.0,
+        folder: str | None = None,
+        retries: int = 5,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(retries=retries, **kwargs)
+        if bool(arguments) == bool(job or feed):
+            raise UsageError("a RewindowOperator has a job, a feed or both; or arguments, and then neither")
+        if by not in ("until", "through", "nothing"):
+            raise UsageError(f"by={by!r}: it is until (a time of arrival), through (a watermark) or nothing")
+        self.job = job
+        self.feed = feed
+        self.arguments = list(arguments)
+        self.by = by
+        self.lineage = lineage
+        self.project = project
+        self.target = target
+        self.executable = tuple(executable)
+        self.accepts = tuple(accepts)
+        self.env = dict(env or {})
+        self.poll_s = poll_s
+        self.folder = folder
+        self._started: process.Started | None = None
+        self._result: dict[str, Any] | None = None
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Run the command to its end; return what it printed as JSON."""
+        result: dict[str, Any] = self.execute_resumable(context)
+        self._tell_assets(context, result)
+        return result
+
+    def command(self, context: Any) -> list[str]:
+        """Return the command line of a DAG run. Raises `UsageError` if a template was not filled in."""
+        arguments = [argument for argument in self.arguments if argument]
+        if not arguments:
+            end = through_of(context)
+            if end is None:
+                self.log.info("This DAG run has no interval: all that is complete now is taken")
+            if self.job is None:
+                arguments = commands.land(str(self.feed), end)
+            else:
+                bound = {} if self.by == "nothing" else {self.by: end}
+                arguments = commands.run(self.job, lands=self.feed is not None, lineage=self.lineage, **bound)
+        return commands.command_line(arguments, project=self._folder, target=self.target, executable=self.executable)
+
+    def submit_job(self, context: Any) -> dict[str, Any]:
+        """Start the command."""
+        try:
+            line = self.command(context)
+        except UsageError as error:
+            raise AirflowFailException(str(error)) from error
+        self.log.info("Running %s", " ".join(line))
+        self._started = process.start(line, env=self.env, folder=self.folder, cwd=self._folder)
+        return self._started.as_json()
+
+    def get_job_status(self, external_id: Any, context: Any) -> str:
+        """Return ``running``, ``gone`` or the exit code."""
+        del context
+        started = process.Started.from_json(external_id)
+        state = process.state_of(started)
+        return str(process.exit_code(started)) if state == process.ENDED else state
+
+    def is_job_active(self, status: str) -> bool:
+        """Whether it still runs."""
+        return status == process.RUNNING
+
+    def is_job_succeeded(self, status: str) -> bool:
+        """Whether it has done its work."""
+        return status not in (process.RUNNING, process.GONE) and self._next(int(status)) is Next.DONE
+
+    def poll_until_complete(self, external_id: Any, context: Any) -> dict[str, Any]:
+        """Wait for the end. Raises `AirflowException` for a retry, `AirflowFailException` to fail at once."""
+        started = self._started = process.Started.from_json(external_id)
+        code = process.wait(started, self.log.info, poll_s=self.poll_s)
+        store = context.get("task_state_store")
+        limits = int((store.get(_LIMITS) if store else None) or 0)
+        step = self._next(code, limits)
+        if step is Next.DONE:
+            return self.get_job_result(external_id, context)
+        message = f"{_said(started)}{meaning(code)}"
+        process.forget(started)
+        if step is Next.FAIL:
+            raise AirflowFailException(message)
+        if code == LIMIT and store:
+            store.set(_LIMITS, limits + 1)
+        raise AirflowException(message)
+
+    def get_job_result(self, external_id: Any, context: Any) -> dict[str, Any]:
+        """Return what the command printed as JSON, with its exit code where that is a result."""
+        del context
+        if self._result is None:
+            started = process.Started.from_json(external_id)
+            self._result = {**_json_of(process.output(started)), "exit_code": process.exit_code(started)}
+            process.forget(started)
+        return self._result
+
+    def on_kill(self) -> None:
+        """Stop the command when the task is stopped."""
+        if self._started is not None:
+            process.stop(self._started)
+            process.forget(self._started)
+
+    @property
+    def _folder(self) -> str:
+        """The project's folder as this worker has it."""
+        return str(Path(self.project).absolute())
+
+    def _next(self, code: int | None, limits_before: int = 0) -> Next:
+        return what_next(code, limits_before=limits_before, accepts=self.accepts)
+
+    def _tell_assets(self, context: Any, result: Mapping[str, Any]) -> None:
+        """Write on each asset that this task updates what its table is now."""
+        published = {str(table["table"]).replace("/", "."): table for table in result.get("published", ())}
+        for asset in self.outlets:
+            table = published.get(asset.name) if isinstance(asset, Asset) else None
+            if table is not None:
+                new = {
+                    "interval": interval_of(context),
+                    "epochs": result.get("epochs"),
+                    "is_new": bool(result.get("run")),
+                }
+                context["outlet_events"][asset].extra.update({**table, **new})
+
+
+def _json_of(printed: str) -> dict[str, Any]:
+    """Return the last line that is a JSON object; an empty one if there is none."""
+    for line in reversed(printed.splitlines()):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _said(started: process.Started) -> str:
+    said = _json_of(process.output(started)).get("error")
+    return f"{said}\n" if said else ""

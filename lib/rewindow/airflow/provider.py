@@ -1,0 +1,22 @@
+"""What Airflow asks a provider package (entry point ``apache_airflow_provider``)."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+NAME = "rewindow"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Return what this package brings to Airflow."""
+    return {
+        "package-name": NAME,
+        "name": NAME,
+        "description": "Deterministic replay of event logs in Delta tables, as scheduled batch jobs.",
+        "versions": [metadata.version(NAME)],
+        "integrations": [{"integration-name": NAME, "tags": ["software"]}],
+        "operators": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.operators"]}],
+        "sensors": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.sensors"]}],
+        "triggers": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.triggers"]}],
+    }

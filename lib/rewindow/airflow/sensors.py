@@ -1,0 +1,90 @@
+"""`LogCompleteSensor`: waits until a feed's logs are complete up to a time. It reads one small ledger and needs no JVM."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from rewindow.airflow.intervals import through_of
+from rewindow.airflow.triggers import LogCompleteTrigger
+from rewindow.airflow.watermarks import is_complete
+from rewindow.errors import RewindowError, StorageError
+
+
+class LogCompleteSensor(BaseSensorOperator):
+    """Waits until the watermark of a feed's last landing has reached ``through``.
+
+    Args:
+        feed: The feed. Somebody else lands it: another DAG, another tool.
+        through: The time (ISO 8601); default: where the DAG run stops, as for `RewindowOperator`.
+        project: The folder that holds ``conf/``.
+        target: The file of ``conf/targets`` that says where things are.
+        deferrable: Wait in the triggerer, which takes no worker's slot.
+    """
+
+    template_fields = ("feed", "through", "project", "target")
+    ui_color = "#e6f1f2"
+
+    def __init__(
+        self,
+        *,
+        feed: str,
+        through: str | None = None,
+        project: str = ".",
+        target: str = "local",
+        deferrable: bool = False,
+        poke_interval: float | timedelta = 30.0,
+        mode: str = "reschedule",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(poke_interval=poke_interval, mode=mode, **kwargs)
+        self.feed = feed
+        self.through = through
+        self.project = project
+        self.target = target
+        self.deferrable = deferrable
+
+    def execute(self, context: Any) -> Any:
+        """Wait, here or in the triggerer."""
+        through = self.through or through_of(context)
+        if through is None:
+            raise AirflowFailException(
+                f"this DAG run has no interval: give the sensor of feed {self.feed} `through=`, or trigger with a logical date"
+            )
+        self.through = through
+        if not self.deferrable:
+            return super().execute(context)
+        if self.poke(context):
+            return None
+        every = self.poke_interval
+        return self.defer(
+            trigger=LogCompleteTrigger(
+                feed=self.feed,
+                through=through,
+                project=self.project,
+                target=self.target,
+                poll_s=every.total_seconds() if isinstance(every, timedelta) else float(every),
+            ),
+            method_name="execute_complete",
+            timeout=timedelta(seconds=float(self.timeout)) if self.timeout else None,
+        )
+
+    def poke(self, context: Any) -> bool:
+        """Look once."""
+        del context
+        try:
+            return is_complete(self.project, self.target, self.feed, str(self.through))
+        except StorageError as error:  # the next look may work
+            self.log.warning("%s", error)
+            return False
+        except RewindowError as error:
+            raise AirflowFailException(str(error)) from error
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> None:
+        """Go on when the trigger has fired."""
+        del context
+        if not event.get("complete"):
+            raise AirflowFailException(str(event.get("error")))

@@ -1,0 +1,44 @@
+"""The trigger that waits, in the triggerer, until a feed's logs are complete through a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from rewindow.airflow.watermarks import is_complete
+from rewindow.errors import RewindowError, StorageError
+
+
+class LogCompleteTrigger(BaseTrigger):
+    """Looks at a feed's landing ledger every ``poll_s`` seconds; fires when its watermark has reached ``through``."""
+
+    def __init__(self, *, feed: str, through: str, project: str, target: str = "local", poll_s: float = 30.0) -> None:
+        super().__init__()
+        self.feed = feed
+        self.through = through
+        self.project = project
+        self.target = target
+        self.poll_s = poll_s
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return where the class is, and its arguments."""
+        given = {name: getattr(self, name) for name in ("feed", "through", "project", "target", "poll_s")}
+        return f"{type(self).__module__}.{type(self).__qualname__}", given
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event: complete, or why nobody will ever know."""
+        where = (self.project, self.target, self.feed, self.through)
+        while True:
+            try:
+                if await asyncio.to_thread(is_complete, *where):
+                    yield TriggerEvent({"complete": True})
+                    return
+            except StorageError as error:  # the next look may work
+                self.log.warning("%s", error)
+            except RewindowError as error:
+                yield TriggerEvent({"complete": False, "error": str(error)})
+                return
+            await asyncio.sleep(self.poll_s)

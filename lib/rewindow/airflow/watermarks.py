@@ -1,0 +1,49 @@
+"""How far a feed's logs are complete, from its landing ledger. No JVM: the tables are read through delta-rs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pendulum
+
+from rewindow.config import find_project, load_feed, load_target, place_of
+from rewindow.errors import SourceError, UsageError
+
+
+def complete_through(project: str, target: str, feed: str) -> int | None:
+    """Return the watermark of a feed's last landing, in epoch ms; None if it was never landed.
+
+    Raises `ConfigError` (78) for a feed or target that is not there, `StorageError` (74) if the ledger cannot be read.
+    """
+    from rewindow.delta.warehouse import DeltaTables  # noqa: PLC0415 - a DAG file that is parsed has no use for it
+
+    root = find_project(Path(project).absolute())
+    load_feed(root, feed)
+    tables = DeltaTables(place_of(root, load_target(root, target).warehouse))
+    try:
+        landings = tables.feed(feed).landings
+    except SourceError:
+        return None
+    return landings[-1].watermark_ms if landings else None
+
+
+def is_complete(project: str, target: str, feed: str, through: str) -> bool:
+    """Return whether a feed's logs are complete through a time (ISO 8601; without a zone it is UTC)."""
+    watermark = complete_through(project, target, feed)
+    return watermark is not None and watermark >= epoch_ms(through)
+
+
+def epoch_ms(text: str) -> int:
+    """Return an ISO 8601 time in epoch ms. Raises `UsageError` (2) for what is none."""
+    try:
+        parsed = pendulum.parse(text)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, pendulum.DateTime):
+        raise UsageError(f"{text!r} is no time: write it like 2013-02-01T06:00:00Z")
+    return round(parsed.timestamp() * 1000)
+
+
+def is_time(text: str) -> bool:
+    """Whether a word is a time, not the number of a landing or the name of a run."""
+    return not text.isdigit() and "/" not in text

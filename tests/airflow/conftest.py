@@ -1,0 +1,33 @@
+"""One Airflow home for a test run, made when a test first wants it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tests.airflow.home import environment, migrate
+from tests.airflow.shop import make_shop
+
+
+@pytest.fixture(scope="session")
+def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the home of an Airflow whose database is ready."""
+    if importlib.util.find_spec("airflow") is None:
+        pytest.skip("Airflow is not installed here: make env")
+    home = tmp_path_factory.mktemp("airflow")
+    migrate(environment(home, home))
+    return home
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the small project of `tests.airflow.shop`."""
+    return make_shop(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="session")
+def shop_env(airflow_home: Path, shop: Path) -> dict[str, str]:
+    """Return the environment of an Airflow that has the shop's DAG file."""
+    return environment(airflow_home, shop / "dags")

@@ -1,0 +1,49 @@
+"""An Airflow of the test's own: its home, its database, its environment. Processes are given it, this one is not touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+AIRFLOW = str(Path(sys.executable).parent / "airflow")
+
+
+def environment(home: Path, dags: Path) -> dict[str, str]:
+    """Return the environment of an Airflow that lives in a folder and reads DAG files from another."""
+    bins = str(Path(sys.executable).parent)
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
+        "PATH": f"{bins}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "lib"),
+    }
+
+
+def migrate(env: dict[str, str]) -> None:
+    """Make the database and the pool of one slot."""
+    for arguments in (["db", "migrate"], ["pools", "set", "rewindow", "1", "rewindow: one writer at a time"]):
+        said(env, AIRFLOW, *arguments)
+
+
+def said(env: dict[str, str], *command: str, timeout: float = 300) -> str:
+    """Run a command to its end; return what it printed."""
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)
+    assert done.returncode == 0, (
+        f"{' '.join(command)} ended with {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    )
+    return done.stdout
+
+
+def play(env: dict[str, str], *plays: dict[str, Any]) -> list[dict[str, Any]]:
+    """Play DAG runs with `dag.test`, one after the other in one process; see `tests.airflow.play`."""
+    printed = said(env, sys.executable, str(ROOT / "tests/airflow/play.py"), json.dumps(plays))
+    found: list[dict[str, Any]] = json.loads(printed.splitlines()[-1])
+    return found

@@ -1,0 +1,137 @@
+"""A whole Airflow on loopback: `airflow standalone` in a session of its own, asked through its REST API."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import psutil
+
+from tests.airflow.home import AIRFLOW
+
+START_SECONDS = 300
+STOP_SECONDS = 20
+
+
+class Live:
+    """Scheduler, DAG processor, triggerer and API server, while the ``with`` block lasts. All are stopped as one group."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        self.env = {
+            **env,
+            "AIRFLOW__API__PORT": str(port),
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+        }
+        self.log = Path(env["AIRFLOW_HOME"]) / "standalone.log"
+        self._client: httpx.Client | None = None
+
+    def __enter__(self) -> Self:
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [AIRFLOW, "standalone"],
+                env=self.env,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        try:
+            self.until(self._answers, START_SECONDS, "the API to answer")
+            token = httpx.get(f"{self.url}/auth/token", timeout=30).json()["access_token"]
+            headers = {"Authorization": f"Bearer {token}"}
+            self._client = httpx.Client(base_url=f"{self.url}/api/v2", headers=headers, timeout=60)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop what was started: asked, then killed; what took a session of its own too (they are all its children)."""
+        if self._client:
+            self._client.close()
+        ours = [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in ours:
+                if psutil.pid_exists(pid):
+                    try:
+                        os.kill(pid, number)
+                    except ProcessLookupError:
+                        continue
+            deadline = time.monotonic() + STOP_SECONDS
+            while any(_runs(pid) for pid in ours) and time.monotonic() < deadline:
+                time.sleep(0.2)
+        self.process.wait()
+
+    def get(self, path: str, **params: Any) -> Any:
+        """Ask for something."""
+        return self._ask("GET", path, params=params)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Make something."""
+        return self._ask("POST", path, json=body)
+
+    def patch(self, path: str, body: dict[str, Any]) -> Any:
+        """Change something."""
+        return self._ask("PATCH", path, json=body)
+
+    def tasks(self, dag: str, run: str) -> dict[str, dict[str, Any]]:
+        """Return a run's task instances by name."""
+        found = self.get(f"/dags/{dag}/dagRuns/{run}/taskInstances")["task_instances"]
+        return {task["task_id"]: task for task in found}
+
+    def until(self, done: Callable[[], Any], seconds: float, what: str) -> Any:
+        """Wait until something is true; return it."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = done()
+            if found:
+                return found
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise AssertionError(f"waited for {what}\n{self.log.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.5)
+
+    def _ask(self, method: str, path: str, **how: Any) -> Any:
+        assert self._client is not None
+        for _ in range(5):
+            answer = self._client.request(method, path, **how)
+            if answer.status_code < 500:  # SQLite is locked now and then
+                break
+            time.sleep(1)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        return answer.json() if answer.content else None
+
+    def _answers(self) -> bool:
+        try:
+            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+        except (httpx.HTTPError, ValueError):
+            return False
+        return all(
+            (health.get(part) or {}).get("status") == "healthy"
+            for part in ("metadatabase", "scheduler", "dag_processor")
+        )
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -1,0 +1,90 @@
+"""A small project with a DAG file: daily orders, landed day by day, and the same landed call by call."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DAYS = 4
+
+FEED = """\
+feed: orders
+partitions: 2
+landing: {every: 1d, watermark: interval_end}
+logs:
+  orders:
+    source: {format: csv, path: data/orders.csv, options: {header: "true", inferSchema: "true"}}
+    key: customer
+    value: [order_id, amount]
+    timestamp: ordered_at
+    arrived_at: received_at
+"""
+JOB = """\
+job: daily_orders
+topology: jobs.daily_orders:build_topology
+feed: orders
+outputs:
+  daily-orders: {table: shop.daily_orders}
+semantics: {stream_time_from: watermark}
+schedule: "@daily"
+"""
+TOPOLOGY = """\
+from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+
+
+def build_topology() -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream("orders")
+        .group_by_key()
+        .windowed_by(TimeWindows.of("1d", grace="0s"))
+        .aggregate({"orders": Count(), "amount": Sum("amount")}, store="orders-per-day")
+        .suppress(until_window_closes())
+        .to_stream()
+        .to("daily-orders")
+    )
+    return builder.build()
+"""
+DAGS = """\
+from pathlib import Path
+
+from rewindow.airflow.dags import make_dags
+
+globals().update(make_dags(Path(__file__).parent.parent))
+"""
+
+
+def make_shop(root: Path) -> Path:
+    """Write the project below a folder that is there; return it."""
+    files = {
+        "conf/feeds/orders.yaml": FEED,
+        "conf/feeds/calls.yaml": FEED.replace("feed: orders", "feed: calls").replace(
+            "landing: {every: 1d, watermark: interval_end}\n", ""
+        ),
+        "conf/jobs/daily_orders.yaml": JOB,
+        "conf/jobs/any_orders.yaml": JOB.replace("job: daily_orders", "job: any_orders")
+        .replace("feed: orders", "feed: calls")
+        .replace("shop.daily_orders", "shop.any_orders")
+        .replace('schedule: "@daily"\n', ""),
+        "jobs/daily_orders.py": TOPOLOGY,
+        "dags/shop.py": DAGS,
+        "data/orders.csv": orders(),
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "conf/targets").mkdir()
+    shutil.copy(ROOT / "conf/targets/local.yaml", root / "conf/targets/local.yaml")
+    return root
+
+
+def orders() -> str:
+    """Return five orders an hour apart on each day of January 2026 that is in, received ten minutes later."""
+    lines = ["order_id,customer,amount,ordered_at,received_at"]
+    for number in range(DAYS * 10):
+        day, hour = 1 + number // 10, 2 * (number % 10)
+        lines.append(
+            f"{number},{'abc'[number % 3]},{number}.5,2026-01-{day:02}T{hour:02}:10:00,2026-01-{day:02}T{hour:02}:20:00"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,117 @@
+"""The DAGs as the real Airflow has them: what a file gives, how it is parsed, and one run of each kind with real tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow.delta.contents import read_rows
+from tests.airflow.home import ROOT, environment, play, said
+
+pytestmark = pytest.mark.slow
+
+PARSE = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag()
+print()
+print(json.dumps({
+    "errors": {str(file): text for file, text in bag.import_errors.items()},
+    "loaded": sorted(name for name in HEAVY if name in sys.modules),
+    "dags": {name: {
+        "timetable": type(dag.timetable).__name__,
+        "zone": str(getattr(dag.timetable, "timezone", None) or getattr(dag.timetable, "_timezone", None)),
+        "catchup": dag.catchup,
+        "runs": dag.max_active_runs,
+        "params": sorted(dag.params),
+        "doc": bool(dag.doc_md),
+        "tags": sorted(dag.tags),
+        "tasks": {task.task_id: {
+            "pool": task.pool, "slots": task.pool_slots, "at_once": task.max_active_tis_per_dag, "retries": task.retries,
+            "after": sorted(task.upstream_task_ids), "outlets": [asset.name for asset in task.outlets],
+            "kind": task.task_type,
+        } for task in dag.tasks},
+    } for name, dag in bag.dags.items()},
+}))
+"""
+HEAVY = ["pyspark", "py4j", "delta", "deltalake", "pyarrow", "numpy", "pandas"]
+
+
+def parsed(env: dict[str, str]) -> dict[str, Any]:
+    code = PARSE.replace("HEAVY", repr(HEAVY))
+    found: dict[str, Any] = json.loads(said(env, sys.executable, "-c", code).splitlines()[-1])
+    return found
+
+
+def test_the_demos_dags_are_whole_and_parsing_them_loads_no_spark(airflow_home: Path):
+    found = parsed(environment(airflow_home, ROOT / "dags"))
+    assert found["errors"] == {}
+    assert found["loaded"] == []
+    jobs = sorted(path.stem for path in (ROOT / "conf/jobs").glob("*.yaml"))
+    assert sorted(found["dags"]) == sorted([*jobs, *(f"{job}__backfill" for job in jobs)])
+    for name, dag in found["dags"].items():
+        assert dag["doc"], name
+        assert "rewindow" in dag["tags"]
+        assert (dag["catchup"], dag["runs"]) == (False, 1), name
+        writers = [task for task in dag["tasks"].values() if task["kind"] == "RewindowOperator"]
+        assert writers
+        for task in writers:
+            assert (task["pool"], task["slots"], task["at_once"]) == ("rewindow", 1, 1), name
+            assert task["retries"] == 5, name
+    for job in jobs:
+        dag = found["dags"][job]
+        assert (dag["timetable"], dag["zone"], dag["params"]) == ("CronDataIntervalTimetable", "UTC", ["through"])
+        assert dag["tasks"]["run"]["after"] == ["land"]
+        assert dag["tasks"]["run"]["outlets"] == [f"flights.{job}"]
+        again = found["dags"][f"{job}__backfill"]
+        assert again["params"] == ["branch", "from", "to"]
+        order = ["branch", "backfill", "verify", "diff", "is_different", "approve", "promote"]
+        assert sorted(again["tasks"]) == sorted(order)
+        for before, after in pairwise(order):
+            assert before in again["tasks"][after]["after"]
+
+
+def test_the_provider_is_known_and_fits_airflows_schema(airflow_home: Path):
+    env = environment(airflow_home, ROOT / "dags")
+    found = "ProvidersManager().providers['rewindow'].data"
+    code = f"import json; from airflow.providers_manager import ProvidersManager; print(json.dumps({found}))"
+    info = json.loads(said(env, sys.executable, "-c", code).splitlines()[-1])
+    modules = [module for kind in ("operators", "sensors", "triggers") for module in info[kind][0]["python-modules"]]
+    assert modules == [f"rewindow.airflow.{kind}" for kind in ("operators", "sensors", "triggers")]
+
+
+def tables(root: Path, name: str) -> list[tuple[Any, ...]]:
+    rows = read_rows(str(root / "warehouse" / name)).to_pylist()
+    return sorted((row["customer"], row["window_start"], row["orders"], row["amount"]) for row in rows)
+
+
+def rewindow(root: Path, *arguments: str) -> Any:
+    line = [sys.executable, "-P", "-m", "rewindow", *arguments, "--project", str(root), "--json"]
+    return json.loads(said(environment(root, root), *line))
+
+
+@pytest.mark.spark
+def test_a_later_run_takes_the_days_before_with_it_and_the_earlier_finds_its_work_done(
+    shop: Path, shop_env: dict[str, str]
+):
+    plays = ({"dag": "daily_orders", "date": f"2026-01-{day}"} for day in ("04", "03"))
+    later, earlier = play(shop_env, *plays)
+    for one in (later, earlier):
+        assert one["state"] == "success", one
+        assert {task["tries"] for task in one["tasks"].values()} == {1}
+    (told,) = later["events"]
+    assert told["asset"] == "shop.daily_orders"
+    extra = told["extra"]
+    assert extra["interval"] == ["2026-01-03T00:00:00+00:00", "2026-01-04T00:00:00+00:00"]
+    assert (extra["table"], extra["run"], extra["epochs"], extra["rows"]) == ("shop/daily_orders", "main/1", [1, 3], 9)
+    assert extra["version"] >= 1
+    assert len(extra["digest"]) == 32
+    assert extra["is_new"]
+    assert not earlier["events"][0]["extra"]["is_new"]
+    assert earlier["events"][0]["extra"]["digest"] == extra["digest"]
+    assert len(tables(shop, "shop/daily_orders")) == 9

@@ -1,0 +1,155 @@
+"""What of the Airflow part needs no Airflow: exit codes, command lines, intervals, the keeper of a command, watermarks."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rewindow.airflow import commands, process
+from rewindow.airflow.exits import Next, meaning, what_next
+from rewindow.airflow.intervals import interval_of, through_of
+from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import RewindowError, UsageError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHOULD = {"go on": Next.DONE, "stop": Next.FAIL, "stop, never retry": Next.FAIL, "retry": Next.RETRY}
+SHOULD |= {"retry later": Next.RETRY, "retry once, then stop": Next.RETRY_ONCE}
+
+
+def test_every_exit_code_of_the_readme_does_what_the_readme_says():
+    rows = re.findall(r"^\| (\d+) \| .* \| ([a-z, ]+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) == 12
+    for code, should in rows:
+        assert what_next(int(code)) is SHOULD[should], code
+
+
+def test_a_limit_is_retried_once_and_a_signal_or_the_unknown_always():
+    assert what_next(71, limits_before=0) is Next.RETRY_ONCE
+    assert what_next(71, limits_before=1) is Next.FAIL
+    for code in (None, -9, -15, 130, 134, 137, 143, 3, 255):
+        assert what_next(code, limits_before=5) is Next.RETRY, code
+    assert what_next(1) is Next.FAIL
+    assert what_next(1, accepts={1}) is Next.DONE
+
+
+def test_every_error_has_an_answer_in_words():
+    kinds = [RewindowError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    for kind in kinds:
+        assert str(kind.exit_code) in meaning(kind.exit_code)
+        assert "unknown" not in meaning(kind.exit_code), kind
+    assert "137" in meaning(-9)
+    assert "gone" in meaning(None)
+
+
+def test_a_command_line_is_a_list_that_no_template_is_left_in():
+    line = commands.command_line(commands.land("orders", "2026-01-01"), project="/p", target="local")
+    assert line[:4] == [sys.executable, "-P", "-m", "rewindow"]
+    assert line[4:] == ["land", "orders", "--until", "2026-01-01", "--project", "/p", "--target", "local", "--json"]
+    assert commands.run("j", until="T", lands=True) == ["run", "j", "--land", "--until", "T"]
+    assert commands.run("j; rm -rf /", through="T")[1] == "j; rm -rf /", "no shell will ever read it"
+    with pytest.raises(UsageError, match="template"):
+        commands.command_line(["run", "{{ params.job }}"], project="/p", target="local")
+
+
+def test_a_run_stops_at_its_param_else_at_its_intervals_end_else_nowhere():
+    start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    context = {"data_interval_start": start, "data_interval_end": end, "params": {"through": None}}
+    assert through_of(context) == "2026-01-02T00:00:00+00:00"
+    assert interval_of(context) == ["2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"]
+    assert through_of({**context, "params": {"through": "2025-12-01"}}) == "2025-12-01"
+    assert through_of({"data_interval_end": None}) is None
+    assert interval_of({}) is None
+
+
+def kept(tmp_path: Path, code: str) -> process.Started:
+    return process.start([sys.executable, "-c", code], folder=str(tmp_path))
+
+
+def test_a_command_is_waited_for_and_what_it_says_goes_on(tmp_path):
+    lines: list[str] = []
+    started = kept(tmp_path, "import sys; print('{}'); sys.stderr.write('one\\ntwo'); sys.exit(74)")
+    assert process.wait(process.Started.from_json(started.as_json()), lines.append, poll_s=0.02) == 74
+    assert (lines, process.output(started)) == (["one", "two"], "{}\n")
+    assert process.state_of(started) == process.ENDED
+    process.forget(started)
+    assert process.state_of(started) == process.GONE
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_cannot_start_is_a_matter_of_configuration(tmp_path):
+    lines: list[str] = []
+    started = process.start(["/no/such/rewindow"], folder=str(tmp_path))
+    assert process.wait(started, lines.append, poll_s=0.02) == 78
+    assert "cannot be started" in lines[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_command_that_is_killed_leaves_its_signal(tmp_path, number):
+    started = kept(
+        tmp_path, "import os, sys, time; sys.stderr.write(f'{os.getpid()}\\n'); sys.stderr.flush(); time.sleep(60)"
+    )
+    log = Path(started.folder) / "log"
+    while not log.read_text() if log.exists() else True:
+        time.sleep(0.02)
+    os.kill(int(log.read_text()), number)
+    assert process.wait(started, list, poll_s=0.02) == -number
+
+
+def test_stop_ends_the_keeper_and_the_command(tmp_path):
+    started = kept(tmp_path, "import time; time.sleep(60)")
+    assert process.state_of(started) == process.RUNNING
+    process.stop(started)
+    assert process.state_of(started) in (process.ENDED, process.GONE)
+
+
+def test_a_command_outlives_the_worker_that_started_it(tmp_path):
+    """A worker is killed with -9; the retry finds the command by what was kept of it, and gets its exit code."""
+    worker = f"""
+import json, sys
+from rewindow.airflow import process
+started = process.start([sys.executable, "-c", "import time; time.sleep(1); print('done')"], folder={str(tmp_path)!r})
+print(json.dumps(started.as_json()), flush=True)
+process.wait(started, print)
+"""
+    with subprocess.Popen([sys.executable, "-c", worker], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        line = running.stdout.readline()
+        running.kill()
+    import json
+
+    started = process.Started.from_json(json.loads(line))
+    assert process.wait(started, print, poll_s=0.05) == 0
+    assert process.output(started) == "done\n"
+
+
+def test_what_runs_on_another_host_is_gone_as_far_as_this_one_knows(tmp_path):
+    assert process.state_of(process.Started("elsewhere", os.getpid(), 0.0, str(tmp_path))) == process.GONE
+
+
+def test_the_watermark_is_read_without_spark_and_a_feed_never_landed_has_none(project, monkeypatch):
+    where = (str(project), "local", "flights")
+    assert complete_through(*where) is None
+    assert not is_complete(*where, "2013-01-01")
+
+    class Landing:
+        watermark_ms = epoch_ms("2013-02-01T00:00:00Z")
+
+    class Feed:
+        landings = (Landing,)
+
+    monkeypatch.setattr(DeltaTables, "feed", lambda self, feed: Feed)
+    assert is_complete(*where, "2013-02-01T00:00:00+00:00")
+    assert not is_complete(*where, "2013-02-01T00:00:01+00:00")
+    with pytest.raises(UsageError, match="no time"):
+        is_complete(*where, "soon")
