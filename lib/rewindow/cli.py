@@ -10,6 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rewindow.cli_check import check
+from rewindow.cli_databricks import register as register_databricks
 from rewindow.cli_history import register as register_history
 from rewindow.cli_options import Debug, Folder, Json, Target
 from rewindow.cli_recovery import register as register_recovery
@@ -148,6 +149,7 @@ def setup() -> None:
 app.command()(check)
 register_history(app)
 register_recovery(app)
+register_databricks(app)
 
 
 def main() -> None:

@@ -38,8 +38,9 @@ LAYERS = {
     "config": _layer("core", "pydantic pydantic_core yaml pendulum"),
     # One command each, from seam to seam; Spark and Delta come to them as protocols.
     "flow": _layer(f"{_PURE} config", "pendulum psutil structlog"),
-    "airflow": _layer(f"{_PURE} delta config", "airflow pendulum psutil"),
-    "cli": _layer(f"{_PURE} spark delta config flow", "typer click rich pendulum psutil structlog pyspark"),
+    "airflow": _layer(f"{_PURE} delta config databricks", "airflow pendulum psutil"),
+    "databricks": _layer("", "databricks"),
+    "cli": _layer(f"{_PURE} spark delta config flow databricks", "typer click rich pendulum psutil structlog pyspark"),
     "public": _layer("core operators dsl"),
 }
 MODULES = {
@@ -54,16 +55,19 @@ MODULES = {
         (
             "cli",
             "cli_check",
+            "cli_databricks",
             "cli_history",
             "cli_options",
             "cli_recovery",
             "history",
             "printing",
+            "printing_databricks",
             "printing_history",
             "printing_recovery",
             "project",
             "recovery",
             "sessions",
+            "wheel_task",
             "showing",
             "times",
         ),

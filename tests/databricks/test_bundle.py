@@ -1,0 +1,207 @@
+"""The bundle without a workspace: the fields that it uses, what they refer to, and that nothing in it is misspelt.
+
+The schema that the Databricks CLI prints may only be used with Databricks' services, so it is not kept here; the fields
+are those of its documentation. `databricks-bundles`, where it is installed, reads the jobs too.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewindow.config import load_feed, load_job
+from rewindow.databricks.outcome import exit_code
+from rewindow.errors import UsageError
+from rewindow.wheel_task import TaskError, commands_of, main
+from tests.conftest import ROOT, copy_project
+
+BUNDLE = ROOT / "conf" / "databricks" / "databricks.yml"
+REFERENCES = {"job.trigger.time.iso_datetime", "backfill.iso_datetime", "job.parameters.interval_end"}
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Parameter(Part):
+    name: str
+    default: str
+
+
+class WheelTask(Part):
+    package_name: str
+    entry_point: str
+    named_parameters: dict[str, str]
+
+
+class Task(Part):
+    task_key: str
+    depends_on: list[dict[str, str]] = []
+    python_wheel_task: WheelTask
+    environment_key: str | None = None
+    job_cluster_key: str | None = None
+    libraries: list[dict[Literal["whl"], str]] = []
+    max_retries: int = Field(0, ge=0)
+    min_retry_interval_millis: int = 0
+    retry_on_timeout: bool = False
+
+
+class Schedule(Part):
+    quartz_cron_expression: str = Field(pattern=r"^\S+( \S+){5,6}$")
+    timezone_id: str
+    pause_status: Literal["PAUSED", "UNPAUSED"]
+
+
+class EnvironmentSpec(Part):
+    environment_version: str
+    dependencies: list[str]
+
+
+class Environment(Part):
+    environment_key: str
+    spec: EnvironmentSpec
+
+
+class NewCluster(Part):
+    spark_version: str
+    node_type_id: str
+    num_workers: int
+    data_security_mode: Literal["USER_ISOLATION", "SINGLE_USER"]
+
+
+class JobCluster(Part):
+    job_cluster_key: str
+    new_cluster: NewCluster
+
+
+class Job(Part):
+    name: str
+    max_concurrent_runs: Literal[1]
+    queue: dict[Literal["enabled"], bool]
+    schedule: Schedule
+    parameters: list[Parameter]
+    tasks: list[Task] = Field(min_length=1)
+    environments: list[Environment] = []
+    job_clusters: list[JobCluster] = []
+
+
+class Resources(Part):
+    jobs: dict[str, Job]
+
+
+class Target(Part):
+    default: bool = False
+    mode: Literal["development", "production"]
+    workspace: dict[Literal["root_path", "host", "profile"], str]
+    resources: Resources | None = None
+
+
+class Artifact(Part):
+    type: Literal["whl"]
+    path: str
+    build: str
+
+
+class Bundle(Part):
+    bundle: dict[Literal["name"], str]
+    artifacts: dict[str, Artifact]
+    sync: dict[Literal["paths"], list[str]]
+    resources: Resources
+    targets: dict[str, Target]
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    return Bundle.model_validate(yaml.safe_load(BUNDLE.read_text()))
+
+
+def jobs(bundle: Bundle) -> list[Job]:
+    own = [target.resources.jobs for target in bundle.targets.values() if target.resources]
+    return [job for some in (bundle.resources.jobs, *own) for job in some.values()]
+
+
+def test_every_field_is_known_and_there_is_a_target_of_both_kinds(bundle: Bundle) -> None:
+    assert {"serverless", "classic"} <= set(bundle.targets)
+    assert [name for name, target in bundle.targets.items() if target.default] == ["serverless"]
+
+
+def test_every_task_stands_on_something_that_is_there(bundle: Bundle) -> None:
+    for job in jobs(bundle):
+        environments = {environment.environment_key for environment in job.environments}
+        clusters = {cluster.job_cluster_key for cluster in job.job_clusters}
+        keys = [task.task_key for task in job.tasks]
+        assert len(set(keys)) == len(keys)
+        for task in job.tasks:
+            assert (task.environment_key in environments) != (task.job_cluster_key in clusters)
+            assert bool(task.libraries) == (task.job_cluster_key is not None)
+
+
+def test_the_entry_point_is_one_of_the_wheels(bundle: Bundle) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for job in jobs(bundle):
+        for task in job.tasks:
+            assert task.python_wheel_task.package_name == project["name"]
+            assert task.python_wheel_task.entry_point in project["scripts"]
+
+
+def test_every_reference_is_one_that_databricks_fills_in(bundle: Bundle) -> None:
+    text = "\n".join(line.partition("#")[0] for line in BUNDLE.read_text().splitlines())
+    assert set(re.findall(r"\{\{(.*?)\}\}", text)) <= REFERENCES
+    assert set(re.findall(r"\$\{(.*?)\}", text)) <= {"workspace.file_path", "bundle.target"}
+
+
+def test_every_task_means_a_land_and_a_run_of_a_job_of_the_project(bundle: Bundle) -> None:
+    for job in jobs(bundle):
+        defaults = {parameter.name: parameter.default for parameter in job.parameters}
+        assert defaults == {"interval_end": "{{job.trigger.time.iso_datetime}}"}
+        for task in job.tasks:
+            given = {**task.python_wheel_task.named_parameters, "project": str(ROOT)}
+            given["interval_end"] = "2013-03-01T00:10:07.123"
+            land, run = commands_of([f"--{name}={value}" for name, value in given.items()])
+            config = load_job(ROOT, given["job"])
+            assert land[:4] == ["land", load_feed(ROOT, config.feed).feed, "--until", given["interval_end"]]
+            assert run[:2] == ["run", config.job]
+
+
+def test_the_schedule_is_the_jobs(bundle: Bundle) -> None:
+    for job in jobs(bundle):
+        config = load_job(ROOT, job.tasks[0].python_wheel_task.named_parameters["job"])
+        if config.schedule:
+            minute, hour, *_ = config.schedule.split()
+            assert job.schedule.quartz_cron_expression.split()[1:3] == [minute, hour]
+
+
+def test_a_reference_that_was_not_filled_in_is_refused() -> None:
+    with pytest.raises(UsageError, match="reference"):
+        commands_of(["--job=hourly_departures", f"--project={ROOT}", "--interval_end={{job.triger.time}}"])
+
+
+def test_an_unknown_parameter_is_refused() -> None:
+    with pytest.raises(UsageError, match="--jobs"):
+        commands_of(["--jobs=x", "--job=hourly_departures", f"--project={ROOT}"])
+
+
+def test_databricks_own_reader_takes_the_jobs(bundle: Bundle) -> None:
+    reader = pytest.importorskip(
+        "databricks.bundles.jobs", reason="databricks-bundles is under Databricks' own licence"
+    )
+    text: Any = yaml.safe_load(BUNDLE.read_text())
+    for resources in (text["resources"], text["targets"]["classic"]["resources"]):
+        for job in resources["jobs"].values():
+            reader.Job.from_dict(job)
+
+
+def test_a_failed_command_ends_the_task_with_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    root = copy_project(tmp_path)
+    (root / "conf" / "targets" / "databricks.yaml").write_text("target: databricks\nwarehouse: warehouse\n")
+    monkeypatch.setattr("sys.argv", ["rewindow-task", "--job=hourly_departures", f"--project={root}"])
+    monkeypatch.setattr("rewindow.wheel_task.run_command", lambda command: 66 if command[0] == "land" else 0)
+    with pytest.raises(TaskError, match="rewindow ended with 66: `rewindow land flights`") as raised:
+        main()
+    assert exit_code("TERMINATED", "FAILED", f"TaskError: {raised.value}") == 66

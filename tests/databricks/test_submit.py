@@ -1,0 +1,134 @@
+"""`rewindow databricks submit` against a workspace on loopback: what is sent, and which end gives which exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from rewindow.cli import run_command
+from rewindow.databricks.outcome import ended, exit_code
+from tests.databricks.workspace import Workspace, workspace
+
+SUBMIT = [
+    "databricks",
+    "submit",
+    "hourly_departures",
+    "--interval-end",
+    "2013-02-01T00:00:00Z",
+    "--poll",
+    "0",
+    "--json",
+]
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    with workspace() as made:
+        monkeypatch.setenv("DATABRICKS_HOST", made.host)
+        monkeypatch.setenv("DATABRICKS_TOKEN", "token")
+        monkeypatch.setenv("DATABRICKS_CONFIG_FILE", "/nowhere")
+        yield made
+
+
+def sent(there: Workspace, call: str = "run-now") -> list[dict[str, object]]:
+    return [given for path, given in there.asked if path.endswith(call)]
+
+
+def test_a_run_is_started_followed_and_its_end_is_the_commands(there: Workspace, capsys) -> None:
+    assert run_command(SUBMIT) == 0
+    (given,) = sent(there)
+    assert given["job_id"] == 11
+    assert given["job_parameters"] == {"interval_end": "2013-02-01T00:00:00Z"}
+    assert len(str(given["idempotency_token"])) <= 64
+    said = json.loads(capsys.readouterr().out)
+    assert (said["run_id"], said["state"], said["code"]) == (100, "SUCCESS", 0)
+
+
+def test_starting_it_again_finds_the_run_that_does_it(there: Workspace) -> None:
+    assert run_command([*SUBMIT, "--no-wait"]) == 0
+    assert run_command(SUBMIT) == 0
+    assert len(there.runs) == 1
+    assert run_command([*SUBMIT, "--new"]) == 0
+    assert len(there.runs) == 2
+
+
+def test_what_has_failed_is_started_anew(there: Workspace) -> None:
+    there.story = [("RUNNING", None), ("TERMINATED", "FAILED")]
+    assert run_command(SUBMIT) == 74
+    there.story = [("RUNNING", None), ("TERMINATED", "SUCCESS")]
+    assert run_command(SUBMIT) == 0
+    assert len(there.runs) == 2
+
+
+@pytest.mark.parametrize("code", [65, 66, 70, 71, 74, 75, 76, 77, 78])
+def test_the_code_of_the_task_comes_through(there: Workspace, code: int) -> None:
+    there.story, there.error = [("RUNNING", None), ("TERMINATED", "FAILED")], f"TaskError: {ended(code, 'why')}"
+    assert run_command(SUBMIT) == code
+
+
+@pytest.mark.parametrize(
+    ("life_cycle", "result", "code"),
+    [
+        ("TERMINATED", "SUCCESS", 0),
+        ("TERMINATED", "FAILED", 74),
+        ("TERMINATED", "CANCELED", 143),
+        ("TERMINATED", "TIMEDOUT", 75),
+        ("TERMINATED", "MAXIMUM_CONCURRENT_RUNS_REACHED", 75),
+        ("SKIPPED", None, 75),
+        ("TERMINATED", "DISABLED", 78),
+        ("INTERNAL_ERROR", None, 74),
+        ("INTERNAL_ERROR", "FAILED", 74),
+        ("TERMINATED", "UPSTREAM_FAILED", 74),
+        ("TERMINATED", "SUCCESS_WITH_FAILURES", 74),
+        ("TERMINATED", "SOMETHING_NEW", 74),
+    ],
+)
+def test_ends_without_a_word_of_ours(life_cycle: str, result: str | None, code: int) -> None:
+    assert exit_code(life_cycle, result) == code
+
+
+def test_every_state_of_the_sdk_is_an_active_one_or_has_a_code() -> None:
+    from databricks.sdk.service.jobs import RunLifeCycleState, RunResultState
+
+    from rewindow.databricks.outcome import is_active
+
+    ends = {state.value for state in RunLifeCycleState if not is_active(state.value)}
+    assert ends == {"TERMINATED", "SKIPPED", "INTERNAL_ERROR"}
+    assert [result for result in RunResultState if exit_code("TERMINATED", result.value) == 0] == [
+        RunResultState.SUCCESS
+    ]
+
+
+def test_a_run_that_takes_too_long_goes_on(there: Workspace, capsys) -> None:
+    there.story = [("RUNNING", None)]
+    assert run_command([*SUBMIT, "--timeout", "0"]) == 75
+    assert "goes on" in json.loads(capsys.readouterr().out)["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        (["databricks", "submit", "nobody"], 78, "no job called 'nobody'"),
+        (["databricks", "submit", "12"], 78, "does not exist"),
+        ([*SUBMIT, "--parameter", "x"], 2, "NAME=VALUE"),
+        ([*SUBMIT, "--parameter", "x={{backfill}}"], 2, "template"),
+    ],
+)
+def test_a_refusal_names_the_fix(there: Workspace, capsys, arguments: list[str], code: int, named: str) -> None:
+    assert run_command([*arguments, "--json"]) == code
+    assert named in json.loads(capsys.readouterr().out)["error"]
+    assert not there.runs
+
+
+def test_access_that_is_refused_is_77(there: Workspace) -> None:
+    there.refuses = 403
+    assert run_command(SUBMIT) == 77
+
+
+def test_no_workspace_is_78(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DATABRICKS_CONFIG_FILE", "/nowhere")
+    assert run_command(SUBMIT) == 78

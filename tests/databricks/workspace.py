@@ -1,0 +1,110 @@
+"""A workspace on loopback: the four REST calls that `rewindow databricks` makes, and runs whose ends a test decides."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+ENDED = ("TERMINATED", "INTERNAL_ERROR", "SKIPPED")
+
+
+@dataclass
+class Workspace:
+    """What it knows. ``story`` is what each run that begins goes through, one state a look: (life cycle, result)."""
+
+    story: Sequence[tuple[str, str | None]] = (("PENDING", None), ("RUNNING", None), ("TERMINATED", "SUCCESS"))
+    error: str = ""
+    jobs: dict[int, str] = field(default_factory=lambda: {11: "hourly_departures"})
+    runs: dict[int, list[tuple[str, str | None]]] = field(default_factory=dict)
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    tokens: dict[str, int] = field(default_factory=dict)
+    refuses: int = 0
+    host: str = ""
+
+    def answer(self, method: str, path: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return status and body."""
+        self.asked.append((path, given))
+        if self.refuses:
+            return self.refuses, {"error_code": "PERMISSION_DENIED", "message": "no right to do this"}
+        match method, path.split("/", 3)[3]:
+            case "GET", "jobs/list":
+                found = [{"job_id": job_id, "settings": {"name": name}} for job_id, name in self.jobs.items()]
+                return 200, {"jobs": [job for job in found if job["settings"]["name"] == given.get("name")]}
+            case "POST", "jobs/run-now":
+                if given["job_id"] not in self.jobs:
+                    return 400, {
+                        "error_code": "INVALID_PARAMETER_VALUE",
+                        "message": f"Job {given['job_id']} does not exist.",
+                    }
+                token = given.get("idempotency_token")
+                if token is None or token not in self.tokens:
+                    run_id = 100 + len(self.runs)
+                    self.runs[run_id] = list(self.story)
+                    if token:
+                        self.tokens[token] = run_id
+                    return 200, {"run_id": run_id}
+                return 200, {"run_id": self.tokens[token]}
+            case "GET", "jobs/runs/get":
+                return 200, self._run(int(given["run_id"]))
+            case "GET", "jobs/runs/get-output":
+                return 200, {"error": self.error}
+        return 404, {"error_code": "ENDPOINT_NOT_FOUND", "message": path}
+
+    def _run(self, run_id: int) -> dict[str, Any]:
+        story = self.runs[run_id]
+        life_cycle, result = story.pop(0) if len(story) > 1 else story[0]
+        state = {"life_cycle_state": life_cycle, "state_message": "", **({"result_state": result} if result else {})}
+        return {
+            "run_id": run_id,
+            "run_page_url": f"{self.host}/#job/11/run/{run_id}",
+            "state": state,
+            "tasks": [{"task_key": "run", "run_id": run_id + 1000, "state": state}],
+        }
+
+
+@contextmanager
+def workspace() -> Iterator[Workspace]:
+    """Serve one."""
+    made = Workspace()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            self._say(parts.path, {name: values[0] for name, values in parse_qs(parts.query).items()})
+
+        def do_POST(self) -> None:
+            self._say(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+        def _say(self, path: str, given: dict[str, Any]) -> None:
+            if not path.startswith("/api/"):
+                status, body = 404, {"message": "the SDK asks what kind of host this is"}
+            elif self.headers["Authorization"] != "Bearer token":
+                status, body = 401, {"error_code": "UNAUTHENTICATED", "message": "no token"}
+            else:
+                status, body = made.answer(self.command, path, given)
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.host = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
