@@ -128,7 +128,7 @@ def _job_id(client: WorkspaceClient, job: str) -> int:
     if len(found) != 1:
         seen = "no job" if not found else f"{len(found)} jobs"
         raise ConfigError(f"the workspace has {seen} called {job!r}: deploy the bundle, or give the job's id")
-    return found[0]
+    return int(found[0])
 
 
 def _token(job_id: int, parameters: Mapping[str, str], number: int) -> str:
