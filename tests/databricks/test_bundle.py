@@ -169,14 +169,6 @@ def test_every_task_means_a_land_and_a_run_of_a_job_of_the_project(bundle: Bundl
             assert run[:2] == ["run", config.job]
 
 
-def test_the_schedule_is_the_jobs(bundle: Bundle) -> None:
-    for job in jobs(bundle):
-        config = load_job(ROOT, job.tasks[0].python_wheel_task.named_parameters["job"])
-        if config.schedule:
-            minute, hour, *_ = config.schedule.split()
-            assert job.schedule.quartz_cron_expression.split()[1:3] == [minute, hour]
-
-
 def test_a_reference_that_was_not_filled_in_is_refused() -> None:
     with pytest.raises(UsageError, match="reference"):
         commands_of(["--job=hourly_departures", f"--project={ROOT}", "--interval_end={{job.triger.time}}"])
