@@ -14,6 +14,7 @@ from rewindow.cli_databricks import register as register_databricks
 from rewindow.cli_history import register as register_history
 from rewindow.cli_options import Debug, Folder, Json, Target
 from rewindow.cli_recovery import register as register_recovery
+from rewindow.cli_state import register as register_state
 from rewindow.errors import RewindowError, UsageError
 from rewindow.printing import Printer
 from rewindow.project import Project
@@ -84,6 +85,9 @@ def run(
     final: Final = False,
     replan: Annotated[bool, typer.Option(help="Forget the plan of an attempt that died.")] = False,
     drop_buffered: Annotated[bool, typer.Option(help="Let go of what a suppress holds that was taken out.")] = False,
+    accept_changes: Annotated[
+        bool, typer.Option(help="Go on with other code than the checkpoint's, where its stores allow it.")
+    ] = False,
     takeover: Annotated[bool, typer.Option(help="Fence an attempt that still lives.")] = False,
     target: Target = "local",
     project: Folder = ".",
@@ -99,7 +103,14 @@ def run(
         if not as_json:
             printer.landed(feed, report)
     request = parse_through(
-        through, until, lineage=lineage, final=final, replan=replan, take_over=takeover, drop_buffered=drop_buffered
+        through,
+        until,
+        lineage=lineage,
+        final=final,
+        replan=replan,
+        take_over=takeover,
+        drop_buffered=drop_buffered,
+        accept_changes=accept_changes,
     )
     with printer.progress() as on_step:
         results = [opened.run(job, request, on_step)]
@@ -150,6 +161,7 @@ app.command()(check)
 register_history(app)
 register_recovery(app)
 register_databricks(app)
+register_state(app)
 
 
 def main() -> None:

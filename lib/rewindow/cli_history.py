@@ -52,6 +52,9 @@ def backfill(
     ],
     end: Annotated[str | None, typer.Option("--to", help="The same, inclusive (default: as far as main).")] = None,
     branch: Annotated[str | None, typer.Option(help="The branch, new or begun (default: backfill-N).")] = None,
+    accept_changes: Annotated[
+        bool, typer.Option(help="Go on with other code than the checkpoint's, where its stores allow it.")
+    ] = False,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
@@ -60,7 +63,9 @@ def backfill(
     """Replay history on a branch with tables of its own. What is published stays as it is until `promote`."""
     printer = HistoryPrinter(as_json=as_json)
     with printer.progress() as on_step:
-        done = _history(project, target, job, debug=debug).backfill(start, end, branch, on_step)
+        done = _history(project, target, job, debug=debug).backfill(
+            start, end, branch, on_step, accept_changes=accept_changes
+        )
     printer.backfilled(job, done)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.core.binding import bind_sink
@@ -58,11 +58,20 @@ class History:
         gone = [run.spec.name for run in before.runs[len(after.runs) :]]
         return {"lineage": lineage, "at": after.head.spec.name if after.head else None, "rewound": gone}
 
-    def backfill(self, start: str, end: str | None, branch: str | None, on_step: OnStep = None) -> Backfilled:
+    def backfill(
+        self,
+        start: str,
+        end: str | None,
+        branch: str | None,
+        on_step: OnStep = None,
+        *,
+        accept_changes: bool = False,
+    ) -> Backfilled:
         """Replay epochs on a branch of `main`, which it may begin; nothing published changes.
 
         ``start`` and ``end`` are event times, landings or runs; the start is rounded down to the end of a run. Without
-        an end the branch goes as far as `main`. A branch that is there goes on.
+        an end the branch goes as far as `main`. A branch that is there goes on. ``accept_changes``: with other code than
+        the checkpoint's that it stands on, where its stores allow it.
         """
         state, feed = self.state, self._project.bind(self._job).feed
         main = state.lineage(MAIN)
@@ -76,7 +85,7 @@ class History:
             drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
         begun = self.state.lineage(name)
         base = begun.runs[begun.inherited - 1] if begun.inherited else None
-        request = self._through(name, end, main)
+        request = replace(self._through(name, end, main), accept_changes=accept_changes)
         results = self._run_to_the_end(request, on_step)
         return Backfilled(name, base.spec.name if base else None, base.spec.last_epoch + 1 if base else 1, results)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rewindow.delta.stores import StoreChange
 from rewindow.plan.planner import UpToDate
 from rewindow.printing import Printer, describe_result
 from rewindow.recovery import Resumed
@@ -32,6 +37,41 @@ class RecoveryPrinter(Printer):
         if not (done.damage or done.republished or done.made_again):
             self.say(f"The tables of {job} are as they were published.")
 
+    def listed(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Show rows."""
+        if self.as_json:
+            self.json({what: list(rows)})
+        else:
+            self.table("", rows)
+
+    def entries(self, rows: Sequence[Mapping[str, Any]], count: int) -> None:
+        """Show entries of a store, ``count`` of which there are."""
+        if self.as_json:
+            self.json({"entries": list(rows), "count": count})
+            return
+        self.table("", rows)
+        if count > len(rows):
+            self.say(f"{len(rows)} of {count}; --limit shows more.")
+
+    def changed(self, store: str, runs: tuple[str, str], found: Sequence[StoreChange], limit: int) -> None:
+        """Show how a store differs between two runs."""
+        if self.as_json:
+            self.json({"count": len(found), "changes": [asdict(change) for change in found[:limit]]})
+            return
+        rows = [
+            {**change.key, runs[0]: _words(change.before), runs[1]: _words(change.after)} for change in found[:limit]
+        ]
+        self.say(f"Store {store}: {len(found)} keys differ between {runs[0]} and {runs[1]}.")
+        if rows:
+            self.table("", rows)
+
+    def exported(self, store: str, to: str, count: int) -> None:
+        """Say where a store was written."""
+        if self.as_json:
+            self.json({"store": store, "file": to, "rows": count})
+        else:
+            self.say(f"{count} rows of store {store} are in {to}.")
+
     def resumed(self, job: str, done: Resumed) -> None:
         """Say what was taken up."""
         result = done.result
@@ -44,3 +84,7 @@ class RecoveryPrinter(Printer):
             return
         self.say(f"Run {done.run} of {job} was planned by attempt {done.attempt}, which died.")
         self.ran([result])
+
+
+def _words(row: Mapping[str, Any] | None) -> str:
+    return "-" if row is None else ", ".join(f"{name}={value}" for name, value in row.items())

@@ -59,6 +59,7 @@ MODULES = {
             "cli_history",
             "cli_options",
             "cli_recovery",
+            "cli_state",
             "history",
             "printing",
             "printing_databricks",

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyarrow import csv
 from pyspark.sql import SparkSession
 
 from rewindow.cli import run_command
@@ -101,6 +104,40 @@ def test_what_another_hand_did_is_told_and_mended(root: Path, capsys: pytest.Cap
     assert Project.open(root).tables.hashes(JOB, "main") == before
     assert run_command(["republish", JOB, *here]) == 0
     assert "as they were published" in said()
+
+
+def test_stores_are_looked_into(root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    here = ["--project", str(root), "--json"]
+
+    def call(*arguments: str, code: int = 0) -> dict[str, Any]:
+        capsys.readouterr()
+        assert run_command(["state", *arguments, *here]) == code, arguments
+        said: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return said
+
+    stores = {one["store"]: one for one in call("list", JOB)["stores"]}
+    assert set(stores) == {"closed-carrier-hours", "departures-per-carrier"}
+    store = "departures-per-carrier"
+    assert stores[store]["keys"] > 0
+    assert stores[store]["rows"] >= stores[store]["keys"]
+    shown = call("show", JOB, store, "--limit", "2")
+    assert (len(shown["entries"]), shown["count"]) == (2, stores[store]["keys"])
+    one = shown["entries"][0]
+    column = Project.open(root).tables.state(JOB).lineage("main").runs[-1].spec.binding.keys[store][0]
+    same = call("show", JOB, store, "--key", str(one[column]))
+    assert one in same["entries"]
+    assert call("show", JOB, store, "--key", f"{column}={one[column]}") == same
+    runs = [run.spec.name for run in Project.open(root).tables.state(JOB).lineage("main").runs]
+    assert call("diff", JOB, store, runs[-1], runs[-1])["count"] == 0
+    assert call("diff", JOB, store, runs[0], runs[-1], code=1)["changes"]
+    for suffix, read in (("parquet", pq.read_table), ("csv", csv.read_csv), ("json", pa_json.read_json)):
+        file = tmp_path / f"store.{suffix}"
+        assert call("export", JOB, store, "--to", str(file))["rows"] == stores[store]["keys"]
+        assert read(file).num_rows == stores[store]["keys"]
+        assert run_command(["state", "export", JOB, store, "--to", str(file), *here]) == 2
+    assert run_command(["state", "show", JOB, "nothing", *here]) == 2
+    assert run_command(["state", "export", JOB, store, "--to", str(tmp_path / "x.xls"), *here]) == 2
+    assert run_command(["state", "list", JOB, *here[:2]]) == 0
 
 
 def test_a_run_that_died_is_taken_up_as_it_was_planned(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
+from rewindow.plan.accepting import Fit, obstacles, verdicts
 from rewindow.plan.difference import changes_since
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import CommittedRun, JobState, Lineage
@@ -59,7 +60,7 @@ def plan_run(
         )
         raise CheckpointError(message)
     check_landings(lineage, feed)
-    _check_binding(lineage, binding, drop_buffered=request.drop_buffered)
+    accepted = _check_binding(lineage, binding, request)
     planned = _pending(lineage, feed, request, alive)
     if planned is not None:
         first, last, final = planned.first_epoch, planned.last_epoch, planned.final
@@ -85,6 +86,7 @@ def plan_run(
         key=request.key,
         takes_over=planned.run if planned else None,
         repeats=planned.attempt.id if planned and planned.binding.fingerprint == binding.fingerprint else None,
+        accepted=accepted,
     )
 
 
@@ -137,18 +139,15 @@ def _has(feed: Feed, spec: RunSpec) -> bool:
     return spec.last_epoch == 0 or feed.landings[spec.last_epoch - 1].generation <= spec.generation
 
 
-def _check_binding(lineage: Lineage, binding: JobBinding, *, drop_buffered: bool) -> None:
+def _check_binding(lineage: Lineage, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
+    """Return the changes since the checkpoint that somebody accepted."""
     head = lineage.head
     if head is None:
-        return
+        return ()
     found = changes_since(lineage, binding)
     if found:
-        listed = "\n".join(f"  - {line}" for line in found)
-        message = (
-            f"job {binding.job!r} is not what made the checkpoint of run {head.spec.name}:\n{listed}\n"
-            f"Run the code and settings of that run, or replay with `rewindow run {binding.job} --lineage NAME`"
-        )
-        raise CheckpointError(message)
+        _check_accepted(lineage, binding, found, request)
+    drop_buffered = request.drop_buffered
     held = {name: head.commit.held.get(name, 0) for name in taken_out(head.spec.binding, binding)}
     lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
     if lost and not drop_buffered:
@@ -158,6 +157,34 @@ def _check_binding(lineage: Lineage, binding: JobBinding, *, drop_buffered: bool
             "--drop-buffered"
         )
         raise CheckpointError(message)
+    return tuple(found)
+
+
+def _check_accepted(lineage: Lineage, binding: JobBinding, found: list[str], request: RunRequest) -> None:
+    """Raise `CheckpointError` (76) unless the changes may be accepted, and are: now, or by the plan that is pending."""
+    head = lineage.head
+    if head is None:
+        return
+    in_the_way = obstacles(head.spec.binding, binding, lineage.tables if lineage.own_runs else {})
+    was_accepted = lineage.pending is not None and lineage.pending.accepted == tuple(found) and not request.replan
+    if not in_the_way and (request.accept_changes or was_accepted):
+        return
+    stores = verdicts(head.spec.binding, binding)
+    said = [*(str(one) for one in stores if one.fit is not Fit.INCOMPATIBLE), *in_the_way]
+    again = f"replay with `rewindow run {binding.job} --lineage NAME`"
+    if in_the_way:
+        fix = (
+            f"This checkpoint cannot be gone on from. Run the code and settings of that run; or {again}, and promote it"
+        )
+    else:
+        fix = f"Run the code and settings of that run; or go on as said, with --accept-changes; or {again}"
+    message = (
+        f"job {binding.job!r} is not what made the checkpoint of run {head.spec.name}:\n"
+        + "".join(f"  - {line}\n" for line in found)
+        + (f"What would become of it: {'; '.join(said)}.\n" if said else "")
+        + fix
+    )
+    raise CheckpointError(message)
 
 
 def _pending(lineage: Lineage, feed: Feed, request: RunRequest, alive: Alive) -> RunSpec | None:

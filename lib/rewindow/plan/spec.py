@@ -50,7 +50,8 @@ class RunRequest:
     by then. ``final``: nothing comes after (D18).
     ``replan`` forgets the plan of an attempt that died; ``take_over`` fences one that still lives. ``key`` names the
     request (a scheduler's interval): asked again after its run is committed, there is nothing to do. ``drop_buffered``
-    lets go of what a suppress holds that was taken out.
+    lets go of what a suppress holds that was taken out. ``accept_changes`` goes on with other code than the checkpoint's
+    where its stores allow it.
     """
 
     lineage: str = MAIN
@@ -62,6 +63,7 @@ class RunRequest:
     take_over: bool = False
     key: str | None = None
     drop_buffered: bool = False
+    accept_changes: bool = False
 
     @property
     def is_bounded_by_time(self) -> bool:
@@ -105,6 +107,7 @@ class RunSpec:
     ``run`` is the number of its PLAN row, ``parent`` that of the run whose checkpoint it goes on from. Epochs
     ``first_epoch`` .. ``last_epoch`` of the feed's ``generation``; none (``last_epoch = first_epoch - 1``) only if
     ``final``. ``clock_from_ms`` and ``clock_to_ms``: the parent's last watermark and this run's last (D8, ``run``).
+    ``accepted``: how the job differs from what made the parent's checkpoint, where somebody accepted that.
     ``takes_over``: the run of the dead attempt whose epochs and clock these are; ``repeats``: that attempt, if it was of
     the same code, so that what it staged must come again.
     """
@@ -126,6 +129,7 @@ class RunSpec:
     key: str | None = None
     takes_over: int | None = None
     repeats: str | None = None
+    accepted: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -148,7 +152,9 @@ class RunSpec:
             "tables": {target: table.as_json() for target, table in self.binding.tables.items()},
         }
         plain = {name: getattr(self, name) for name in _PLAIN}
-        return {**plain, "binding": binding, "attempt": asdict(self.attempt)}
+        # Left out where there is none: the chain hash of older rows was made without it.
+        more = {"accepted": list(self.accepted)} if self.accepted else {}
+        return {**plain, **more, "binding": binding, "attempt": asdict(self.attempt)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
@@ -165,7 +171,8 @@ class RunSpec:
             keys={name: tuple(keys) for name, keys in bound["keys"].items()},
         )
         plain = {name: data[name] for name in _PLAIN}
-        return cls(**plain, binding=binding, attempt=Attempt(**data["attempt"]))
+        accepted = tuple(data.get("accepted", ()))
+        return cls(**plain, binding=binding, attempt=Attempt(**data["attempt"]), accepted=accepted)
 
 
 _PLAIN = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store
@@ -162,7 +162,7 @@ def stage_work(
                 partition,
                 {topic: _slice(spec, feed, topic, partition, None if topic in tables else files) for topic in topics},
                 {s.topic: _inside(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
-                None if state is None else TaskState.from_json(state),
+                None if state is None else _fitting(TaskState.from_json(state), spec, part),
                 {store.name: restored.stores.get((store.name, partition), ()) for store in part.stores},
                 sum(feed.is_enforced(epoch, topics, partition) for epoch in spec.epochs),
             )
@@ -183,6 +183,14 @@ def stage_work(
         settings=code.settings,
         tables=tables,
     )
+
+
+def _fitting(state: TaskState, spec: RunSpec, part: SubTopology) -> TaskState:
+    """Leave out the schedules of nodes that are gone, where somebody accepted that they are."""
+    if not spec.accepted:
+        return state
+    names = {node.name for node in part.nodes}
+    return replace(state, schedules=[schedule for schedule in state.schedules if schedule.node in names])
 
 
 def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any, ...]]:
