@@ -39,13 +39,16 @@ def land(
     until: Annotated[str | None, typer.Option(help="Only complete intervals up to this time (default: now).")] = None,
     watermark: Annotated[str | None, typer.Option(help="Declare: complete through this time.")] = None,
     new_generation: Annotated[bool, typer.Option(help="Land under a changed definition.")] = False,
-    keep: Annotated[int | None, typer.Option(help="With --new-generation: share the first N landings.")] = None,
+    keep: Annotated[int | None, typer.Option(min=1, help="With --new-generation: share the first N landings.")] = None,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Land what is new of a feed's sources."""
+    if keep is not None and not new_generation:
+        message = "--keep says what a new generation shares: add --new-generation, or leave it out"
+        raise UsageError(message)
     opened = Project.open(project, target, debug=debug)
     report = opened.land(
         feed,
