@@ -29,7 +29,7 @@ from rewindow.core.settings import Limits, Settings
 from rewindow.core.topology import Topology
 from rewindow.core.work import Lane
 from rewindow.delta.logs import DeltaFeedTables
-from rewindow.delta.tables import METRICS, QUARANTINE, changelog_path, output_path
+from rewindow.delta.tables import METRICS, QUARANTINE, changelog_path, checked_name, output_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import ConfigError, SourceError, naming
 from rewindow.landing.command import LandReport, land
@@ -140,7 +140,7 @@ class Project:
     def show(self, job: str, *, lineage: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as plain data."""
         self.job_config(job)
-        return describe_job(self.tables, job, lineage=lineage, hashes=hashes)
+        return describe_job(self.tables, job, lineage=checked_name(lineage, "lineage"), hashes=hashes)
 
     def published(self, job: str, lineage: str = MAIN) -> list[dict[str, Any]]:
         """Return a lineage's output tables as they are: path, Delta version, and the last run with its rows and digest."""
