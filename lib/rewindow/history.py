@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.core.binding import bind_sink
 from rewindow.delta.compare import Difference, compare_tables
-from rewindow.delta.tables import table_path
+from rewindow.delta.tables import checked_name, table_path
 from rewindow.errors import UsageError
 from rewindow.liveness import this_attempt
 from rewindow.machine import drive
@@ -19,7 +19,7 @@ from rewindow.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.plan.travel import find_run, first_epoch_at, run_before
 from rewindow.project import Project
 from rewindow.runner import RunReport
-from rewindow.times import parse_time, show_time
+from rewindow.times import parse_time, show_time, whole_number
 from rewindow.travel import branch as begin_branch
 from rewindow.travel import drop, promote, rewind
 from rewindow.verify import Verified, verify
@@ -79,13 +79,14 @@ class History:
         if name == MAIN:
             message = f"a backfill has a branch of its own: name another than {MAIN!r}, which `promote` makes of it"
             raise UsageError(message)
+        through = self._through(checked_name(name, "lineage"), end, main)  # what cannot be is refused before it begins
+        request = replace(through, accept_changes=accept_changes)
         if name not in state.lineages:
             at = run_before(state, main, self._first_epoch(start, main, feed))
             parent = at.spec.name if at else "0"
             drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
         begun = self.state.lineage(name)
         base = begun.runs[begun.inherited - 1] if begun.inherited else None
-        request = replace(self._through(name, end, main), accept_changes=accept_changes)
         results = self._run_to_the_end(request, on_step)
         return Backfilled(name, base.spec.name if base else None, base.spec.last_epoch + 1 if base else 1, results)
 
@@ -171,8 +172,9 @@ class History:
         if "/" in said:
             run = find_run(self.state, main, said)
             return run.spec.first_epoch if run else 1
-        if said.isdigit():
-            return int(said)
+        number = whole_number(said)
+        if number is not None:
+            return number
         return first_epoch_at(feed, parse_time(said) or 0)
 
     def _through(self, branch: str, said: str | None, main: Lineage) -> RunRequest:
@@ -181,8 +183,9 @@ class History:
         if "/" in said:
             run = find_run(self.state, main, said)
             return RunRequest(lineage=branch, through_landing=run.spec.last_epoch if run else None)
-        if said.isdigit():
-            return RunRequest(lineage=branch, through_landing=int(said))
+        number = whole_number(said)
+        if number is not None:
+            return RunRequest(lineage=branch, through_landing=number)
         return RunRequest(lineage=branch, through_ms=parse_time(said))
 
     def _known(self, state: JobState, name: str) -> Lineage:

@@ -32,12 +32,18 @@ def parse_through(text: str | None, until: str | None = None, **others: Any) -> 
             message = "--through and --until both say where to stop: give one of them"
             raise UsageError(message)
         return RunRequest(until_ms=parse_time(until), **others)
-    if text is not None and text.isdigit():
-        if int(text) == 0:
+    number = whole_number(text)
+    if number is not None:
+        if number == 0:
             message = "--through 0: landings are numbered from 1; leave it out to take all"
             raise UsageError(message)
-        return RunRequest(through_landing=int(text), **others)
+        return RunRequest(through_landing=number, **others)
     return RunRequest(through_ms=parse_time(text), **others)
+
+
+def whole_number(text: str | None) -> int | None:
+    """Return what plain digits say; None for any other text, also for digits of other scripts."""
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
 
 
 def show_time(epoch_ms: int) -> str:
