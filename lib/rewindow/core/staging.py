@@ -5,6 +5,7 @@ Plain values with a JSON form. The engine makes them, the journal keeps them, pu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -40,6 +41,19 @@ METRICS = (
 QUARANTINE = "quarantine"
 """The target of what a run drops, where the job says ``dropped: quarantine``."""
 
+_CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.parquet$")
+
+
+def staged_name(attempt: str, token: str, checksum: int) -> str:
+    """Return the name of a staged file. It says the CRC-32 of the file's bytes: who reads it needs no manifest."""
+    return f"{attempt}-{token}.{checksum:08x}.parquet"
+
+
+def named_checksum(path: str) -> int | None:
+    """Return the CRC-32 that a file's name says its bytes have; None for a name that says nothing."""
+    found = _CHECKSUM.search(path)
+    return int(found[1], 16) if found else None
+
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
@@ -48,7 +62,8 @@ class StagedFile:
     ``target`` says what it is for: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``,
     ``metrics``, ``quarantine`` or, for `land`, ``log/<topic>``. ``path`` is relative to the table's root, with
     ``/``. ``stats`` is Delta's: ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``. ``rows_digest`` is over
-    the canonical rows (how files are cut does not change a target's digest), ``file_digest`` over the bytes.
+    the canonical rows (how files are cut does not change a target's digest), ``file_digest`` over the bytes, whose
+    CRC-32 stands in the name too.
     """
 
     target: str

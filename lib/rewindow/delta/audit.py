@@ -97,12 +97,12 @@ def _check_file(folder: Folder, file: StagedFile) -> None:
     facts = folder.facts(file.path)
     if facts is None or facts.bytes != file.bytes:
         raise _not_as_staged(folder, file, "is gone" if facts is None else f"has {facts.bytes} bytes, not {file.bytes}")
-    with folder.open_parquet(file.path) as parquet:
+    if folder.digest(file.path) != file.file_digest:
+        raise _not_as_staged(folder, file, "has other bytes than were written")
+    with folder.open_parquet(file.path, is_checked=True) as parquet:
         rows = parquet.metadata.num_rows
     if rows != file.rows or file.stats.get("numRecords", rows) != rows:
         raise _not_as_staged(folder, file, f"has {rows} rows, not {file.rows}")
-    if folder.digest(file.path) != file.file_digest:
-        raise _not_as_staged(folder, file, "has other bytes than were written")
 
 
 def _not_as_staged(folder: Folder, file: StagedFile, what: str) -> StorageError:

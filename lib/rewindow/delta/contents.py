@@ -7,7 +7,7 @@ aborts the interpreter at exit (134), and gives nulls under column mapping witho
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -21,6 +21,7 @@ from rewindow.delta.files import Folder
 from rewindow.delta.tables import arrow_schema, open_table
 from rewindow.errors import StorageError
 
+_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 
 
@@ -42,6 +43,7 @@ def table_files(path: str, table: DeltaTable) -> list[TableFile]:
     columns = {name: actions[name].to_pylist() for name in actions.column_names}
     nothing = [None] * actions.num_rows
     cuts = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
+    check_folders(path, columns["path"], cuts)
     files = [
         TableFile(
             unquote(file),
@@ -157,6 +159,23 @@ def _column_type(delta_type: Any) -> str:
     if isinstance(delta_type, str) and (delta_type in _TYPES or delta_type.startswith("decimal(")):
         return delta_type
     return {"integer": "long", "short": "long", "byte": "long", "float": "double"}.get(str(delta_type), "string")
+
+
+def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequence[Any]]) -> None:
+    """See that files lie in the folders of the partitions that the table says they belong to.
+
+    Delta's log has no checksum: this is what finds a flipped bit there. Raises `StorageError` (74).
+    """
+    for name, values in partitions.items():
+        mark = f"{name}="
+        for file, value in zip(files, values, strict=True):
+            for part in file.split("/")[:-1]:
+                if part.startswith(mark) and unquote(part.removeprefix(mark)) not in (str(value), _NO_PARTITION):
+                    message = (
+                        f"the Delta log of {path} says that {file} is of {name} {value}: "
+                        "put its _delta_log back from a copy"
+                    )
+                    raise StorageError(message)
 
 
 def _check_readable(path: str, table: DeltaTable) -> None:

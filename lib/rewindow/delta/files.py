@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from rewindow.core.staging import named_checksum
 from rewindow.errors import StorageError
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
+_UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 
 
 class FileFacts(NamedTuple):
@@ -52,15 +56,35 @@ class Folder:
         with self.open_parquet(path) as parquet:
             try:
                 return parquet.read(columns=columns)
-            except (OSError, pa.ArrowException) as error:
+            except _UNREADABLE as error:
                 raise _unreadable(self.full_path(path), error) from error
 
-    def open_parquet(self, path: str) -> pq.ParquetFile:
-        """Open a Parquet file: its footer is read. Raises `StorageError` (74) if it is gone or no Parquet file."""
+    def open_parquet(self, path: str, *, is_checked: bool = False) -> pq.ParquetFile:
+        """Open a Parquet file: its footer is read. ``is_checked``: its bytes were compared with a digest just now.
+
+        Raises `StorageError` (74) if it is gone, damaged or no Parquet file.
+        """
+        if not is_checked:
+            self.check(path)
         try:
             return pq.ParquetFile(f"{self._base}/{path}", filesystem=self._fs, page_checksum_verification=True)
-        except (OSError, pa.ArrowException) as error:
+        except _UNREADABLE as error:
             raise _unreadable(self.full_path(path), error) from error
+
+    def check(self, path: str) -> None:
+        """Raise `StorageError` (74) if a file is gone, or its name says another CRC-32 than its bytes have.
+
+        Page checksums do not cover the headers of pages and the footer: a flipped bit there can be a wrong number.
+        """
+        stated = named_checksum(path)
+        if stated is None:
+            return
+        checksum = 0
+        for block in self._blocks(path):
+            checksum = crc32(block, checksum)
+        if checksum != stated:
+            message = "its bytes are not what was written"
+            raise _unreadable(self.full_path(path), OSError(message))
 
     def write_table(self, path: str, table: pa.Table) -> FileFacts:
         """Write a new Parquet file, with page checksums. Raises `StorageError` (74) if the disk refuses."""
@@ -114,13 +138,17 @@ class Folder:
     def digest(self, path: str) -> str:
         """Return the BLAKE2b digest (16 bytes, hexadecimal) of a file's bytes."""
         state: Any = blake2b(digest_size=_DIGEST_BYTES)
+        for block in self._blocks(path):
+            state.update(block)
+        return str(state.hexdigest())
+
+    def _blocks(self, path: str) -> Iterator[bytes]:
         try:
             with self._fs.open_input_stream(f"{self._base}/{path}", compression=None) as stream:
-                while chunk := stream.read(_CHUNK):
-                    state.update(chunk)
+                while block := stream.read(_CHUNK):
+                    yield block
         except OSError as error:
             raise _unreadable(self.full_path(path), error) from error
-        return str(state.hexdigest())
 
 
 def _as_parquet(table: pa.Table) -> pa.Buffer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from rewindow.core.land import LogSpec, Piece, ProducedEpoch, SourceLook
 from rewindow.core.record import UNKNOWN
 from rewindow.delta.commits import full_path
 from rewindow.delta.features import check_writable
+from rewindow.delta.files import Folder
 from rewindow.delta.ledger import Ledger
 from rewindow.delta.tables import LANDINGS, open_table, table_path
 from rewindow.delta.warehouse import DeltaTables
@@ -53,7 +55,7 @@ def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | 
         landed = position["epoch"]
         _check_same_run(job, position, epochs)
     path = table_path(warehouse, target.path)
-    fresh, schema = _files(path)
+    fresh, schema = _files(path, landed)
     return SourceLook({}, fresh, schema=schema, epochs=tuple(epoch for epoch in epochs if epoch.number > landed))
 
 
@@ -95,11 +97,17 @@ def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[Prod
         raise SourceError(message)
 
 
-def _files(path: str) -> tuple[tuple[Piece, ...], str]:
+def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str]:
+    """Return a table's files and schema. Those with epochs that are not landed yet are about to be read: see that they can."""
     table = open_table(path)
     if table is None:
         message = f"the table {path} is gone: run its job again, which makes it anew"
         raise SourceError(message)
     check_writable(path, table)
-    paths = pa.table(table.get_add_actions(flatten=True))["path"].to_pylist()
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    paths = actions["path"]
+    folder = Folder(path)
+    for name, last in zip(paths, actions.get("max._epoch", [None] * len(paths)), strict=True):
+        if last is None or last > landed:
+            folder.check(unquote(name))  # Spark itself checks pages, and neither their headers nor the footer
     return tuple(Piece(full_path(path, name)) for name in sorted(paths)), table.schema().to_json()

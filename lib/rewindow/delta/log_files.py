@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rewindow.core.record import TopicPartition
 from rewindow.core.work import LogFile
+from rewindow.delta.contents import check_folders
 from rewindow.delta.features import direct_problem
 from rewindow.delta.tables import open_table
 from rewindow.errors import SourceError
@@ -39,6 +40,8 @@ class LogFiles:
         nothing = [None] * actions.num_rows
         names = ("path", "partition.generation", "partition.partition", "min.offset", "max.offset")
         columns = [actions[name].to_pylist() if name in actions.column_names else nothing for name in names]
+        paths, generations, partitions = columns[:3]
+        check_folders(path, paths, {"generation": generations, "partition": partitions})
         self._files: dict[int, list[_File]] = {}
         for file in map(_File._make, zip(*columns, strict=True)):
             self._files.setdefault(file.partition, []).append(file)

@@ -42,7 +42,7 @@ NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
 TIMESTAMPS_AT_HAND = 16_000_000
 
-_STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}\.parquet")
+_STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
 
 
 class DeltaFeedTables:

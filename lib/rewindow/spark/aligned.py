@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from rewindow.core.ordering import Rows
 from rewindow.core.schema import Shape
 from rewindow.core.work import LogFile, LogSlice
 from rewindow.errors import StorageError
+from rewindow.spark.checked import UNREADABLE, open_checked
 from rewindow.spark.rows import decode
 
 BATCH_ROWS = 65_536
@@ -124,15 +124,13 @@ def _batches(
             yield from _spooled(file.path, columns)
             continue
         try:
-            with pq.ParquetFile(
-                file.path, page_checksum_verification=True, read_dictionary=list(dictionary)
-            ) as parquet:
+            with open_checked(file.path, read_dictionary=list(dictionary)) as parquet:
                 groups = _row_groups(parquet.metadata, columns[0], span)
                 batches = parquet.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns)) if groups else ()
                 for batch in batches:
                     # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
                     yield _between(batch.select(list(columns)), file.first, file.last + 1)
-        except (OSError, pa.ArrowInvalid) as error:
+        except UNREADABLE as error:
             message = f"log {topic!r}: cannot read {file.path}: {error}. Restore the file, or land a new generation"
             raise StorageError(message) from error
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from rewindow.core.schema import Shape
 from rewindow.errors import StorageError
+from rewindow.spark.checked import UNREADABLE, open_checked
 from rewindow.spark.rows import decode
 
 
@@ -34,13 +34,13 @@ def changelog_batches(
     """
     for path in paths:
         try:
-            with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+            with open_checked(path) as parquet:
                 known = parquet.metadata
                 groups = [n for n in range(known.num_row_groups) if wanted is None or wanted(known.row_group(n))]
                 if groups:
                     for batch in parquet.iter_batches(columns=list(columns), row_groups=groups):
                         yield batch.select(list(columns))
-        except (OSError, pa.ArrowInvalid) as error:
+        except UNREADABLE as error:
             message = (
                 f"cannot read the checkpoint file {path}: {error}. Put it back from a copy, or replay the job in a new "
                 "lineage (`rewindow run JOB --lineage NAME`)"

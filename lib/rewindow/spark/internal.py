@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from rewindow.core.ordering import Rows
 from rewindow.core.schema import Shape
 from rewindow.core.work import InternalFile
 from rewindow.errors import StorageError
 from rewindow.spark.aligned import BATCH_ROWS, decoded
+from rewindow.spark.checked import UNREADABLE, open_checked
 
 _META = ("_epoch", "_order", "_number", "_timestamp")
 _ORDER = [("_order", "ascending"), ("_upstream", "ascending"), ("_number", "ascending")]
@@ -74,9 +74,9 @@ class _EpochByEpoch:
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         try:
-            with pq.ParquetFile(self._path, page_checksum_verification=True) as parquet:
+            with open_checked(self._path) as parquet:
                 for batch in parquet.iter_batches(BATCH_ROWS, columns=self._columns):
                     yield batch.select(self._columns)
-        except (OSError, pa.ArrowInvalid) as error:
+        except UNREADABLE as error:
             message = f"the internal log file {self._path} cannot be read: {error}. Nothing was committed: run again"
             raise StorageError(message) from error

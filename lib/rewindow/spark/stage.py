@@ -13,11 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.core.staging import StagedFile
+from rewindow.core.staging import StagedFile, staged_name
 from rewindow.errors import ConfigError, StorageError
 from rewindow.spark.digest import RowsDigest
 from rewindow.spark.stats import ColumnStats
@@ -47,9 +48,10 @@ class FileWriter:
 
         ``schema`` is that of the file: without the partition columns, whose values are ``partition_values``.
         """
-        name = f"{attempt}-{uuid4().hex}.parquet"
-        self._path = f"{directory}/{name}" if directory else name
-        self._place = Path(_local(table_root)) / self._path
+        self._attempt, self._token = attempt, uuid4().hex
+        self._directory = directory
+        # The checksum in its name is known when it is done.
+        self._place = Path(_local(table_root)) / directory / f"{attempt}-{self._token}.parquet"
         self._schema = schema
         self._target, self._partition = target, partition
         self._partition_values = dict(partition_values)
@@ -92,12 +94,14 @@ class FileWriter:
             file, parquet = self._flush()
             parquet.close()
             file.close()
+            name = staged_name(self._attempt, self._token, file.checksum)
+            self._place = self._place.rename(self._place.with_name(name))
         except OSError as error:
             raise self._failure(error) from error
         return StagedFile(
             target=self._target,
             partition=self._partition,
-            path=self._path,
+            path=f"{self._directory}/{name}" if self._directory else name,
             rows=self._rows,
             bytes=file.size,
             partition_values=self._partition_values,
@@ -167,6 +171,7 @@ class _DigestedFile:
         descriptor = os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._file = os.fdopen(descriptor, "wb")
         self._digest = blake2b(digest_size=DIGEST_BYTES)
+        self.checksum = 0
         self.size = 0
         self.mode = "wb"
         self.closed = False
@@ -175,6 +180,7 @@ class _DigestedFile:
         if self.closed:  # given up: the Parquet writer still writes its footer when it is collected
             return len(data)
         self._digest.update(data)
+        self.checksum = crc32(data, self.checksum)
         written = self._file.write(data)
         self.size += written
         return written

@@ -1,0 +1,166 @@
+"""A flipped bit is never a wrong number: each kind of file that is read, damaged at many places, through its own reader."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow import StreamsBuilder, Topology
+from rewindow.core.binding import bind_sink, bind_store
+from rewindow.core.ordering import Rows
+from rewindow.core.record import TopicPartition
+from rewindow.core.work import InternalFile, LogSlice
+from rewindow.delta.checkpoints import find_checkpoint
+from rewindow.delta.contents import content_hash
+from rewindow.delta.journal import Journal
+from rewindow.delta.ledger import Ledger
+from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, log_path, table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import RewindowError
+from rewindow.spark.aligned import LogReader
+from rewindow.spark.changelog import read_changelog
+from rewindow.spark.internal import InternalReader
+from tests.delta.scene import JOB, a_job, land, replay
+from tests.plan.ledgers import TOPIC
+from tests.properties.effort import examples
+
+pytestmark = pytest.mark.slow
+
+LANDINGS_MADE = 12
+"""So many that each ledger has a Delta checkpoint."""
+SEED = 20261121
+PLACES = examples(120).max_examples
+"""How many bytes of each file are damaged; all of them in the profile `deep`."""
+
+Reader = Callable[[], Any]
+
+
+def by_remainder() -> Topology:
+    builder = StreamsBuilder()
+    grouped = builder.stream(TOPIC).group_by(lambda _user, value: str(value % 3))
+    grouped.count(store="sums").to_stream().to("totals")
+    return builder.build()
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = str(tmp_path_factory.mktemp("flips"))
+    land(root, LANDINGS_MADE)
+    for run in range(1, 6):
+        replay(root, f"{run:032x}", through_landing=run * 2, build=by_remainder)
+    return root
+
+
+def log_rows(warehouse: str) -> Any:
+    tables = DeltaTables(warehouse)
+    feed = tables.feed("activity")
+    shapes = a_job(tables, build=by_remainder).code.load_logs()[TOPIC]
+    rows = []
+    for partition in range(feed.definition.partitions):
+        where = TopicPartition(TOPIC, partition)
+        end = feed.epoch_range(LANDINGS_MADE, where)[1]
+        files = tuple(tables.log_files(feed, where, 0, end))
+        rows.append(_plain(LogReader(TOPIC, LogSlice(files, ((0, end),)), *shapes).epoch()))
+    return rows
+
+
+def _plain(batches: Iterable[Rows]) -> Any:
+    return [[list(column) for column in batch] for batch in batches]
+
+
+def states(warehouse: str) -> Any:
+    tables = DeltaTables(warehouse)
+    job = a_job(tables, build=by_remainder)
+    (store,) = [store for part in by_remainder().sub_topologies() for store in part.stores]
+    shapes = bind_store(store, job.code.load_logs())
+    runs = tables.state(JOB).lineage("main").runs
+    restored = find_checkpoint(warehouse, runs[-1], runs, tables.reports)
+    return {where: list(read_changelog(files, *shapes)) for where, files in sorted(restored.stores.items())}
+
+
+def internal_rows(warehouse: str) -> Any:
+    tables = DeltaTables(warehouse)
+    (sink,) = [sink for part in by_remainder().sub_topologies() for sink in part.sinks if sink.is_internal]
+    shapes = bind_sink(sink, a_job(tables, build=by_remainder).code.load_logs())
+    rows = []
+    for path in sorted(Path(warehouse).glob("internal/**/*.parquet")):
+        reader = InternalReader([InternalFile(str(path), 0)], *shapes)
+        rows.append([_plain(reader.epoch(epoch, 0)) for epoch in range(1, LANDINGS_MADE + 1)])
+    return rows
+
+
+def reports(warehouse: str) -> Any:
+    tables = DeltaTables(warehouse)
+    runs = tables.state(JOB).lineage("main").runs
+    journal = Journal(table_path(warehouse, JOURNAL), JOB)
+    return [journal.read(run.commit.journal, run.spec.attempt.id) for run in runs]
+
+
+def table(path: str) -> Callable[[str], Any]:
+    return lambda warehouse: content_hash(table_path(warehouse, path), exclude=())
+
+
+def ledger(path: str, name: str) -> Callable[[str], Any]:
+    return lambda warehouse: Ledger(table_path(warehouse, path), name).read()
+
+
+STATE = "state/*/sums/*"
+KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "log file": (f"{log_path('activity', TOPIC)}/**/*.parquet", log_rows),
+    "changelog file": (f"{STATE}/_partition*/*.parquet", states),
+    "internal file": ("internal/**/*.parquet", internal_rows),
+    "output file": ("alerts/totals/*.parquet", table("alerts/totals")),
+    "metrics file": (f"{METRICS}/*.parquet", table(METRICS)),
+    "journal file": (f"{JOURNAL}/job*/*.parquet", reports),
+    "runs ledger file": (f"{RUNS}/name*/*.parquet", ledger(RUNS, JOB)),
+    "landing ledger file": (f"{LANDINGS}/name*/*.parquet", ledger(LANDINGS, "activity")),
+}
+LOGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "Delta log of a log": (f"{log_path('activity', TOPIC)}/_delta_log/*.json", log_rows),
+    "Delta log of a changelog": (f"{STATE}/_delta_log/*.json", states),
+    "Delta log of an output": ("alerts/totals/_delta_log/*.json", table("alerts/totals")),
+    "Delta log of the runs": (f"{RUNS}/_delta_log/*.json", ledger(RUNS, JOB)),
+    "Delta checkpoint of the runs": (f"{RUNS}/_delta_log/*.parquet", ledger(RUNS, JOB)),
+    "Delta checkpoint of the landings": (f"{LANDINGS}/_delta_log/*.parquet", ledger(LANDINGS, "activity")),
+    "last checkpoint": (f"{RUNS}/_delta_log/_last_checkpoint", ledger(RUNS, JOB)),
+}
+
+
+def damaged(warehouse: str, pattern: str, read: Callable[[str], Any], places: int) -> dict[str, int]:
+    """Flip a bit at many places of a file of this kind, and read; count what came of it."""
+    expected = read(warehouse)
+    chance = random.Random(SEED)
+    path = chance.choice(sorted(Path(warehouse).glob(pattern)))
+    data = path.read_bytes()
+    counts = {"noticed": 0, "harmless": 0}
+    try:
+        for at in sorted(chance.sample(range(len(data)), min(places, len(data)))):
+            bit = 1 << chance.randrange(8)
+            path.write_bytes(data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :])
+            try:
+                found = read(warehouse)
+            except RewindowError:
+                counts["noticed"] += 1
+            else:
+                assert found == expected, f"{path}: bit {bit} of byte {at} gives other rows (seed {SEED})"
+                counts["harmless"] += 1
+    finally:
+        path.write_bytes(data)
+    assert read(warehouse) == expected
+    return counts
+
+
+@pytest.mark.parametrize(("pattern", "read"), KINDS.values(), ids=KINDS)
+def test_a_flipped_bit_of_a_data_file_is_noticed(warehouse, pattern, read):
+    counts = damaged(warehouse, pattern, read, PLACES)
+    assert counts["noticed"]
+    assert not counts["harmless"], "our own files say what their bytes are: no flip passes, not even a harmless one"
+
+
+@pytest.mark.parametrize(("pattern", "read"), LOGS.values(), ids=LOGS)
+def test_a_flipped_bit_of_a_delta_log_is_noticed_or_harmless(warehouse, pattern, read):
+    assert sum(damaged(warehouse, pattern, read, PLACES // 2).values())
