@@ -1,4 +1,4 @@
-"""The commands of recovery: republish and resume."""
+"""The commands of recovery and upkeep: republish, resume and gc."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from rewindow.cli_options import Debug, Folder, Json, Target
+from rewindow.config import names_of
+from rewindow.core.duration import to_ms
+from rewindow.errors import ConfigError, UsageError
 from rewindow.plan.spec import MAIN
 from rewindow.printing_recovery import RecoveryPrinter
 from rewindow.project import Project
@@ -17,7 +20,7 @@ Lineage = Annotated[str, typer.Option(help="The lineage; `main` has the publishe
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    for command in (republish, resume):
+    for command in (republish, resume, gc):
         app.command()(command)
 
 
@@ -55,3 +58,35 @@ def resume(
     with printer.progress() as on_step:
         done = recovery.resume(lineage, replan=replan, take_over=takeover, on_step=on_step)
     printer.resumed(job, done)
+
+
+def gc(
+    job: Annotated[str | None, typer.Argument(help="A job (default: all).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
+    keep: Annotated[str, typer.Option(help="How long what nothing needs is kept, such as 12h or 30d.")] = "30d",
+    target: Target = "local",
+    project: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Keep jobs small: snapshots in place of long changelogs, and nothing of what no lineage stands on."""
+    opened, keep_ms = Project.open(project, target, debug=debug), _duration(keep)
+    jobs = [job] if job else names_of(opened.root, "jobs")
+    printer = RecoveryPrinter(as_json=as_json)
+    done = {}
+    with printer.progress() as on_step:
+        for name in jobs:
+            recovery = Recovery(opened, name)
+            done[name] = recovery.would_collect(keep_ms) if dry_run else recovery.collect(keep_ms, on_step=on_step)
+    printer.collected(done, dry_run=dry_run)
+
+
+def _duration(said: str) -> int:
+    try:
+        found = to_ms(said)
+    except ConfigError as error:
+        raise UsageError(str(error)) from error
+    if found < 0:
+        message = f"--keep {said}: a time to keep is not negative"
+        raise UsageError(message)
+    return found

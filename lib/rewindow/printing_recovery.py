@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rewindow.delta.stores import StoreChange
+from rewindow.keeping import Collected
 from rewindow.plan.planner import UpToDate
 from rewindow.printing import Printer, describe_result
 from rewindow.recovery import Resumed
@@ -72,6 +73,24 @@ class RecoveryPrinter(Printer):
         else:
             self.say(f"{count} rows of store {store} are in {to}.")
 
+    def collected(self, done: Mapping[str, Collected], *, dry_run: bool) -> None:
+        """Say what was written, forgotten and deleted, or would be."""
+        if self.as_json:
+            self.json({job: _described(one) for job, one in done.items()})
+            return
+        would = "would be " if dry_run else ""
+        rows = [
+            {
+                "job": job,
+                f"snapshots {would}written": ", ".join(one.snapshots),
+                f"runs {would}forgotten": one.forgotten,
+                f"files {would}deleted": len(one.deleted),
+                "bytes": one.bytes,
+            }
+            for job, one in done.items()
+        ]
+        self.table("", rows)
+
     def resumed(self, job: str, done: Resumed) -> None:
         """Say what was taken up."""
         result = done.result
@@ -84,6 +103,11 @@ class RecoveryPrinter(Printer):
             return
         self.say(f"Run {done.run} of {job} was planned by attempt {done.attempt}, which died.")
         self.ran([result])
+
+
+def _described(one: Collected) -> dict[str, Any]:
+    files = [{"path": f"{file.folder}/{file.path}", "bytes": file.bytes, "why": file.why} for file in one.deleted]
+    return {"snapshots": list(one.snapshots), "forgotten": one.forgotten, "reports": one.reports, "deleted": files}
 
 
 def _words(row: Mapping[str, Any] | None) -> str:

@@ -120,7 +120,7 @@ class Project:
         """Return what `run` would do, as plain data. Changes nothing."""
         bound = self.bind(job, request.lineage)
         state = self.tables.state(job)
-        decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self._is_alive)
+        decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
         return describe_plan(state, bound.feed, decision, request.lineage, bound.binding)
 
     def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
@@ -135,7 +135,7 @@ class Project:
         bound = self.bind(job, request.lineage)
         attempt = this_attempt()
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
-            return drive(steps(bound, request, attempt, self.engine, self.tables, self._is_alive), on_step)
+            return drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)
 
     def show(self, job: str, *, lineage: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as plain data."""
@@ -210,7 +210,8 @@ class Project:
         return Lane(self.target.lane)
 
     @property
-    def _is_alive(self) -> Callable[..., bool]:
+    def is_alive(self) -> Callable[..., bool]:
+        """Says whether an attempt's process lives."""
         return partial(is_alive, self.warehouse)
 
 

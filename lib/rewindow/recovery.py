@@ -1,17 +1,21 @@
-"""What a person does when something went wrong: publish tables anew, take a dead run up again."""
+"""What a person does when something went wrong: publish tables anew, take a dead run up again, clean up."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import StageWork
+from rewindow.delta.keeper import Keeper
 from rewindow.delta.mending import Mending
 from rewindow.errors import naming
+from rewindow.keeping import Collected, collect
 from rewindow.liveness import this_attempt
 from rewindow.machine import drive
+from rewindow.plan.keeping import EVERY, decide_forget, due_snapshots
 from rewindow.plan.planner import UpToDate
 from rewindow.plan.spec import OUTPUT, RunRequest
 from rewindow.project import Project
@@ -62,6 +66,25 @@ class Recovery:
             asked = Asked(lineage, None if all_tables else [OUTPUT + name for name in outputs])
             machine = republish(job, asked, this_attempt, _WhenNeeded(project), project.tables, Mending(project.tables))
             return drive(machine, on_step)
+
+    def collect(self, keep_ms: int, *, every: int = EVERY, on_step: OnStep = None) -> Collected:
+        """Write snapshots, forget what nothing needs and is older than ``keep_ms``, and delete what is left over."""
+        keeper, now_ms = self._keeper(), time.time_ns() // 1_000_000
+        with naming(JOB=self._job):
+            machine = collect(
+                self._job, self._project.tables, keeper, before_ms=now_ms - keep_ms, keep_ms=keep_ms, every=every
+            )
+            return drive(machine, on_step)
+
+    def would_collect(self, keep_ms: int) -> Collected:
+        """Return what `collect` would do first; what its own steps make superfluous is not in it. Changes nothing."""
+        state = self._project.tables.state(self._job)
+        row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
+        snapshots = [run.spec.name for run in due_snapshots(state)]
+        return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, list(self._keeper().garbage(keep_ms)))
+
+    def _keeper(self) -> Keeper:
+        return Keeper(self._project.tables, self._job, lambda: this_attempt().id, self._project.is_alive)
 
     def resume(self, lineage: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
         """Do a dead attempt's plan again, as it was planned; with ``replan`` plan anew what it was to do."""

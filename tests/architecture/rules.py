@@ -49,7 +49,8 @@ MODULES = {
     "errors": "errors",
     **dict.fromkeys(("config", "config_file", "config_limits", "config_target", "config_words"), "config"),
     **dict.fromkeys(
-        ("landing", "runner", "travel", "verify", "republish", "liveness", "loading", "machine", "purity"), "flow"
+        ("landing", "runner", "travel", "verify", "republish", "keeping", "liveness", "loading", "machine", "purity"),
+        "flow",
     ),
     **dict.fromkeys(
         (

@@ -27,7 +27,7 @@ from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import RewindowError
 from rewindow.plan.landings import log_shapes
 from rewindow.runner import Engine
-from rewindow.spark.execute import read_changelog
+from rewindow.spark.changelog import read_changelog
 from rewindow.testing import Epoch
 from tests import landed
 from tests.conformance.build import Builder, Fired

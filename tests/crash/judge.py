@@ -81,7 +81,10 @@ def _replayed(warehouse: str) -> View:
         says["lineages"][lineage.name] = [lineage.last_epoch, str(lineage.standing)]
         for target, table in lineage.tables.items():
             path = table_path(warehouse, table.path)
-            _check_once(table.path, warehouse)
+            if Path(path).exists():
+                _check_once(table.path, warehouse)
+            if target.startswith(OUTPUT) and lineage.standing is Standing.DROPPED:
+                continue  # `gc` may have removed it
             if target.startswith(OUTPUT):
                 found = read_rows(path).to_pylist()
                 if lineage.standing is Standing.OPEN:

@@ -10,9 +10,11 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from rewindow import republish, travel
+from rewindow.delta.keeper import Keeper
 from rewindow.delta.mending import Mending
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
+from rewindow.keeping import collect
 from rewindow.machine import drive
 from rewindow.plan.fold_travel import REPUBLISH
 from rewindow.plan.lineage import LedgerRow, Standing
@@ -119,6 +121,24 @@ def _mend(warehouse: str) -> Steps:
     )
 
 
+def _untidy(warehouse: str, seed: int) -> None:
+    """Leave what `gc` is for: long changelogs, a dead attempt, runs that were rewound, a branch given up."""
+    some_runs([1, 2])(warehouse, seed)
+    tables = DeltaTables(warehouse)
+    _stop_before(scene.running(tables, MAIN, 3), "commit")
+    scene.run_until(warehouse, [3])
+    drive(_backfill(warehouse))  # type: ignore[arg-type]
+    drive(travel.rewind(JOB, MAIN, "main/2", tables))
+    drive(travel.drop(JOB, BRANCH, tables))
+    scene.run_until(warehouse, [3])
+
+
+def _collect(warehouse: str) -> Steps:
+    tables = DeltaTables(warehouse)
+    keeper = Keeper(tables, JOB, lambda: scene.attempt("snapshot").id, lambda _attempt: False)
+    yield from collect(JOB, tables, keeper, before_ms=2**60, keep_ms=0, every=2)
+
+
 def _rewind_and_republish(warehouse: str) -> Steps:
     """Die right after the row of a rewind; whoever comes next publishes a table anew, and not as it was before."""
     tables = DeltaTables(warehouse)
@@ -165,6 +185,7 @@ OPERATIONS = {
         Operation("promote", branched, _promote),
         Operation("republish", _rewound_once, _republish),
         Operation("mend", _ravaged, _mend),
+        Operation("gc", _untidy, _collect),
         Operation("rewind-republish", some_runs([1, 2, 3]), _rewind_and_republish),
         Operation("publish", unpublished, _publish),
     )

@@ -139,6 +139,14 @@ class Sites:
                 self.reach("sweep")
             unlink(path, missing_ok=missing_ok)
 
+        delete = Folder.delete
+
+        @wraps(delete)
+        def deleting(folder: Folder, path: str, **kwargs: Any) -> None:
+            self.reach(f"{self.label(folder.root)}: delete")
+            delete(folder, path, **kwargs)
+
+        Folder.delete = deleting  # type: ignore[method-assign]
         Folder._write = writing  # type: ignore[method-assign]
         FileWriter._open = opening  # type: ignore[method-assign]
         FileWriter.close = closing  # type: ignore[method-assign]

@@ -106,6 +106,20 @@ def test_what_another_hand_did_is_told_and_mended(root: Path, capsys: pytest.Cap
     assert "as they were published" in said()
 
 
+def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = ["--project", str(root), "--json"]
+    before = Project.open(root).tables.hashes(JOB, "main")
+    capsys.readouterr()
+    for more in (["--dry-run"], []):
+        assert run_command(["gc", JOB, "--keep", "30d", *more, *here]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert (said[JOB]["snapshots"], said[JOB]["forgotten"]) == ([], 0)
+    assert run_command(["gc", *here]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
+    assert run_command(["gc", JOB, "--keep", "soon", *here]) == 2
+    assert Project.open(root).tables.hashes(JOB, "main") == before
+
+
 def test_stores_are_looked_into(root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     here = ["--project", str(root), "--json"]
 

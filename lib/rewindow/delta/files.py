@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from rewindow.core.staging import named_checksum
+from rewindow.core.staging import named_checksum, staged_name
 from rewindow.errors import StorageError
 
 _CHUNK = 1 << 20
@@ -90,6 +90,12 @@ class Folder:
         """Write a new Parquet file, with page checksums. Raises `StorageError` (74) if the disk refuses."""
         return self._write(path, _as_parquet(table))
 
+    def write_staged(self, directory: str, attempt: str, token: str, table: pa.Table) -> tuple[str, FileFacts]:
+        """Write a new Parquet file that is named as what tasks stage; return its path too."""
+        data = _as_parquet(table)
+        path = f"{directory}/{staged_name(attempt, token, crc32(data))}"
+        return path, self._write(path, data)
+
     def write_digested(self, directory: str, table: pa.Table) -> tuple[str, FileFacts]:
         """Write a new Parquet file that is named by the `digest` of its bytes; return its path too."""
         data = _as_parquet(table)
@@ -100,6 +106,29 @@ class Folder:
         """Remove the folder with all that is in it, if it is there."""
         if self._fs.get_file_info(self._base).type == fs.FileType.Directory:
             self._fs.delete_dir(self._base)
+
+    def files(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the path, size and time of change (epoch ms) of every file below, but Delta's log, in order of the paths."""
+        found = self._fs.get_file_info(fs.FileSelector(self._base, allow_not_found=True, recursive=True))
+        for info in sorted(found, key=lambda info: str(info.path)):
+            path = info.path[len(self._base) :].lstrip("/")
+            if info.type == fs.FileType.File and not path.startswith("_delta_log/"):
+                yield path, info.size, (info.mtime_ns or 0) // 1_000_000
+
+    def delete(self, path: str, *, is_folder: bool = False) -> None:
+        """Delete a file, or a folder with all that is in it, if it is there. Raises `StorageError` (74)."""
+        full = f"{self._base}/{path}"
+        try:
+            kind = self._fs.get_file_info(full).type
+            if is_folder and kind == fs.FileType.Directory:
+                self._fs.delete_dir(full)
+            elif kind == fs.FileType.File:
+                self._fs.delete_file(full)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            message = f"{self.full_path(path)} cannot be deleted: {error}. Mend the permission, then call again"
+            raise StorageError(message) from error
 
     def copy_from(self, other: Folder, path: str, size: int) -> None:
         """Copy a file of another folder to the same path here, unless one of that size is there.
@@ -152,6 +181,7 @@ class Folder:
 
 
 def _as_parquet(table: pa.Table) -> pa.Buffer:
+    """Return a table as a Parquet file, with page checksums."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, write_page_checksum=True)
     return sink.getvalue()

@@ -203,6 +203,14 @@ class Ledger:
         }
         return AddAction(path, facts.bytes, {"name": self.name}, facts.modified_ms, data_change, json.dumps(stats))
 
+    def compact(self) -> None:
+        """Merge all small files of this name into one. The rows stay what they are."""
+        seen = self._look()
+        if seen is not None:
+            small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
+            if len(small) > 1:
+                self._merge(seen, small)
+
     def _merge(self, seen: _Snapshot, paths: Sequence[str]) -> None:
         """Merge some of this name's files into one. The rows stay what they are, and so does every number.
 

@@ -48,6 +48,11 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
     return actions
 
 
+def removals(path: str, table: DeltaTable, names: AbstractSet[str]) -> Actions:
+    """Return what takes files of these paths out of a table, as far as its handle sees them."""
+    return [_removal(file) for file in table_files(path, table) if file.path in names]
+
+
 def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
     if file.first_run is None or file.last_run is None:
         return True

@@ -31,15 +31,17 @@ _WINDOW_START, _WINDOW_END = "window_start", "window_end"
 def lineage_hashes(warehouse: str, state: JobState, lineage: Lineage, reports: Reports) -> dict[str, str]:
     """Return the content hash of each target of a lineage, by target. Everything must be published.
 
+    Of a dropped branch there is none, and of stores whose state was forgotten.
+
     Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
     """
-    if lineage.head is None:
+    if lineage.head is None or not lineage.is_there:
         return {}
     hashes = {}
     for target, table in sorted(lineage.tables.items()):
         if target.startswith(OUTPUT):
             hashes[target] = content_hash(table_path(warehouse, table.path))
-        elif target.startswith(CHANGELOG):
+        elif target.startswith(CHANGELOG) and state.has_state(lineage.head.spec.run):
             store = target.removeprefix(CHANGELOG)
             basis = state.basis(lineage.head.spec.run)
             hashes[target] = hash_rows(store_rows(warehouse, lineage.head, basis, store, reports))

@@ -6,7 +6,7 @@ The timestamp of a result is the largest of the records in it. An update carries
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.metrics import SKIPPED_RECORDS
@@ -20,6 +20,9 @@ from rewindow.operators.aggregates import Aggregator, described
 @dataclass(frozen=True, slots=True)
 class StreamAggregate:
     """Aggregate by key. A null key or value is skipped; a null state deletes the key."""
+
+    keeps_key: ClassVar[bool] = True
+    asks_own_key: ClassVar[bool] = True
 
     aggregator: Aggregator
     store: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from rewindow.core.processor import Processor
 from rewindow.core.record import Record, To
@@ -16,6 +16,8 @@ class Split:
 
     ``branches`` has each predicate and the name of the node that gets what it keeps; it grows while the topology is built.
     """
+
+    keeps_key: ClassVar[bool] = True
 
     branches: list[tuple[Callable[[Any, Any], bool], str]] = field(default_factory=list)
 

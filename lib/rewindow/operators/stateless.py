@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rewindow.core.metrics import SKIPPED_RECORDS
 from rewindow.core.processor import Processor
@@ -29,6 +29,8 @@ class _PerRecord(Processor):
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Keep the records for which ``predicate(key, value)`` is true (or not, with ``negate``)."""
+
+    keeps_key: ClassVar[bool] = True
 
     predicate: Callable[[Any, Any], bool]
     negate: bool = False
@@ -73,6 +75,8 @@ class FlatMap:
 class MapValues:
     """Make a new value: ``mapper(value)``, or ``mapper(key, value)``; the key stays, and so does the partition."""
 
+    keeps_key: ClassVar[bool] = True
+
     mapper: Callable[..., Any]
     with_key: bool = False
 
@@ -89,6 +93,8 @@ class MapValues:
 @dataclass(frozen=True, slots=True)
 class FlatMapValues:
     """Make any number of values: ``mapper(value)``, or ``mapper(key, value)``; the key stays."""
+
+    keeps_key: ClassVar[bool] = True
 
     mapper: Callable[..., Iterable[Any]]
     with_key: bool = False
@@ -121,6 +127,8 @@ class SelectKey:
 class Peek:
     """Call ``action(key, value)`` and pass the record on. A retried task calls it again."""
 
+    keeps_key: ClassVar[bool] = True
+
     action: Callable[[Any, Any], None]
 
     def describe(self) -> str:
@@ -138,6 +146,8 @@ class Peek:
 @dataclass(frozen=True, slots=True)
 class PassThrough:
     """Pass every record on: where streams are merged, and where a branch begins."""
+
+    keeps_key: ClassVar[bool] = True
 
     verb: str = "merge"
 
@@ -160,6 +170,8 @@ class _KeyedOnly(Processor):
 @dataclass(frozen=True, slots=True)
 class KeyedOnly:
     """Drop records without a key before a repartition, as Kafka's group-by does; they are counted as skipped."""
+
+    keeps_key: ClassVar[bool] = True
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""

@@ -41,6 +41,16 @@ class StreamTableJoin:
     waiting: str | None = None
     """The store of the records that wait for the grace; None: none does."""
 
+    @property
+    def keeps_key(self) -> bool:
+        """See `core.reach`."""
+        return self.waiting is None
+
+    @property
+    def asks_own_key(self) -> bool:
+        """See `core.reach`."""
+        return self.waiting is None
+
     def __call__(self) -> Processor:
         return _StreamTableJoin(self) if self.waiting is None else _WaitingJoin(self, self.waiting)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.metrics import SKIPPED_RECORDS
@@ -29,8 +29,15 @@ class TableSource:
     what is older than the history is not sent at all, but counted.
     """
 
+    keeps_key: ClassVar[bool] = True
+
     store: str
     is_versioned: bool = False
+
+    @property
+    def asks_own_key(self) -> bool:
+        """See `core.reach`."""
+        return not self.is_versioned
 
     def __call__(self) -> Processor:
         return _VersionedSource(self.store) if self.is_versioned else _TableSource(self.store)
@@ -46,6 +53,9 @@ class TableDerive:
 
     ``skips_empty``: an update from no row to no row is not sent (a filter's, unless the table is versioned).
     """
+
+    keeps_key: ClassVar[bool] = True
+    asks_own_key: ClassVar[bool] = True
 
     verb: str
     derive: Derive
@@ -63,6 +73,8 @@ class TableDerive:
 @dataclass(frozen=True, slots=True)
 class TableToStream:
     """Send a table's new values as records; a tombstone is a record with a null value."""
+
+    keeps_key: ClassVar[bool] = True
 
     def __call__(self) -> Processor:
         return _ToStream()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from rewindow.core.processor import Processor
 from rewindow.core.record import Record
@@ -15,6 +15,8 @@ from rewindow.operators.conditions import Condition
 @dataclass(frozen=True, slots=True)
 class Where:
     """Keep the records for which a condition is true; where it is false or null they go no further."""
+
+    keeps_key: ClassVar[bool] = True
 
     condition: Condition
 

@@ -30,6 +30,11 @@ class WindowAggregate:
     store: str
     emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
+    @property
+    def asks_own_key(self) -> bool:
+        """See `core.reach`."""
+        return self.emit is EmitStrategy.ON_WINDOW_UPDATE
+
     def __call__(self) -> Processor:
         return _WindowAggregate(self)
 

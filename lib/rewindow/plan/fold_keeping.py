@@ -54,7 +54,9 @@ def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
         watermark_ms=run.commit.watermark_ms,
         chain=run.commit.chain,
     )
-    snapshot = CommittedRun(replace(spec, run=row.seq, attempt=attempt, binding=binding), commit, row.seq, 0)
+    snapshot = CommittedRun(
+        replace(spec, run=row.seq, attempt=attempt, binding=binding), commit, row.seq, 0, row.recorded_at
+    )
     return replace(
         state,
         snapshots={**state.snapshots, spec.run: snapshot},

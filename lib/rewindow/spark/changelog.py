@@ -13,12 +13,22 @@ from rewindow.spark.checked import UNREADABLE, open_checked
 from rewindow.spark.rows import decode
 
 
-def read_changelog(paths: Sequence[str], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
-    """Yield the ``(key, value)`` rows of changelog files, in the order of their runs."""
+def read_changelog(
+    paths: Sequence[str],
+    key: Shape,
+    value: Shape,
+    *,
+    wanted: Callable[[Any], bool] | None = None,
+    chosen: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the ``(key, value)`` rows of changelog files, in the order of their runs.
+
+    ``wanted``: see `changelog_batches`. ``chosen`` says which rows of a batch become values at all.
+    """
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
-    for batch in changelog_batches(paths, columns):
-        arrays = batch.columns
+    for batch in changelog_batches(paths, columns, wanted=wanted):
+        arrays = (batch if chosen is None else chosen(batch)).columns
         values = decode(value, arrays[width:-1])
         gone = arrays[-1].to_pylist()
         for row_key, row_value, is_gone in zip(decode(key, arrays[:width]), values, gone, strict=True):

@@ -23,12 +23,12 @@ from rewindow.core.topology import SinkNode, SourceNode, SubTopology, Topology
 from rewindow.core.work import StageWork, TaskWork
 from rewindow.errors import InvariantError
 from rewindow.spark.aligned import LogReader
-from rewindow.spark.changelog import read_changelog
 from rewindow.spark.columnar.lane import run_finals
 from rewindow.spark.columnar.plan import Finals, choose_lane
 from rewindow.spark.emit import InternalWriter, OutputWriter, Place, stage_changes
 from rewindow.spark.internal import InternalReader
 from rewindow.spark.quarantine import DropWriter
+from rewindow.spark.restore import Restore
 from rewindow.spark.spill import spills
 
 YOUNG_OBJECTS = 200_000
@@ -71,6 +71,7 @@ def _run_records(
 ) -> TaskReport:
     writers = {sink.topic: _writer(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
     store_shapes = {builder.name: bind_store(builder, logs) for builder in part.stores}
+    restore = Restore(task_work, topology, part, logs)
     # The job asks for what is dropped by having the table.
     dropped = (
         DropWriter(_place(work, task_work, QUARANTINE), job=work.job, run=work.run)
@@ -89,9 +90,7 @@ def _run_records(
             writers=writer_of,
             semantics=work.semantics,
             state=task_work.state,
-            restored={
-                name: read_changelog(task_work.stores.get(name, ()), *shapes) for name, shapes in store_shapes.items()
-            },
+            restored={store.name: restore.rows(store, *store_shapes[store.name]) for store in part.stores},
             watermark_lags=topology.watermark_lags(),
             dropped=dropped.take if dropped else None,
             spill=spill.open,

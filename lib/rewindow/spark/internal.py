@@ -73,10 +73,20 @@ class _EpochByEpoch:
         return next(self._batches, None)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        try:
-            with open_checked(self._path) as parquet:
-                for batch in parquet.iter_batches(BATCH_ROWS, columns=self._columns):
-                    yield batch.select(self._columns)
-        except UNREADABLE as error:
-            message = f"the internal log file {self._path} cannot be read: {error}. Nothing was committed: run again"
-            raise StorageError(message) from error
+        return _batches(self._path, self._columns)
+
+
+def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of all that was sent to one partition, in no order. Raises as `InternalReader.epoch` does."""
+    for file in files:
+        yield from _batches(file.path, columns)
+
+
+def _batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    try:
+        with open_checked(path) as parquet:
+            for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns)):
+                yield batch.select(list(columns))
+    except UNREADABLE as error:
+        message = f"the internal log file {path} cannot be read: {error}. Nothing was committed: run again"
+        raise StorageError(message) from error
