@@ -15,3 +15,5 @@ class LimitsConfig(BaseModel):
     store_rows: int = Field(default=DEFAULTS.store_rows, ge=1)
     outputs_per_record: int = Field(default=DEFAULTS.outputs_per_record, ge=1)
     punctuations_per_epoch: int = Field(default=DEFAULTS.punctuations_per_epoch, ge=1)
+    store_memory: int = Field(default=DEFAULTS.store_memory, ge=1)
+    """In bytes."""

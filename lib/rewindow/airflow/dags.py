@@ -46,7 +46,6 @@ def make_dags(
     target: str = "local",
     jobs: Sequence[str] | None = None,
     start_date: datetime | None = None,
-    end_date: datetime | None = None,
     catchup: bool = False,
     lands: bool = True,
     pool: str = "rewindow",
@@ -59,8 +58,7 @@ def make_dags(
         project: The folder that holds ``conf/`` and ``jobs/``; the same path on every worker.
         target: The file of ``conf/targets`` that says where things are.
         jobs: Only these; default: every file in ``conf/jobs``.
-        start_date: Of the schedule; needed for ``catchup``. Airflow makes no task of an earlier logical date.
-        end_date: Of the schedule, and of all logical dates.
+        start_date: Of the schedule; needed for ``catchup``.
         catchup: Make a run for each interval since ``start_date``. The tables do not need it: a run takes all that was
             complete before its interval's end with it.
         lands: The DAG lands its job's feed. False: somebody else does, and the run waits until the log is complete.
@@ -82,7 +80,7 @@ def make_dags(
                 load_feed(root, job.feed),
                 place,
                 pool.format(job=job.job, feed=job.feed),
-                (start_date or pendulum.datetime(2000, 1, 1), end_date),
+                start_date or pendulum.datetime(2000, 1, 1),
                 catchup,
                 lands,
                 dict(default_args or {}),
@@ -100,7 +98,7 @@ class Making:
     feed: FeedConfig
     place: Mapping[str, Any]
     pool: str
-    dates: tuple[datetime, datetime | None]
+    start_date: datetime
     catchup: bool
     lands: bool
     default_args: Mapping[str, Any] = field(default_factory=dict)
@@ -110,8 +108,7 @@ class Making:
         with DAG(
             dag_id=self.job.job,
             schedule=self._schedule(),
-            start_date=self.dates[0],
-            end_date=self.dates[1],
+            start_date=self.start_date,
             catchup=self.catchup,
             max_active_runs=1,
             default_args=dict(self.default_args),

@@ -25,7 +25,18 @@ from rewindow.core.schema import (
 )
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
 from rewindow.core.store_shapes import buffered_shape, entry_codec, nullable_shape, record_key_shape, stamped_shape
-from rewindow.core.stores import BUFFER, JOIN, RECORDS, SESSION, VERSIONED, WINDOW, Keeping, StoreBuilder, canonically
+from rewindow.core.stores import (
+    BUFFER,
+    JOIN,
+    KEY_VALUE,
+    RECORDS,
+    SESSION,
+    VERSIONED,
+    WINDOW,
+    Keeping,
+    StoreBuilder,
+    canonically,
+)
 from rewindow.core.table_shapes import change_shape, version_key_shape, version_shape
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.errors import ConfigError
@@ -174,7 +185,7 @@ def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
 def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
     key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
     stamped = stamped_shape(value) if store.is_stamped else value
-    codec = entry_codec(*bind_store(store, logs)) if store.kind == BUFFER else None
+    codec = entry_codec(*bind_store(store, logs)) if store.kind in (BUFFER, KEY_VALUE) else None
     is_text = key.row_type is None and key.has_json
     return replace(
         store,

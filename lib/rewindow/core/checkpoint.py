@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,7 +13,9 @@ from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
 from rewindow.core.record_store import JoinStore, RecordStore
 from rewindow.core.session_store import SessionStore
-from rewindow.core.spill import OpenSpill, SpillingBuffer
+from rewindow.core.shelf import Disk
+from rewindow.core.shelved_store import ShelvedStore
+from rewindow.core.spill import SpillingBuffer
 from rewindow.core.stores import (
     BUFFER,
     JOIN,
@@ -41,21 +43,24 @@ STORE_KINDS: Mapping[str, type[Store]] = {
 }
 
 
-def new_store(builder: StoreBuilder, spill: OpenSpill | None = None) -> Store:
-    """Return an empty store of the builder's kind; one that spills opens its file."""
-    if spill is not None and (builder.memory_records is not None or builder.memory_bytes is not None):
-        return SpillingBuffer(builder, spill(builder.name))
+def new_store(builder: StoreBuilder, disk: Disk | None = None, memory_bytes: int = 0) -> Store:
+    """Return an empty store of the builder's kind; one that may not be all in memory opens a file when it needs one."""
+    if disk is not None and (builder.memory_records is not None or builder.memory_bytes is not None):
+        return SpillingBuffer(builder, disk.spill(builder.name))
+    if disk is not None and disk.shelf is not None and builder.kind == KEY_VALUE:
+        return ShelvedStore(builder, disk.shelf, memory_bytes)
     return STORE_KINDS[builder.kind](builder)
 
 
 def open_stores(
-    builders: Iterable[StoreBuilder],
+    builders: Sequence[StoreBuilder],
     state: TaskState,
     restored: Mapping[str, Iterable[tuple[Any, Any]]],
-    spill: OpenSpill | None,
+    disk: Disk | None,
 ) -> dict[str, Store]:
     """Return stores as a checkpoint has them: ``restored`` are their ``(key, value)`` rows."""
-    stores = {builder.name: new_store(builder, spill) for builder in builders}
+    share = disk.memory_bytes // max(1, sum(builder.kind == KEY_VALUE for builder in builders)) if disk else 0
+    stores = {builder.name: new_store(builder, disk, share) for builder in builders}
     for name, store in stores.items():
         store.restore(restored.get(name, ()), state.store_clocks.get(name, UNKNOWN))
         if isinstance(store, TimeOrderedBuffer):

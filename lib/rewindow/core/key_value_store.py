@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from rewindow.core.encoding import by_bytes, encode_key
@@ -50,13 +50,17 @@ class KeyValueStore(Store):
         except DataError as error:
             raise refused(self.name, key, error) from error
         if key not in self._changed:
-            is_new = key not in self._values
-            if is_new and not (key.__class__ is str and key.isascii()):
-                encode_key(key)  # a key without bytes is refused here and not at the checkpoint
-            self._changed[key] = is_new
+            self._begin_change(key)
         self._values[key] = value
         if self._watches:
             self._watch(value)
+
+    def _begin_change(self, key: Any) -> None:
+        """Note that a key is written for the first time since the checkpoint."""
+        is_new = key not in self._values
+        if is_new and not (key.__class__ is str and key.isascii()):
+            encode_key(key)  # a key without bytes is refused here and not at the checkpoint
+        self._changed[key] = is_new
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Set the value unless the key has one; return the one it had, or None."""
@@ -106,7 +110,7 @@ class KeyValueStore(Store):
                 self._watch(value)
             self._values[own] = value if self._all_frozen else copied(value)
 
-    def take_changes(self) -> list[tuple[Any, Any]]:
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`."""
         changed, self._changed = self._changed, {}
         return [(key, self._values.get(key)) for key in by_bytes(changed)]

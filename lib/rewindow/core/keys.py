@@ -18,6 +18,9 @@ _AT_A_GLANCE = frozenset((str, int, bool, bytes))
 """Classes whose values need no normalising."""
 
 
+_NUMBERS = (int, float, bool)
+
+
 class KeyForm:
     """The form of a store's keys. ``cls``: keys of exactly this class need no `take`; None if all do."""
 
@@ -52,6 +55,17 @@ class KeyForm:
         self._form = known
         self.cls = key.__class__ if key.__class__ in _AT_A_GLANCE and kept is key else None
         return kept
+
+    def like_known(self, key: Any) -> Any:
+        """Return a key as the store has it, if it is equal to one of another class: 1.0 is 1 where keys are integers."""
+        if key.__class__ is self.cls:
+            return key
+        if key.__class__ in _NUMBERS and self._form in _NUMBERS and key == (own := self._form(key)):
+            return own
+        try:
+            return self._keep(key)
+        except DataError:
+            return key
 
     def mark(self) -> Callable[[], None]:
         """Return what puts the form back as it is now."""

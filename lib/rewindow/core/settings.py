@@ -51,6 +51,8 @@ class Limits:
     """Records that reach one topic while one input record is handled."""
     punctuations_per_epoch: int = 10_000_000
     """Calls of schedules in one epoch."""
+    store_memory: int = 512 * 1024 * 1024
+    """Bytes of memory that the key-value stores of a task have together, about; the rest of them lies on disk."""
 
 
 DEFAULTS = Limits()

@@ -58,10 +58,12 @@ OpenSpill = Callable[[str], Spill]
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Between an entry of a buffer, with its key, and a row of text."""
+    """Between an entry of a store, with its key, and a row of text; and between a key alone and text."""
 
-    dump: Callable[[Any, Buffered], str]
-    load: Callable[[str], tuple[Any, Buffered]]
+    dump: Callable[[Any, Any], str]
+    load: Callable[[str], tuple[Any, Any]]
+    dump_key: Callable[[Any], str] = dump_value
+    load_key: Callable[[str], Any] = load_value
 
 
 def _load_plain(text: str) -> tuple[Any, Buffered]:
@@ -135,11 +137,11 @@ class SpillingBuffer(TimeOrderedBuffer):
             self._in_memory -= entry.size
             return entry
         encoded = encode_key(key)
-        _, entry = self._codec.load(self._spill.get(encoded) or "")
+        spilled: Buffered = self._codec.load(self._spill.get(encoded) or "")[1]
         self._spill.delete(encoded)
         self._note_removal(key)
-        self.size -= entry.size
-        return entry
+        self.size -= spilled.size
+        return spilled
 
     def _live_keys(self) -> Iterable[Any]:
         yield from self._entries

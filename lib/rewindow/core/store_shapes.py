@@ -62,14 +62,19 @@ def buffered_shape(value: Shape) -> Shape:
 
 
 def entry_codec(key: Shape, entry: Shape) -> Codec:
-    """Return what writes a buffer's entry as text: the same cells as its changelog has."""
+    """Return what writes a store's entry as text: the same cells as its changelog has."""
     width = len(key.columns)
 
-    def load(text: str) -> tuple[Any, Buffered]:
+    def load(text: str) -> tuple[Any, Any]:
         cells = load_value(text)
         return key.from_cells(cells[:width]), entry.from_cells(cells[width:])
 
-    return Codec(lambda one, held: dump_value((*key.checked_cells(one), *entry.checked_cells(held))), load)
+    return Codec(
+        lambda one, held: dump_value((*key.checked_cells(one), *entry.checked_cells(held))),
+        load,
+        lambda one: dump_value(key.checked_cells(one)),
+        lambda text: key.from_cells(load_value(text)),
+    )
 
 
 def record_key_shape(key: Shape) -> Shape:

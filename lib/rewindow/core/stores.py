@@ -162,6 +162,10 @@ class Store(ABC):
         """The user's name for it."""
         return self.builder.name
 
+    def hold(self, *, is_held: bool) -> None:
+        """Keep in memory what is written, for as long as an attempt may be taken back (`core.undo`)."""
+        del is_held  # where all is in memory anyway
+
     @abstractmethod
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """Take in ``(key, value)`` rows of a checkpoint, later rows of a key winning, a None value deleting it."""

@@ -29,8 +29,8 @@ from rewindow.core.record import MAX_MS, UNKNOWN, make_record
 from rewindow.core.scope import TaskScope
 from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
 from rewindow.core.settings import Settings
+from rewindow.core.shelf import Disk
 from rewindow.core.sink import Sink, Write, open_sinks
-from rewindow.core.spill import OpenSpill
 from rewindow.core.stores import Store
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.core.wiring import Wiring, check_suppliers, connections, wire
@@ -51,7 +51,7 @@ class Task:
         restored: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
         watermark_lags: Mapping[str, int] | None = None,
         dropped: Drop | None = None,
-        spill: OpenSpill | None = None,
+        disk: Disk | None = None,
         job: str = "",
         settings: Settings | None = None,
     ) -> None:
@@ -59,14 +59,14 @@ class Task:
 
         ``writers`` gives for each sink what takes the emissions there. ``watermark_lags``: see
         `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them: as
-        ``settings`` say all, or those at which a node failed. ``spill`` opens the local file of a store that may not be
-        all in memory (without it, it is). ``job`` is the name that idempotency keys begin with.
+        ``settings`` say all, or those at which a node failed. ``disk`` has the local files of stores that may not be
+        all in memory (without it, they are). ``job`` is the name that idempotency keys begin with.
         """
         state = state or TaskState()
         self._part = part
         self._semantics = semantics or Semantics()
         self._lags = watermark_lags or {}
-        self._stores = open_stores(part.stores, state, restored or {}, spill)
+        self._stores = open_stores(part.stores, state, restored or {}, disk)
         settings, users = settings or Settings(), connections(part, self._stores)
         self._scope = TaskScope(partition, state, users, dropped if settings.keeps_dropped else None, dropped, job)
         self._guards = self._scope.forgiving = guards(part, settings, self._scope, self._stores)

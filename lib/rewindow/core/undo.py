@@ -23,6 +23,7 @@ class Undo:
     """What one store had before an attempt."""
 
     def __init__(self, store: Store) -> None:
+        self._store = store
         self._log: list[Callable[[], None]] | None = None
         self._reset: Callable[[], None] = _nothing
         if isinstance(store, KeyValueStore):
@@ -37,10 +38,12 @@ class Undo:
         """Begin an attempt."""
         self._log = []
         self._reset = self._keys.mark()
+        self._store.hold(is_held=True)
 
     def end(self) -> None:
         """End an attempt; what it did counts."""
         self._log = None
+        self._store.hold(is_held=False)
 
     def roll_back(self) -> None:
         """End an attempt; it never was."""
@@ -48,6 +51,7 @@ class Undo:
         for put_back in reversed(log):
             put_back()
         self._reset()
+        self._store.hold(is_held=False)
 
     def _watch_key_value(self, store: KeyValueStore) -> None:
         put, delete = store.put, store.delete

@@ -16,6 +16,7 @@ from rewindow.core.metrics import ENFORCED_PROCESSING
 from rewindow.core.ordering import Event, Rows, events, merge
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Shape
+from rewindow.core.shelf import Disk
 from rewindow.core.sink import Sink, Write
 from rewindow.core.staging import QUARANTINE, StagedFile, TaskReport
 from rewindow.core.task import Task
@@ -93,7 +94,7 @@ def _run_records(
             restored={store.name: restore.rows(store, *store_shapes[store.name]) for store in part.stores},
             watermark_lags=topology.watermark_lags(),
             dropped=dropped.take if dropped else None,
-            spill=spill.open,
+            disk=Disk(spill.open, spill.shelf, work.settings.limits.store_memory),
             job=work.job,
             settings=work.settings,
         )

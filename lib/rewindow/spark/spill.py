@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rewindow.errors import LimitError
+from rewindow.spark.shelf import SqliteShelf
 
 _MEMORY_KIB = 2048
 """How much of a file SQLite may keep in memory."""
@@ -100,6 +101,12 @@ class Spills:
         spill = SqliteSpill(store)
         self._stack.callback(spill.close)
         return spill
+
+    def shelf(self, store: str) -> SqliteShelf:
+        """Open the shelf of a store; it is closed with the task."""
+        shelf = SqliteShelf(store)
+        self._stack.callback(shelf.close)
+        return shelf
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import fit_cell, scalar_shape
 from rewindow.core.semantics import Semantics
 from rewindow.core.settings import Settings
+from rewindow.core.shelf import Disk, OpenShelf
 from rewindow.core.sink import Write
 from rewindow.core.spill import OpenSpill
 from rewindow.core.staging import OUTPUT_META
@@ -78,6 +79,7 @@ class LocalTask:
         wall_clock_ms: int = UNKNOWN,
         dropped: Drop | None = None,
         spill: OpenSpill = MemorySpill,
+        shelf: OpenShelf | None = None,
     ) -> None:
         """Begin a task. ``wall_clock_ms``: what the clock shows before anything happens."""
         self.part = part
@@ -85,7 +87,7 @@ class LocalTask:
         self._blueprint = blueprint
         self._deliver = deliver
         self._dropped = dropped
-        self._spill = spill
+        self._disk = Disk(spill, shelf, blueprint.settings.limits.store_memory)
         self._bound = bound(part, blueprint.logs)
         self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
@@ -120,7 +122,7 @@ class LocalTask:
             restored={name: self._rows(name) for name in self._shapes},
             watermark_lags=self._blueprint.watermark_lags,
             dropped=self._dropped,
-            spill=self._spill,
+            disk=self._disk,
             settings=self._blueprint.settings,
         )
 

@@ -1,0 +1,100 @@
+"""The port to a local shelf, on which a store puts the rows that memory has no room for, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from rewindow.core.spill import Codec, OpenSpill
+
+Row = tuple[bytes, str, int]
+"""A key, its row of text, and a number: four times the checkpoint after which it changed, 2 if it is gone, 1 if it was new."""
+GONE, NEW, STEP = 2, 1, 4
+
+PAGE = 1000
+"""How many rows are read at once."""
+
+
+class Shelf(Protocol):
+    """A file of this machine that lives as long as a task: rows of text by key."""
+
+    def get(self, key: bytes) -> tuple[str, int] | None:
+        """Return the text and the number of a key's row, or None if there is none."""
+        ...
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Set rows."""
+        ...
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        """Take rows out."""
+        ...
+
+    def page(self, after: bytes | None, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+        """Return the first rows by key behind one (None: from the first on) whose number is ``since`` or more.
+
+        ``aside``: of what was `set_aside` under this number.
+        """
+        ...
+
+    def count(self, since: int = 0) -> int:
+        """Return how many rows have a number of ``since`` or more; of 0 how many are not gone."""
+        ...
+
+    def set_aside(self, after: bytes | None) -> int:
+        """Keep a copy of all rows behind a key as they are now; return its number."""
+        ...
+
+
+OpenShelf = Callable[[str], Shelf]
+"""Opens the shelf of a store, by name."""
+
+
+class Disk(NamedTuple):
+    """Where stores of a task may put what memory has no room for, and how many bytes of memory they have together."""
+
+    spill: OpenSpill
+    shelf: OpenShelf | None = None
+    memory_bytes: int = 0
+
+
+class Walk:
+    """Goes through a shelf by key. What is written meanwhile is not seen: before that it is told to step aside."""
+
+    def __init__(self, shelf: Shelf, codec: Codec) -> None:
+        self._shelf, self._codec = shelf, codec
+        self._after: bytes | None = None
+        self._aside = 0
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        while page := self._shelf.page(self._after, PAGE, aside=self._aside):
+            self._after = page[-1][0]
+            for _, row, number in page:
+                if not number & GONE:
+                    yield self._codec.load(row)
+
+    def step_aside(self) -> None:
+        """Go on in a copy of what is left."""
+        if not self._aside:
+            self._aside = self._shelf.set_aside(self._after)
+
+
+class Changes(Collection[tuple[Any, Any]]):
+    """What changed, read when it is asked for: it may be more than memory has room for."""
+
+    def __init__(self, shelf: Shelf, codec: Codec, since: int) -> None:
+        self._shelf, self._codec, self._since = shelf, codec, since
+        self._count = shelf.count(since)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        after = None
+        while page := self._shelf.page(after, PAGE, since=self._since):
+            after = page[-1][0]
+            for _, row, number in page:
+                yield (self._codec.load_key(row), None) if number & GONE else self._codec.load(row)
+
+    def __contains__(self, item: object) -> bool:
+        return any(change == item for change in self)

@@ -1,0 +1,97 @@
+"""The shelves of key-value stores that are larger than their memory: one temporary SQLite database a store and task.
+
+As for buffers (`spark.spill`): it has no name, is gone with the process, and counts for nothing; the changelog does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+from rewindow.core.shelf import Row
+from rewindow.errors import LimitError
+
+_MEMORY_KIB = 32 * 1024
+"""How much of a file SQLite may keep in memory."""
+_COLUMNS = "aside INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (aside, key)"
+_BEFORE_ALL = ""
+"""A text, which SQLite sorts before all bytes."""
+
+
+class SqliteShelf:
+    """See `core.shelf.Shelf`. Raises `LimitError` (71) when the disk is full."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+        self._file = sqlite3.connect("", isolation_level=None)
+        for statement in (
+            "PRAGMA temp_store = FILE",
+            f"PRAGMA cache_size = -{_MEMORY_KIB}",
+            "PRAGMA journal_mode = OFF",
+            "PRAGMA synchronous = OFF",
+            f"CREATE TABLE shelf ({_COLUMNS}) WITHOUT ROWID",
+            "BEGIN",
+        ):
+            self._file.execute(statement)
+        self._asides = 0
+
+    def get(self, key: bytes) -> tuple[str, int] | None:
+        """See `Shelf`."""
+        found: tuple[str, int] | None = self._run(
+            "SELECT row, number FROM shelf WHERE aside = 0 AND key = ?", (key,)
+        ).fetchone()
+        return found
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """See `Shelf`."""
+        self._run_many("INSERT OR REPLACE INTO shelf (aside, key, row, number) VALUES (0, ?, ?, ?)", rows)
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        """See `Shelf`."""
+        self._run_many("DELETE FROM shelf WHERE aside = 0 AND key = ?", ((key,) for key in keys))
+
+    def page(self, after: bytes | None, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+        """See `Shelf`."""
+        return self._run(
+            "SELECT key, row, number FROM shelf WHERE aside = ? AND key > ? AND number >= ? ORDER BY key LIMIT ?",
+            (aside, _BEFORE_ALL if after is None else after, since, count),
+        ).fetchall()
+
+    def count(self, since: int = 0) -> int:
+        """See `Shelf`."""
+        (found,) = self._run(
+            "SELECT count(*) FROM shelf WHERE aside = 0 AND number >= ? AND (? > 0 OR number & 2 = 0)", (since, since)
+        ).fetchone()
+        return int(found)
+
+    def set_aside(self, after: bytes | None) -> int:
+        """See `Shelf`."""
+        self._asides += 1
+        self._run(
+            "INSERT INTO shelf SELECT ?, key, row, number FROM shelf WHERE aside = 0 AND key > ?",
+            (self._asides, _BEFORE_ALL if after is None else after),
+        )
+        return self._asides
+
+    def close(self) -> None:
+        """Give the file back to the machine."""
+        self._file.close()
+
+    def _run(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
+        try:
+            return self._file.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            raise self._full(error) from error
+
+    def _run_many(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
+        try:
+            self._file.executemany(statement, values)
+        except sqlite3.OperationalError as error:
+            raise self._full(error) from error
+
+    def _full(self, error: sqlite3.OperationalError) -> LimitError:
+        return LimitError(
+            f"the store {self._store!r} is larger than its memory and cannot go to a temporary file ({error}): free "
+            "space in the temporary folder (TMPDIR), or raise limits: {store_memory: BYTES} in the job's file"
+        )

@@ -1,0 +1,130 @@
+"""A store that lies on a shelf is the store that is all in memory: same answers, same changes, same replays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindow import key_value_store
+from rewindow.core.binding import bind_store, bound
+from rewindow.core.key_value_store import KeyValueStore
+from rewindow.core.settings import Limits, Settings
+from rewindow.core.shelf import OpenShelf
+from rewindow.core.shelved_store import ShelvedStore
+from rewindow.core.topology import ProcessorNode, SourceNode, SubTopology
+from rewindow.core.undo import Undo
+from rewindow.spark.shelf import SqliteShelf
+from rewindow.testing import LocalReplay
+from rewindow.testing.local_task import LocalTask
+from rewindow.testing.memory_shelf import MemoryShelf
+from rewindow.testing.strategies import epochs
+from tests.properties.effort import examples
+from tests.properties.topologies import TOPICS, build, plans
+
+SHELVES = [MemoryShelf, SqliteShelf]
+TYPES: dict[str, tuple[Any, Any, Any]] = {
+    "text": (str, int, st.sampled_from([*"abcdefgh", "", "é"])),
+    "long": (int, str, st.integers(-4, 4)),
+    "pairs": (None, None, st.tuples(st.sampled_from("ab"), st.integers(0, 3))),
+    "json": (None, list, st.integers(-4, 4)),
+}
+STEPS = ("put", "put", "put", "get", "delete", "absent", "all", "walk", "checkpoint", "restore", "undo", "range", "len")
+
+
+def opened(kind: str, shelf: OpenShelf | None, memory: int) -> KeyValueStore:
+    key, value, _ = TYPES[kind]
+    builder = key_value_store("s", key=key, value=None if value is list else value)
+    part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
+    (ready,) = bound(part, {}).stores
+    return KeyValueStore(ready) if shelf is None else ShelvedStore(ready, shelf, memory)
+
+
+def value_of(kind: str, number: int) -> Any:
+    return {"text": number, "long": str(number), "pairs": number, "json": [number]}[kind]
+
+
+def played(kind: str, store: KeyValueStore, steps: list[tuple[str, Any]], again: Any) -> list[Any]:
+    """Do what the steps say; return all that can be seen."""
+    seen: list[Any] = []
+    rows: dict[Any, Any] = {}
+    walks: list[Any] = []
+    undo = Undo(store)
+    for number, (step, key) in enumerate(steps):
+        value = value_of(kind, number)
+        if step == "put":
+            store.put(key, value)
+        elif step == "get":
+            seen.append(store.get(key))
+        elif step == "delete":
+            seen.append(store.delete(key))
+        elif step == "absent":
+            seen.append(store.put_if_absent(key, value))
+        elif step == "all":
+            seen += store.all()
+        elif step == "walk":  # goes on while others write
+            walks.append(store.all())
+            seen.append(next(walks[-1], None))
+        elif step == "range":
+            seen += store.range(key, key)
+        elif step == "len":
+            seen += [len(store), sorted(map(repr, store))]
+        elif step == "undo":
+            undo.begin()
+            store.put(key, value)
+            store.delete(steps[0][1])
+            undo.roll_back()
+        else:
+            changes = list(store.take_changes())
+            seen.append(changes)
+            rows.update(changes)
+            if step == "restore":
+                for walk in walks:
+                    seen += walk
+                walks, store = [], again()
+                undo = Undo(store)
+                store.restore([*rows.items(), *((k, v) for k, v in rows.items() if k == key)])
+    for walk in walks:
+        seen += walk
+    return [*seen, *store.contents(), len(store), list(store.take_changes())]
+
+
+@pytest.mark.parametrize("shelf", SHELVES)
+@given(st.data(), st.sampled_from(list(TYPES)), st.sampled_from([1, 900, 2000, 4000]))
+@examples(120)
+def test_nobody_can_tell(shelf: OpenShelf, data: st.DataObject, kind: str, memory: int) -> None:
+    key = TYPES[kind][2]
+    steps = data.draw(st.lists(st.tuples(st.sampled_from(STEPS), key), min_size=1, max_size=40))
+    in_memory = played(kind, opened(kind, None, 0), steps, lambda: opened(kind, None, 0))
+    on_shelf = played(kind, opened(kind, shelf, memory), steps, lambda: opened(kind, shelf, memory))
+    assert on_shelf == in_memory
+
+
+@given(plans(), epochs(TOPICS), st.integers(1, 3))
+@examples(60)
+def test_a_replay_is_the_same(plan: list[tuple[Any, ...]], given_epochs: list[Any], size: int) -> None:
+    def replayed(settings: Settings) -> tuple[Any, ...]:
+        replay = LocalReplay(build(plan), partitions=2, settings=settings)
+        for start in range(0, len(given_epochs), size):
+            replay.run(given_epochs[start : start + size])
+        return replay.sent, replay.checkpoints(), replay.metrics
+
+    in_memory = replayed(Settings())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(LocalTask.__init__.__kwdefaults__, "shelf", MemoryShelf)
+        assert replayed(Settings(limits=Limits(store_memory=1))) == in_memory
+
+
+def test_a_shelf_is_used_only_when_memory_is_full() -> None:
+    few, many = (opened("text", MemoryShelf, memory) for memory in (1_000_000, 10_000))
+    before = MemoryShelf.writes
+    for number in range(100):
+        few.put(str(number), number)
+    assert MemoryShelf.writes == before
+    for number in range(100):
+        many.put(str(number), number)
+    assert MemoryShelf.writes > before
+    assert [many.get(str(number)) for number in range(100)] == list(range(100))
+    assert bind_store(key_value_store("s", key=str, value=int), {})
