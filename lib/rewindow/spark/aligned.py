@@ -95,7 +95,7 @@ def ordered_batches(
             yield from _sorted_batches(topic, group, columns, (expected, some))
             expected = some
     if expected < end:
-        raise _not_there(topic, expected, end)
+        raise _not_there(topic, expected)
 
 
 def _overlapping(files: Sequence[LogFile]) -> list[list[LogFile]]:
@@ -161,17 +161,22 @@ def _sorted_batches(
     start, end = span
     wanted = [file for file in files if file.first < end and file.last >= start]
     parts = [_between(batch, start, end) for batch in _batches(topic, wanted, columns, span)]
-    if parts:
-        table = pa.Table.from_batches(parts).sort_by(columns[0]).combine_chunks()
-        if table.num_rows == end - start and _goes_on(table.column(0).combine_chunks(), start):
-            yield from table.to_batches(BATCH_ROWS)
-            return
-    raise _not_there(topic, start, end)
+    rows = pa.Table.from_batches(parts) if parts else None
+    if rows is None:
+        raise _not_there(topic, start)
+    rows = rows.sort_by(columns[0]).combine_chunks()
+    found, expected = np.asarray(rows.column(0)), np.arange(start, end)
+    if not np.array_equal(found, expected):
+        here = min(len(found), len(expected))
+        differs = np.flatnonzero(found[:here] != expected[:here])
+        wrong = int(differs[0]) if len(differs) else here
+        raise _not_there(topic, int(min(found[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist())))
+    yield from rows.to_batches(BATCH_ROWS)
 
 
-def _not_there(topic: str, start: int, end: int) -> StorageError:
+def _not_there(topic: str, offset: int) -> StorageError:
     message = (
-        f"log {topic!r}: offsets {start} to {end - 1} are not there exactly once. "
+        f"log {topic!r}: offset {offset} is not there exactly once. "
         "Somebody changed the log table: restore it (Delta's own history), or land a new generation"
     )
     return StorageError(message)

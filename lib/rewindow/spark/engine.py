@@ -24,7 +24,7 @@ from rewindow.errors import ConfigError, RewindowError
 from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_task
-from rewindow.spark.shuffled import in_utc, run_shuffled, shuffled_frame
+from rewindow.spark.shuffled import for_packs, run_shuffled, shuffled_frame
 
 _REPORT = pa.schema([pa.field("report", pa.string())])
 
@@ -63,14 +63,14 @@ class SparkEngine(LocalEngine):
 
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
-        with mapped(), in_utc(self._spark):
+        with mapped(), for_packs(self._spark):
             rows = self._placed(work).collect()
         reports = [TaskReport.from_json(json.loads(row.report)) for row in rows]
         return sorted(reports, key=lambda report: report.partition)
 
     def plan_of(self, work: StageWork) -> str:
         """Return Spark's plan of a sub-topology as a text. Runs nothing."""
-        with mapped(), in_utc(self._spark), redirect_stdout(StringIO()) as text:
+        with mapped(), for_packs(self._spark), redirect_stdout(StringIO()) as text:
             self._placed(work).explain()
         return text.getvalue().strip()
 

@@ -1,8 +1,9 @@
 """The shuffled source: where a task cannot open the files of its partition, Spark reads the log: one exchange, one sort.
 
-The rows come to the workers task by task, topic by topic, in offset order. What a task gets is laid down in Arrow files
-of the worker's own, and from there on everything is as with the aligned source: the same lanes, the same merge of several
-topics, and a partition may be larger than memory. An offset that is missing or doubled is an error, never a gap.
+What travels is not records but packs of them: a worker makes of each batch that it reads one Arrow file for each task, and
+the exchange places and sorts those. The task's worker lays them down, and from there on everything is as with the aligned
+source: the same lanes, the same merge of several topics, the same check that each offset is there exactly once, and a
+partition may be larger than memory.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
-from itertools import pairwise
+from functools import partial, reduce
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,69 +28,95 @@ from rewindow.core.binding import LogShapes
 from rewindow.core.land import LogColumns, LogSpec, PlacedLog, SourceSpec
 from rewindow.core.schema import Column
 from rewindow.core.staging import TaskReport
-from rewindow.core.work import LogFile, LogTable, StageWork, TaskWork
+from rewindow.core.work import LogFile, LogSpan, LogTable, StageWork, TaskWork
 from rewindow.errors import StorageError
+from rewindow.spark.aligned import SPOOLED
 from rewindow.spark.columns import landed, place_columns, source_columns, time_ms
 from rewindow.spark.execute import run_task
-from rewindow.spark.nested import canonical_json, json_readers
+from rewindow.spark.nested import Reader, canonical_json, json_readers
 from rewindow.spark.rows import arrow_schema
 
-GROUP, TASK, TOPIC, OFFSET, TIMESTAMP = "_group", "_task", "_topic", "_offset", "_timestamp"
-_SPAN = ("_group", "_task", "_generation", "_first", "_last", "_base")
+PLACES = GROUP, TASK, TOPIC, FIRST, LAST = ("_group", "_task", "_topic", "_first", "_last")
+DATA = "_data"
+_PLACES = ", ".join(f"{name} long" for name in PLACES)
 _ZONE = "spark.sql.session.timeZone"
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _HERE, _FROM = "_partition", "_stored"
 _NO_TOPIC = -1
-"""The topic of a row that only says that there is a task."""
+"""The topic of a pack that only says that there is a task."""
 
 
 def shuffled_frame(
     spark: SparkSession, work: StageWork, groups: Sequence[Sequence[TaskWork]], logs: LogShapes
 ) -> DataFrame:
-    """Return the rows of a stage's tasks as the workers want them. Nothing is read here."""
+    """Return the packs of a stage's tasks as the workers want them. Nothing is read here."""
     group_of = {task.partition: number for number, group in enumerate(groups) for task in group}
-    marks = [(group, task, _NO_TOPIC, -1) for task, group in group_of.items()]
-    parts = [_values(spark, marks, (GROUP, TASK, TOPIC, OFFSET))]
+    marks = [(group, task, _NO_TOPIC, -1, -1) for task, group in group_of.items()]
+    parts = [_values(spark, marks, PLACES).withColumn(DATA, F.lit(None).cast("binary"))]
     for number, (topic, table) in enumerate(work.tables.items()):
         spans = [
-            (group_of[task.partition], task.partition, span.generation, span.first, span.last, span.base)
-            for task in work.tasks
-            for span in task.logs[topic].spans
+            (group_of[task.partition], task.partition, span) for task in work.tasks for span in task.logs[topic].spans
         ]
         if spans:
-            parts.append(_topic_rows(spark, topic, table, spans, logs).withColumn(TOPIC, F.lit(number).cast("long")))
-    rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    placed = rows.repartitionById(len(groups), F.col(GROUP).cast("int"))
-    return placed.sortWithinPartitions(TASK, TOPIC, OFFSET)
+            parts.append(_topic_packs(spark, number, topic, table, spans, logs))
+    packs = reduce(DataFrame.unionByName, parts)
+    placed = packs.repartitionById(len(groups), F.col(GROUP).cast("int"))
+    return placed.sortWithinPartitions(TASK, TOPIC, FIRST)
 
 
 def run_shuffled(
     work: StageWork, tasks: Mapping[int, TaskWork], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[TaskReport]:
-    """Run the tasks whose rows come in, one after the other."""
-    logs = work.load_logs()
-    spool: _Spool | None = None
+    """Run the tasks whose packs come in, one after the other."""
+    topics = list(work.tables)
     with TemporaryDirectory(prefix="rewindow-") as folder:
-        for partition, number, rows in _stretches(batches):
-            if spool is None or spool.task.partition != partition:
-                if spool is not None:
-                    yield run_task(work, spool.close())
-                    spool.remove()
-                spool = _Spool(work, tasks[partition], logs, Path(folder))
-            if number != _NO_TOPIC:
-                spool.add(number, rows)
-        if spool is not None:
-            yield run_task(work, spool.close())
+        for partition, packs in groupby(_packs(batches), key=itemgetter(0)):
+            files: dict[str, list[LogFile]] = {topic: [] for topic in topics}
+            for number, (_, topic, first, last, data) in enumerate(packs):
+                if data is not None:
+                    place = Path(folder) / f"{number}{SPOOLED}"
+                    place.write_bytes(data)
+                    files[topics[topic]].append(LogFile(str(place), first, last))
+            task = tasks[partition]
+            slices = {topic: replace(task.logs[topic], files=tuple(made)) for topic, made in files.items()}
+            try:
+                yield run_task(work, replace(task, logs={**task.logs, **slices}))
+            except StorageError as error:
+                places = ", ".join(
+                    table.placed.table if table.placed else table.location for table in work.tables.values()
+                )
+                message = f"{error} [read by Spark from {places}]"
+                raise StorageError(message) from error
+            for made in files.values():
+                for file in made:
+                    Path(file.path).unlink()
 
 
 @contextmanager
 def in_utc(spark: SparkSession) -> Iterator[None]:
     """Read times without a zone as UTC, whatever the session's zone: the feed's own is applied by expressions."""
-    before = spark.conf.get(_ZONE)
-    spark.conf.set(_ZONE, "UTC")
+    with _set(spark, _ZONE, "UTC"):
+        yield
+
+
+@contextmanager
+def for_packs(spark: SparkSession) -> Iterator[None]:
+    """Hand packs to the workers a few at a time: each is some megabytes."""
+    with in_utc(spark), _set(spark, _BATCH_BYTES, str(64 << 20)):
+        yield
+
+
+@contextmanager
+def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(_ZONE, str(before))
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)
 
 
 def placed_spec(topic: str, table: LogTable, placed: PlacedLog) -> LogSpec:
@@ -106,158 +135,106 @@ def placed_spec(topic: str, table: LogTable, placed: PlacedLog) -> LogSpec:
     )
 
 
-def _topic_rows(
-    spark: SparkSession, topic: str, table: LogTable, spans: Sequence[tuple[int, ...]], logs: LogShapes
+class _Packing(NamedTuple):
+    """How a worker packs the rows of one topic: whose they are, and how a table's cells become a log's."""
+
+    topic: int
+    spans: tuple[tuple[int, int, LogSpan], ...]
+    """The group and the task of each span."""
+    schema: pa.Schema
+    readers: Mapping[str, Reader]
+    has_generations: bool
+
+
+def _topic_packs(
+    spark: SparkSession,
+    number: int,
+    topic: str,
+    table: LogTable,
+    spans: Sequence[tuple[int, int, LogSpan]],
+    logs: LogShapes,
 ) -> DataFrame:
-    """Return the rows of one topic that the tasks ask for, with their tasks."""
+    """Return the packs of one topic."""
     frame = spark.read.format("delta").load(table.location)
     columns = [column for shape in logs[topic] for column in shape.columns]
-    generation: Expression | None = None
+    made: Expression = F.lit(0)
+    readers: Mapping[str, Reader] = {}
     if table.placed is None:
-        generation, partition, offset = (F.col(name).cast("long") for name in ("generation", "partition", "offset"))
-        cells = [F.col("timestamp").alias(TIMESTAMP), *(F.col(f"`{column.name}`") for column in columns)]
+        partition, offset = (F.col(name).cast("long") for name in ("partition", "offset"))
+        made = F.col("generation")
+        frame = frame.where(made.isin(sorted({span.generation for _, _, span in spans})))
+        cells = [F.col("timestamp"), *(F.col(f"`{column.name}`") for column in columns)]
     else:
         spec = placed_spec(topic, table, table.placed)
         found = source_columns(spec, frame.schema)
         partition, offset = place_columns(spec, found)
-        cells = [time_ms(spec, spec.timestamp, found).alias(TIMESTAMP), *(landed(spec, one, found) for one in columns)]
-    cells = [*cells[:1], *(cell.alias(_cell_name(topic, n)) for n, cell in enumerate(cells[1:]))]
-    first, last = (pick(span[3 + n] + span[5] for span in spans) for n, pick in enumerate((min, max)))
-    # What Delta can prune by stands before the join.
-    frame = frame.where(offset.between(first, last) & partition.isin(sorted({span[1] for span in spans})))
-    if generation is not None:
-        frame = frame.where(generation.isin(sorted({span[2] for span in spans})))
-    made = generation if generation is not None else F.lit(0).cast("long")
-    rows = frame.select(partition.alias(_HERE), made.alias(_FROM), offset.alias(OFFSET), *cells)
-    wanted = F.broadcast(_values(spark, spans, _SPAN))
-    is_wanted = (F.col(_HERE) == F.col(TASK)) & F.col(OFFSET).between(
-        F.col("_first") + F.col("_base"), F.col("_last") + F.col("_base")
-    )
-    if generation is not None:
-        is_wanted &= F.col(_FROM) == F.col("_generation")
-    ours = rows.join(wanted, is_wanted).withColumn(OFFSET, F.col(OFFSET) - F.col("_base"))
-    names = [_cell_name(topic, n) for n in range(len(columns))]
-    return ours.select(GROUP, TASK, OFFSET, TIMESTAMP, *names)
+        cells = [
+            time_ms(spec, spec.timestamp, found).alias("timestamp"),
+            *(landed(spec, one, found) for one in columns),
+        ]
+        known = LogColumns((), tuple(columns), scalar_key=False, scalar_value=False, source_schema=table.placed.schema)
+        readers = json_readers(spec, known)
+    first, last = (pick(span[place] + span.base for _, _, span in spans) for pick, place in ((min, 1), (max, 2)))
+    # What Delta can prune by; each row is looked at again by the worker that packs it.
+    frame = frame.where(offset.between(first, last) & partition.isin(sorted({task for _, task, _ in spans})))
+    schema = arrow_schema((Column("offset", "long"), Column("timestamp", "long"), *columns))
+    pack = partial(_pack, _Packing(number, tuple(spans), schema, readers, table.placed is None))
+    rows = frame.select(partition.alias(_HERE), made.cast("long").alias(_FROM), offset.alias("offset"), *cells)
+    return rows.mapInArrow(pack, f"{_PLACES}, {DATA} binary")
 
 
-def _cell_name(topic: str, number: int) -> str:
-    return f"{topic}/{number}".replace(".", "/")
+def _pack(packing: _Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make packs of the rows that are asked for: one for each batch and span."""
+    kinds = pa.schema([*(pa.field(name, pa.int64()) for name in PLACES), pa.field(DATA, pa.binary())])
+    for batch in batches:
+        here, made, offsets = (np.asarray(batch.column(place)) for place in range(3))
+        arrays = [
+            _cell(column, field, packing) for column, field in zip(batch.columns[2:], packing.schema, strict=True)
+        ]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=packing.schema)
+        present = set(np.unique(here).tolist())
+        for group, task, span in packing.spans:
+            if task not in present:
+                continue
+            own = offsets - span.base
+            is_wanted = (here == task) & (own >= span.first) & (own <= span.last)
+            if packing.has_generations:
+                is_wanted &= made == span.generation
+            chosen = np.flatnonzero(is_wanted)
+            if len(chosen) == 0:
+                continue
+            chosen = chosen[np.argsort(own[chosen], kind="stable")]
+            whole = len(chosen) == len(own) and bool((np.diff(chosen) == 1).all())
+            some = rows if whole else rows.take(pa.array(chosen))
+            some = some.set_column(0, "offset", pa.array(own[chosen]))
+            places = (group, task, packing.topic, int(own[chosen[0]]), int(own[chosen[-1]]))
+            cells = [pa.array([value], pa.int64()) for value in places]
+            yield pa.RecordBatch.from_arrays([*cells, pa.array([_as_file(some)], pa.binary())], schema=kinds)
+
+
+def _cell(column: pa.Array, field: pa.Field, packing: _Packing) -> pa.Array:
+    if field.name in packing.readers:
+        return canonical_json(column, packing.readers[field.name])
+    return column if column.type == field.type else column.cast(field.type)
+
+
+def _as_file(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return bytes(sink.getvalue())
+
+
+def _packs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, int, int, bytes | None]]:
+    """Yield ``(task, topic, first offset, last offset, file)``; of a task that is only named the file is None."""
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in PLACES[1:]]
+        data = batch.column(DATA)
+        for row, places in enumerate(zip(*columns, strict=True)):
+            yield *places, data[row].as_py()
 
 
 def _values(spark: SparkSession, rows: Sequence[tuple[int, ...]], names: Sequence[str]) -> DataFrame:
     """Return a few rows of longs. As a text: `createDataFrame` would start Python workers for it."""
     listed = ", ".join("(" + ", ".join(f"{number}L" for number in row) + ")" for row in rows)
     return spark.sql(f"SELECT * FROM VALUES {listed} AS t({', '.join(names)})")  # noqa: S608 - numbers of our own
-
-
-def _stretches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """Yield ``(partition, number of the topic, rows)``, rows of one topic each."""
-    for batch in batches:
-        partitions, topics = (np.asarray(batch.column(name)) for name in (TASK, TOPIC))
-        changes = np.flatnonzero((np.diff(partitions) != 0) | (np.diff(topics) != 0)) + 1
-        for start, end in pairwise([0, *changes.tolist(), batch.num_rows]):
-            if end > start:
-                yield int(partitions[start]), int(topics[start]), batch.slice(start, end - start)
-
-
-class _Spool:
-    """The rows of one task on a worker's disk: an Arrow file a topic."""
-
-    def __init__(self, work: StageWork, task: TaskWork, logs: LogShapes, folder: Path) -> None:
-        self.task = task
-        self._logs, self._folder = logs, folder
-        self._topics = list(work.tables.items())
-        self._files: dict[str, LogFile] = {}
-        self._open: _SpoolFile | None = None
-
-    def add(self, number: int, rows: pa.RecordBatch) -> None:
-        """Add rows of a topic. Raises `StorageError` (74) if an offset is missing or doubled."""
-        topic, table = self._topics[number]
-        if self._open is None or self._open.topic != topic:
-            self._finish()
-            columns = [column for shape in self._logs[topic] for column in shape.columns]
-            bounds = self.task.logs[topic].bounds
-            self._open = _SpoolFile(topic, table, columns, self._folder / f"{number}.arrow", _span(bounds))
-        self._open.add(rows, self.task.partition)
-
-    def close(self) -> TaskWork:
-        """Return the task's work with these files. Raises `StorageError` (74) if a last offset is missing."""
-        self._finish()
-        slices = dict(self.task.logs)
-        for topic, table in self._topics:
-            bounds = slices[topic].bounds
-            start, end = _span(bounds)
-            if end > start and topic not in self._files:
-                raise _not_there(topic, table, self.task.partition, start)
-            files = (self._files[topic],) if topic in self._files else ()
-            slices[topic] = replace(slices[topic], files=files)
-        return replace(self.task, logs=slices)
-
-    def remove(self) -> None:
-        """Remove the files."""
-        for file in self._files.values():
-            Path(file.path).unlink()
-
-    def _finish(self) -> None:
-        if self._open is not None:
-            self._files[self._open.topic] = self._open.close(self.task.partition)
-            self._open = None
-
-
-class _SpoolFile:
-    """One topic of a task."""
-
-    def __init__(
-        self, topic: str, table: LogTable, columns: Sequence[Column], place: Path, span: tuple[int, int]
-    ) -> None:
-        self.topic = topic
-        self._table, self._place = table, place
-        self._start, self._end = span
-        self._expected = self._start
-        self._names = [OFFSET, TIMESTAMP, *(_cell_name(topic, n) for n in range(len(columns)))]
-        self._schema = arrow_schema((Column("offset", "long"), Column("timestamp", "long"), *columns))
-        self._readers = {}
-        if placed := table.placed:
-            known = LogColumns((), tuple(columns), scalar_key=False, scalar_value=False, source_schema=placed.schema)
-            self._readers = json_readers(placed_spec(topic, table, placed), known)
-        self._writer = pa.ipc.new_file(str(place), self._schema)
-
-    def add(self, rows: pa.RecordBatch, partition: int) -> None:
-        offsets = np.asarray(rows.column(OFFSET))
-        expected = np.arange(self._expected, self._expected + len(offsets))
-        if not np.array_equal(offsets, expected):
-            wrong = int(np.flatnonzero(offsets != expected)[0])
-            is_twice = offsets[wrong] < expected[wrong]
-            raise _not_there(self.topic, self._table, partition, int(offsets[wrong] if is_twice else expected[wrong]))
-        self._expected += len(offsets)
-        arrays = [self._cell(rows.column(name), field) for name, field in zip(self._names, self._schema, strict=True)]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-
-    def close(self, partition: int) -> LogFile:
-        self._writer.close()
-        if self._expected != self._end:
-            raise _not_there(self.topic, self._table, partition, self._expected)
-        return LogFile(str(self._place), self._start, self._end - 1)
-
-    def _cell(self, column: pa.Array, field: pa.Field) -> pa.Array:
-        if field.name in self._readers:
-            return canonical_json(column, self._readers[field.name])
-        return column if column.type == field.type else column.cast(field.type)
-
-
-def _span(bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the first offset and the one behind the last of some epochs."""
-    filled = [bound for bound in bounds if bound[1] > bound[0]]
-    return (filled[0][0], filled[-1][1]) if filled else (0, 0)
-
-
-def _not_there(topic: str, table: LogTable, partition: int, offset: int) -> StorageError:
-    place = (
-        f"{table.placed.table} ({table.placed.partition}, {table.placed.offset})" if table.placed else table.location
-    )
-    base = "from the first one landed " if table.placed else ""
-    message = (
-        f"log {topic!r}: offset {offset} (counted {base}in partition {partition}) is not in {place} exactly once. "
-        "Somebody changed the table: restore it (Delta's own history), or land a new generation"
-    )
-    return StorageError(message)

@@ -41,7 +41,7 @@ def restore(task: FinalsTask, files: Mapping[str, Sequence[str]]) -> None:
 def stage(task: FinalsTask, places: Mapping[str, Place], *, partition: int, run: int) -> list[StagedFile]:
     """Stage what the stores changed."""
     plan, frame = task.plan, task.groups.frame
-    is_kept = frame["start"] > task.newest_start_ms - plan.store.retention_ms
+    is_kept = frame["start"] > task.newest_ms - plan.store.retention_ms
     slots = task.in_order(np.flatnonzero(frame["touched"] & is_kept & ~task.groups.without_value()))
     state = [column for fold in plan.folds for column in fold.state(frame, slots)]
     rows = [*_keys(task, slots), *state, pa.array(frame["timestamp"][slots])]

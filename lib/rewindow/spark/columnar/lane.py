@@ -47,7 +47,7 @@ def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport
         return None
     files = [staged] if staged else []
     files += changes.stage(task, places, partition=task_work.partition, run=work.run)
-    clocks = {plan.store.name: task.newest_start_ms, **dict.fromkeys(buffers, UNKNOWN)}
+    clocks = {plan.store.name: task.newest_ms, **dict.fromkeys(buffers, UNKNOWN)}
     held = dict.fromkeys(buffers, int(np.count_nonzero(task.groups.frame["held"])))
     state = task.clocks.state({plan.sink.topic: task.emitted}, clocks, held)
     return TaskReport(

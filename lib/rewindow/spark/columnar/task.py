@@ -1,0 +1,111 @@
+"""What every task of the columnar lane does with a batch before it aggregates: clocks, conditions, keys, operands."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.core.checkpoint import TaskState
+from rewindow.core.metrics import NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT, WINDOW_FINAL_EMIT
+from rewindow.core.record import UNKNOWN
+from rewindow.core.semantics import Semantics
+from rewindow.core.work import Epoch
+from rewindow.spark.columnar.clocks import Clocks
+from rewindow.spark.columnar.conditions import mask_of
+from rewindow.spark.columnar.frame import Array
+from rewindow.spark.columnar.keys import KeyTable, plain
+from rewindow.spark.columnar.numbers import Operand, numbers_of
+from rewindow.spark.columnar.plan import Finals, names_of
+
+
+class ColumnarTask(ABC):
+    """One task of the lane. ``take`` batches, ``end_epoch``, and in the end write what changed."""
+
+    newest_ms: int
+    """The clock of the windows' store."""
+
+    def __init__(self, plan: Finals, semantics: Semantics, state: TaskState | None) -> None:
+        """Begin a task, or take up the small state of a checkpoint; its stores come later."""
+        self.plan = plan
+        self.clocks = Clocks(plan.topic, state, semantics)
+        self.keys = KeyTable(plan.key)
+        self.emitted = state.emitted.get(plan.sink.topic, 0) if state else 0
+
+    def take(self, timestamps: Array, keys: Sequence[pa.Array], values: Mapping[int, pa.Array]) -> None:
+        """Take a batch of records of the current epoch: timestamps, key columns, value columns by their place."""
+        plan, clocks = self.plan, self.clocks
+        highest = np.maximum.accumulate(timestamps)
+        clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
+        if plan.condition is not None:
+            mask = self._kept(timestamps, keys, values)
+            timestamps, keys = timestamps[np.asarray(mask)], [column.filter(mask) for column in keys]
+            values = {place: column.filter(mask) for place, column in values.items()}
+            if len(timestamps) == 0:
+                return
+            highest = np.maximum.accumulate(timestamps)
+        numbers = self.keys.numbers(keys)
+        types = plan.value.columns
+        read = {fold.operand for fold in plan.folds}
+        operands = {place: numbers_of(values[place], types[place].type) for place in values if place in read}
+        if plan.key.is_bare and len(numbers) and numbers.min() < 0:
+            with_key = np.flatnonzero(numbers >= 0)
+            self._count(plan.window_node, SKIPPED_RECORDS, "null-key", len(numbers) - len(with_key))
+            timestamps, numbers = timestamps[with_key], numbers[with_key]
+            operands = of_rows(operands, with_key)
+            highest = np.maximum.accumulate(timestamps)
+        if len(timestamps):
+            self._aggregate(timestamps, highest, numbers, operands)
+
+    @abstractmethod
+    def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
+        """End an epoch; return the columns of what leaves in it: keys, window bounds, results, timestamps."""
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """How many entries the buffer of a suppress holds."""
+
+    @abstractmethod
+    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Mapping[int, Operand]) -> None:
+        """Take records that have a key."""
+
+    def _told(self, epoch: Epoch) -> None:
+        """Move the nodes' clocks to what an epoch's end tells them."""
+        told_ms = self.clocks.end_epoch(epoch)
+        if told_ms != UNKNOWN:
+            self.clocks.observe(self.plan.window_node, told_ms)
+            self.clocks.observe(self.plan.closing_node, told_ms)
+
+    def _count_emitted(self, number: int) -> None:
+        """Count final results that leave."""
+        name = SUPPRESSION_EMIT if self.plan.suppress else WINDOW_FINAL_EMIT
+        emit = self.clocks.metrics.measure(NODE, self.plan.closing_node, name)
+        emit.record()
+        emit.record_many(number - 1, number - 1, 1, 1)
+        self.emitted += number
+
+    def _kept(self, timestamps: Array, keys: Sequence[pa.Array], values: Mapping[int, pa.Array]) -> pa.Array:
+        """Return which records fulfil the condition."""
+        plan = self.plan
+        if plan.condition is None:
+            return pa.repeat(True, len(timestamps))
+        columns = {"timestamp": pa.array(timestamps), "key": plain(keys[0])}
+        for name, (place, _) in names_of(plan.key, plan.value).items():
+            if place is not None and place in values:
+                columns[name] = values[place]
+        return pc.fill_null(mask_of(plan.condition, columns), False)
+
+    def _count(self, node: str, name: str, reason: str, times: int) -> None:
+        self.clocks.metrics.measure(NODE, node, name, reason).record_many(times, times, 1, 1)
+
+
+def of_rows(operands: Mapping[int, Operand], rows: Array) -> dict[int, Operand]:
+    """Return some rows of the operands."""
+    return {
+        place: Operand(values[rows], None if valid is None else valid[rows])
+        for place, (values, valid) in operands.items()
+    }
