@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 
-from rewindow import Count, Max, Mean, Min, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+from rewindow import (
+    Count,
+    Max,
+    Mean,
+    Min,
+    SessionWindows,
+    StreamsBuilder,
+    Sum,
+    TimeWindows,
+    Topology,
+    until_window_closes,
+)
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch, Lane
@@ -125,3 +136,21 @@ def test_a_job_that_keeps_what_it_drops_takes_the_record_lane():
     (part,) = one.topology.sub_topologies()
     assert "dropped: quarantine" in describe_lane(Lane.AUTO, part, logs(one), keeps_dropped=True)
     assert "lane: record" in describe_lane(Lane.RECORD, part, logs(one), keeps_dropped=False)
+
+
+@pytest.mark.parametrize(
+    ("windows", "aggregate", "said"),
+    [
+        (SessionWindows.of("10ms", grace="5ms"), {"n": Count(), "most": Max("amount")}, "columnar lane"),
+        (SessionWindows.of("10ms", grace="5ms").until("1h"), Count(), "keeps sessions for longer than they may change"),
+        (SessionWindows.of("10ms", grace="5ms"), Sum("money"), "sums of decimals in sessions"),
+    ],
+)
+def test_explain_says_which_sessions_are_columnar(windows, aggregate, said):
+    builder = StreamsBuilder()
+    made = builder.stream("events").group_by_key().windowed_by(windows).aggregate(aggregate, store="sessions")
+    made.suppress(until_window_closes()).to_stream().to("finals")
+    value = (Column("amount", "long"), Column("money", "decimal(10,2)"))
+    one = Case(builder.build(), (KEY, *value), 1, [], (), (), Semantics())
+    (part,) = one.topology.sub_topologies()
+    assert said in describe_lane(Lane.AUTO, part, logs(one), keeps_dropped=False)

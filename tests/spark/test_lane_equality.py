@@ -18,6 +18,7 @@ from rewindow import (
     Max,
     Mean,
     Min,
+    SessionWindows,
     StreamsBuilder,
     Sum,
     TimeWindows,
@@ -74,12 +75,24 @@ AGGREGATES = st.one_of(
     ONE, st.lists(ONE, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
 )
 
+IN_SESSION = st.one_of(
+    st.just(Count()),
+    st.builds(Sum, st.sampled_from(["whole", "real"])),
+    st.builds(Mean, st.sampled_from(["whole", "real"])),
+    st.builds(Max, st.sampled_from(["whole", "real"])),
+)
+IN_SESSIONS = st.one_of(
+    IN_SESSION, st.lists(IN_SESSION, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
+)
+
 
 @st.composite
-def cases(draw: Any) -> Case:
+def cases(draw: Any, *, sessions: bool = False) -> Case:
     size = draw(st.integers(1, 12))
-    windows = TimeWindows.of(f"{size}ms", grace=f"{draw(st.integers(0, 8))}ms")
-    if draw(st.booleans()):
+    windows: Any = TimeWindows.of(f"{size}ms", grace=f"{draw(st.integers(0, 8))}ms")
+    if sessions:
+        windows = SessionWindows.of(f"{draw(st.integers(0, 6))}ms", grace=f"{draw(st.integers(1, 8))}ms")
+    elif draw(st.booleans()):
         windows = windows.advance_by(f"{draw(st.integers(1, size))}ms")
     columns, keys = draw(st.sampled_from([*KEYS.values(), ROW_KEY]))
     key_cells = keys if len(columns) > 1 else st.tuples(keys)
@@ -99,11 +112,20 @@ def cases(draw: Any) -> Case:
         epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))
     semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
     heads = draw(st.lists(st.sampled_from(CONDITIONS), max_size=2))
-    topology = _topology(windows, draw(AGGREGATES), heads, emits=draw(st.booleans()))
+    aggregate = draw(IN_SESSIONS if sessions else AGGREGATES)
+    if sessions and draw(st.booleans()):
+        rows = [(*row[: 1 + len(columns)], *_filled(row[1 + len(columns) :])) for row in rows]
+    topology = _topology(windows, aggregate, heads, emits=draw(st.booleans()))
     return Case(topology, (*columns, *VALUES), len(columns), rows, tuple(epochs), tuple(bounds), semantics)
 
 
-def _topology(windows: TimeWindows, aggregate: Any, heads: list[str], *, emits: bool) -> Topology:
+def _filled(cells: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return cells without a null: with one, sessions are the record lane's."""
+    whole, real, *others = cells
+    return (whole or 0, 0.3 if real is None else real, *others)
+
+
+def _topology(windows: Any, aggregate: Any, heads: list[str], *, emits: bool) -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("events")
     for head in filter(None, heads):
@@ -120,6 +142,16 @@ def _topology(windows: TimeWindows, aggregate: Any, heads: list[str], *, emits: 
 @examples(40)
 @given(case=cases(), data=st.data())
 def test_both_lanes_leave_the_same(case: Case, data: st.DataObject) -> None:
+    hold_lanes_against_each_other(case, data)
+
+
+@examples(40)
+@given(case=cases(sessions=True), data=st.data())
+def test_both_lanes_leave_the_same_sessions(case: Case, data: st.DataObject) -> None:
+    hold_lanes_against_each_other(case, data)
+
+
+def hold_lanes_against_each_other(case: Case, data: st.DataObject) -> None:
     (part,) = case.topology.sub_topologies()
     plan_of(part, logs(case))  # raises if it is not columnar
     number = len(case.epochs)

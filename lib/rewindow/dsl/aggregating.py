@@ -11,7 +11,7 @@ from rewindow.errors import TopologyError
 from rewindow.operators import stateless
 from rewindow.operators.aggregates import Aggregator, Mergeable, is_aggregate
 from rewindow.operators.compound import Custom, several
-from rewindow.operators.session_aggregate import Merger
+from rewindow.operators.session_aggregate import Merger, Merging
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
@@ -55,5 +55,4 @@ def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None)
                 "its merger(key, one, later), or an aggregator of your own the method merge(state, later)"
             )
             raise TopologyError(message)
-    merge: Callable[[Any, Any], Any] = made.merge  # type: ignore[attr-defined] # all parts have it
-    return lambda _key, one, later: merge(one, later)
+    return Merging(made)

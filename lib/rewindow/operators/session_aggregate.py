@@ -29,6 +29,17 @@ Merger = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Merging:
+    """The merger that an aggregate brings itself (`Mergeable`)."""
+
+    aggregate: Any
+
+    def __call__(self, key: Any, one: Any, later: Any) -> Any:
+        del key
+        return self.aggregate.merge(one, later)
+
+
+@dataclass(frozen=True, slots=True)
 class SessionAggregate:
     """Aggregate by key and session. A null key is skipped and moves no clock; a null value is aggregated."""
 

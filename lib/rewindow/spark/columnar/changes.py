@@ -45,11 +45,11 @@ def stage(task: FinalsTask, places: Mapping[str, Place], *, partition: int, run:
     slots = task.in_order(np.flatnonzero(frame["touched"] & is_kept & ~task.groups.without_value()))
     state = [column for fold in plan.folds for column in fold.state(frame, slots)]
     rows = [*_keys(task, slots), *state, pa.array(frame["timestamp"][slots])]
-    files = _write(places[plan.store.name], plan.store_shapes, [rows], partition, run)
+    files = write_rows(places[plan.store.name], plan.store_shapes, [rows], partition, run)
     if plan.suppress:
-        gone = [[*columns, *_bounds(starts, plan.windows.size_ms)] for starts, columns in task.gone]
+        gone = [[*columns, *_bounds(starts, task.windows.size_ms)] for starts, columns in task.gone]
         chunks = [_entries(task), *gone]
-        files += _write(places[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
+        files += write_rows(places[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
     return files
 
 
@@ -59,7 +59,7 @@ def _entries(task: FinalsTask) -> list[pa.Array]:
     slots = task.in_order(np.flatnonzero(frame["touched"] & frame["held"]))
     results = task.results(slots)
     is_null = results[0].is_null() if plan.is_single else pa.repeat(False, len(slots))
-    ends = pa.array(frame["start"][slots] + plan.windows.size_ms)
+    ends = pa.array(frame["start"][slots] + task.windows.size_ms)
     entry = [is_null, pa.array(frame["timestamp"][slots]), ends, pa.array(_entry_sizes(task, slots))]
     prior = [pa.nulls(len(slots), result.type) for result in results]
     return [*_keys(task, slots), *results, *entry, *prior, pa.repeat(True, len(slots))]
@@ -97,14 +97,14 @@ def _note(task: FinalsTask, slots: Array, timestamps: pa.Array) -> None:
 
 def _keys(task: FinalsTask, slots: Array) -> list[pa.Array]:
     frame = task.groups.frame
-    return [*task.keys.columns(frame["key"][slots]), *_bounds(frame["start"][slots], task.plan.windows.size_ms)]
+    return [*task.keys.columns(frame["key"][slots]), *_bounds(frame["start"][slots], task.windows.size_ms)]
 
 
 def _bounds(starts: Array, size_ms: int) -> list[pa.Array]:
     return [pa.array(starts), pa.array(starts + size_ms)]
 
 
-def _write(
+def write_rows(
     place: Place, shapes: tuple[Shape, Shape], chunks: Sequence[Sequence[pa.Array]], partition: int, run: int
 ) -> list[StagedFile]:
     """Write rows; a chunk that has no value columns is one of tombstones."""

@@ -19,6 +19,7 @@ from rewindow.core.checkpoint import TaskState
 from rewindow.core.metrics import LATE_RECORD_DROP, NODE
 from rewindow.core.record import MAX_MS, UNKNOWN
 from rewindow.core.semantics import Semantics
+from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Epoch
 from rewindow.spark.columnar.frame import Array
 from rewindow.spark.columnar.groups import Groups
@@ -34,12 +35,13 @@ IDLE_KEYS = 100_000
 class FinalsTask(ColumnarTask):
     """One task of the lane. ``take`` batches, ``end_epoch``, and in the end write what changed (`changes`)."""
 
-    def __init__(self, plan: Finals, semantics: Semantics, state: TaskState | None) -> None:
+    def __init__(self, plan: Finals, windows: TimeWindows, semantics: Semantics, state: TaskState | None) -> None:
         """Begin a task, or take up the small state of a checkpoint; its stores come by `changes.restore`."""
         super().__init__(plan, semantics, state)
+        self.windows = windows
         self.groups = Groups(
             plan.folds,
-            step_ms=plan.windows.advance_ms,
+            step_ms=self.windows.advance_ms,
             is_single=plan.is_single,
         )
         state = state or TaskState()
@@ -52,7 +54,7 @@ class FinalsTask(ColumnarTask):
     @property
     def open_from_ms(self) -> int:
         """Windows that start after this may still take records."""
-        return self.clocks.observed(self.plan.window_node) - self.plan.windows.closes_after_ms
+        return self.clocks.observed(self.plan.window_node) - self.windows.closes_after_ms
 
     @property
     def held(self) -> int:
@@ -62,7 +64,7 @@ class FinalsTask(ColumnarTask):
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
         """See `ColumnarTask`."""
         self._told(epoch)
-        due_ms = self.clocks.observed(self.plan.closing_node) - self.plan.windows.grace_ms
+        due_ms = self.clocks.observed(self.plan.closing_node) - self.windows.grace_ms
         leaving = self._leave(due_ms) if self._next_end_ms <= due_ms else []
         self._forget()
         return leaving
@@ -72,7 +74,7 @@ class FinalsTask(ColumnarTask):
         if len(slots):
             frame = self.groups.frame
             frame["held"][slots] = True
-            end_ms = int(frame["start"][slots].min()) + self.plan.windows.size_ms
+            end_ms = int(frame["start"][slots].min()) + self.windows.size_ms
             self._next_end_ms = min(self._next_end_ms, end_ms)
 
     def in_order(self, slots: Array) -> Array:
@@ -88,10 +90,10 @@ class FinalsTask(ColumnarTask):
     def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Mapping[int, Operand]) -> None:
         plan, clocks = self.plan, self.clocks
         times = np.maximum(highest, clocks.observed(plan.window_node))
-        open_from = times - plan.windows.closes_after_ms
+        open_from = times - self.windows.closes_after_ms
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
-        rows, starts = windows_of(plan.windows, timestamps)
+        rows, starts = windows_of(self.windows, timestamps)
         is_open = starts > (open_from if rows is None else open_from[rows])
         late = len(starts) - int(np.count_nonzero(is_open))
         if late:
@@ -112,7 +114,7 @@ class FinalsTask(ColumnarTask):
     def _leave(self, due_ms: int) -> list[pa.Array]:
         """Send what is due; return its columns."""
         plan, frame = self.plan, self.groups.frame
-        held, ends = frame["held"], frame["start"] + plan.windows.size_ms
+        held, ends = frame["held"], frame["start"] + self.windows.size_ms
         is_due = held & (ends <= due_ms)
         held[is_due] = False
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
@@ -128,7 +130,7 @@ class FinalsTask(ColumnarTask):
             return []
         self._count_emitted(len(slots))
         starts = frame["start"][slots]
-        bounds = [pa.array(starts), pa.array(starts + plan.windows.size_ms)]
+        bounds = [pa.array(starts), pa.array(starts + self.windows.size_ms)]
         return [*self.keys.columns(frame["key"][slots]), *bounds, *results, pa.array(frame["timestamp"][slots])]
 
     def _forget(self) -> None:

@@ -69,6 +69,10 @@ class Fold(ABC):
         """Fold rows into their groups, in their order. ``operands``: columns of the values, by their place."""
 
     @abstractmethod
+    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
+        """Add other groups to groups, each of which is there once."""
+
+    @abstractmethod
     def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
         """Set groups to the states of a checkpoint."""
 
@@ -99,6 +103,10 @@ class CountFold(Fold):
         """See `Fold`."""
         del operands
         frame[self.name][rows.distinct] += rows.counts
+
+    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
+        """See `Fold`."""
+        frame[self.name][slots] += frame[self.name][others]
 
     def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
         """See `Fold`."""
@@ -151,6 +159,14 @@ class ValueFold(Fold):
             last[rows.distinct] = True
         else:
             last[rows.slots] = valid  # of several, the last stays
+
+    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
+        """See `Fold`. Raises `UnfitError` where the result would not be exact."""
+        state, number = frame[self.name], frame[self.number]
+        self.check(state, state[others], 1)
+        with np.errstate(all="ignore"):
+            state[slots] = self._ufunc(state[slots], state[others])
+        number[slots] += number[others]
 
     def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
         """See `Fold`."""

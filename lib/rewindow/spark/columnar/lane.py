@@ -6,27 +6,39 @@ restore -> for each epoch: batches in offset order, then its end -> stage output
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rewindow.core.metrics import ENFORCED_PROCESSING
+from rewindow.core.moving_windows import SessionWindows
 from rewindow.core.record import UNKNOWN
 from rewindow.core.staging import OUTPUT_META, TaskReport
 from rewindow.core.work import Epoch, StageWork, TaskWork
 from rewindow.spark.aligned import ordered_batches
-from rewindow.spark.columnar import changes
+from rewindow.spark.columnar import changes, session_changes
 from rewindow.spark.columnar.finals import FinalsTask
 from rewindow.spark.columnar.frame import Array
 from rewindow.spark.columnar.numbers import UnfitError
 from rewindow.spark.columnar.plan import Finals
+from rewindow.spark.columnar.sessions import SessionTask
+from rewindow.spark.columnar.task import ColumnarTask
 from rewindow.spark.emit import Place
 from rewindow.spark.stage import FileWriter
 
 
 def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport | None:
     """Run one task; None if its data are beyond the kernels (`UnfitError`): nothing was left then."""
-    task = FinalsTask(plan, work.semantics, task_work.state)
+    task: ColumnarTask
+    restore: Any
+    stage: Any
+    if isinstance(plan.windows, SessionWindows):
+        task = SessionTask(plan, plan.windows, work.semantics, task_work.state)
+        restore, stage = session_changes.restore, session_changes.stage
+    else:
+        task = FinalsTask(plan, plan.windows, work.semantics, task_work.state)
+        restore, stage = changes.restore, changes.stage
     target = f"output/{plan.sink.topic}"
     key, value = plan.sink_shapes
     columns = (*key.columns, *value.columns, *OUTPUT_META)
@@ -40,15 +52,15 @@ def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport
     first = task.clocks.offset
     try:
         with output:
-            changes.restore(task, task_work.stores)
+            restore(task, task_work.stores)
             _replay(work, task_work, task, output)
         staged = output.close()
     except UnfitError:
         return None
     files = [staged] if staged else []
-    files += changes.stage(task, places, partition=task_work.partition, run=work.run)
+    files += stage(task, places, partition=task_work.partition, run=work.run)
     clocks = {plan.store.name: task.newest_ms, **dict.fromkeys(buffers, UNKNOWN)}
-    held = dict.fromkeys(buffers, int(np.count_nonzero(task.groups.frame["held"])))
+    held = dict.fromkeys(buffers, task.held)
     state = task.clocks.state({plan.sink.topic: task.emitted}, clocks, held)
     return TaskReport(
         stage=work.stage,
@@ -61,7 +73,7 @@ def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport
     )
 
 
-def _replay(work: StageWork, task_work: TaskWork, task: FinalsTask, output: FileWriter) -> None:
+def _replay(work: StageWork, task_work: TaskWork, task: ColumnarTask, output: FileWriter) -> None:
     batches = _Batches(task.plan, task_work)
     for epoch in work.epochs:
         for timestamps, keys, values in batches.epoch():

@@ -1,6 +1,6 @@
 """Which sub-topologies the columnar lane can run, and why not the others. Pure: it looks at the graph and at types.
 
-One form: a log -> where -> group by key -> time windows -> built-in aggregates -> final results -> a table.
+One form: a log -> where -> group by key -> time or session windows -> built-in aggregates -> final results -> a table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store
+from rewindow.core.moving_windows import SessionWindows
 from rewindow.core.schema import Column, Shape
 from rewindow.core.stores import StoreBuilder
 from rewindow.core.topology import SinkNode, SourceNode, SubTopology, describe_supplier
@@ -19,6 +20,7 @@ from rewindow.core.work import Lane
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum, described
 from rewindow.operators.compound import Several
 from rewindow.operators.conditions import Both, Condition, names_in
+from rewindow.operators.session_aggregate import Merging, SessionAggregate
 from rewindow.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
 from rewindow.operators.table_verbs import TableToStream
 from rewindow.operators.where import Where
@@ -26,10 +28,11 @@ from rewindow.operators.window_aggregate import WindowAggregate
 from rewindow.operators.windowed import EmitStrategy
 from rewindow.spark.columnar.conditions import problem_of
 from rewindow.spark.columnar.folds import CountFold, Fold, fold_of
+from rewindow.spark.columnar.numbers import is_decimal
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 FORM = (
-    "a log, where, group_by_key, time windows, built-in aggregates, suppress(until_window_closes()) or emit_strategy("
+    "a log, where, group_by_key, time or session windows, built-in aggregates, suppress(until_window_closes()) or emit_strategy("
     "on_window_close()), to_stream, a table"
 )
 
@@ -56,7 +59,7 @@ class Finals:
     suppress: Suppressing | None
     """None: the windows send their results by themselves when they close."""
     sink: SinkNode
-    windows: TimeWindows
+    windows: TimeWindows | SessionWindows
     store: StoreBuilder
     key: Shape
     value: Shape
@@ -116,9 +119,9 @@ def describe_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropp
 def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
     """Return how the columnar lane runs a sub-topology. Raises `NotColumnarError` with the reason if it does not."""
     source, heads, window, suppress, sink = _chain(part)
-    aggregate: WindowAggregate = window.supplier
-    if type(aggregate.windows) is not TimeWindows:
-        raise NotColumnarError(f"{window.name}: windows that are no TimeWindows")
+    aggregate: Any = window.supplier
+    if type(aggregate.windows) not in (TimeWindows, SessionWindows):
+        raise NotColumnarError(f"{window.name}: windows that are neither TimeWindows nor SessionWindows")
     if suppress and suppress.supplier.bounds != NO_BOUNDS:
         raise NotColumnarError(f"{suppress.name}: its buffer is bounded")
     stores = {store.name: store for store in part.stores}
@@ -144,8 +147,20 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
         store_shapes=bind_store(stores[aggregate.store], logs),
         sink_shapes=bind_sink(sink, logs),
     )
+    if isinstance(plan.windows, SessionWindows):
+        _check_sessions(plan, plan.windows, aggregate)
     _check_types(plan)
     return plan
+
+
+def _check_sessions(plan: Finals, windows: SessionWindows, aggregate: SessionAggregate) -> None:
+    made, merger = aggregate.aggregator, aggregate.merger
+    if not isinstance(merger, Merging) or merger.aggregate is not made:
+        raise NotColumnarError(f"{plan.window_node}: a merger of its own")
+    if plan.store.retention_ms != windows.gap_ms + windows.grace_ms + 1:
+        raise NotColumnarError(f"{plan.window_node}: its store keeps sessions for longer than they may change")
+    if any(is_decimal(kind) for fold in plan.folds for kind in fold.state_types):
+        raise NotColumnarError(f"{plan.window_node}: sums of decimals in sessions")
 
 
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
@@ -165,9 +180,9 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode
     inner = inner[len(heads) :]
     closes = any(getattr(node.supplier, "emit", None) is EmitStrategy.ON_WINDOW_CLOSE for node in inner)
     middle = () if closes else (SuppressUntilWindowCloses,)
-    wanted = (WindowAggregate, *middle, TableToStream)
-    for node, supplier in zip(inner, wanted, strict=False):
-        if type(node.supplier) is not supplier:
+    wanted = ((WindowAggregate, SessionAggregate), *((one,) for one in middle), (TableToStream,))
+    for node, suppliers in zip(inner, wanted, strict=False):
+        if type(node.supplier) not in suppliers:
             raise NotColumnarError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
     if len(inner) != len(wanted) or not isinstance(sink, SinkNode) or sink.is_internal:
         raise NotColumnarError(f"the form is {FORM}")
@@ -223,7 +238,7 @@ def _check_types(plan: Finals) -> None:
     key, bounds = _types(plan.key.columns), ["long", "long"]
     wanted = [
         ("the store", plan.store_shapes[0].columns, [*key, *bounds]),
-        ("the store", plan.store_shapes[1].columns, [*state, "long"]),
+        ("the store", plan.store_shapes[1].columns, [*state, *(["long"] if plan.store.is_stamped else [])]),
         ("the table", plan.sink_shapes[0].columns, [*key, *bounds]),
         ("the table", plan.sink_shapes[1].columns, result),
     ]
