@@ -139,16 +139,17 @@ def test_a_job_that_keeps_what_it_drops_takes_the_record_lane():
 
 
 @pytest.mark.parametrize(
-    ("windows", "aggregate", "said"),
+    ("store", "aggregate", "said"),
     [
-        (SessionWindows.of("10ms", grace="5ms"), {"n": Count(), "most": Max("amount")}, "columnar lane"),
-        (SessionWindows.of("10ms", grace="5ms").until("1h"), Count(), "keeps sessions for longer than they may change"),
-        (SessionWindows.of("10ms", grace="5ms"), Sum("money"), "sums of decimals in sessions"),
+        ("sessions", {"n": Count(), "most": Max("amount")}, "columnar lane"),
+        (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions for longer than they may change"),
+        ("sessions", Sum("money"), "sums of decimals in sessions"),
     ],
 )
-def test_explain_says_which_sessions_are_columnar(windows, aggregate, said):
+def test_explain_says_which_sessions_are_columnar(store, aggregate, said):
     builder = StreamsBuilder()
-    made = builder.stream("events").group_by_key().windowed_by(windows).aggregate(aggregate, store="sessions")
+    windowed = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("10ms", grace="5ms"))
+    made = windowed.aggregate(aggregate, store=store)
     made.suppress(until_window_closes()).to_stream().to("finals")
     value = (Column("amount", "long"), Column("money", "decimal(10,2)"))
     one = Case(builder.build(), (KEY, *value), 1, [], (), (), Semantics())
