@@ -196,7 +196,7 @@ def run_command(arguments: list[str]) -> int:
         message = f"{error.strerror or error}{where}. Check the warehouse in conf/targets, its access and its space"
         code = 77 if isinstance(error, PermissionError) else 74
         return _fail(message, code, as_json=as_json, error=error if debug else None)
-    except Exception as error:  # noqa: BLE001 - no user shall meet a stack trace
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - no user shall meet a stack trace
         first = (str(error).strip().splitlines() or [""])[0]
         message = f"{type(error).__name__}: {first}. This is a fault of rewindow: run with --debug and report it"
         return _fail(message, 70, as_json=as_json, error=error if debug else None)

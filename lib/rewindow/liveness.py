@@ -6,6 +6,7 @@ only the heartbeat is seen: a file that its process touches every few seconds.
 
 from __future__ import annotations
 
+import os
 import platform
 import socket
 import threading
@@ -25,6 +26,9 @@ BEAT_SECONDS = 5
 SILENT_SECONDS = 60
 """An attempt of another host that has been silent for so long is taken for dead."""
 
+_BEATING: set[str] = set()
+"""The attempts that this process is at. A notebook's lives on when one of its runs has failed."""
+
 
 def this_attempt() -> Attempt:
     """Return a new attempt of this process."""
@@ -43,6 +47,7 @@ class Heartbeat:
     """Touches the attempt's file below the warehouse while the ``with`` block lasts."""
 
     def __init__(self, warehouse: str, attempt: Attempt) -> None:
+        self._id = attempt.id
         self._file = _heartbeat_file(warehouse, attempt.id)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -51,6 +56,7 @@ class Heartbeat:
         """Start beating."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.touch()
+        _BEATING.add(self._id)
         self._thread.start()
         return self
 
@@ -58,6 +64,7 @@ class Heartbeat:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop beating; the file goes."""
+        _BEATING.discard(self._id)
         self._stop.set()
         self._thread.join()
         self._file.unlink(missing_ok=True)
@@ -74,6 +81,8 @@ def is_alive(warehouse: str, attempt: Attempt) -> bool:
     if attempt.host == socket.gethostname():
         try:
             process = psutil.Process(attempt.pid)
+            if attempt.pid == os.getpid() and _started(process) == attempt.pid_started:
+                return attempt.id in _BEATING
             # A zombie is dead; in a container nobody may ever collect it.
             return process.status() != psutil.STATUS_ZOMBIE and _started(process) == attempt.pid_started
         except psutil.NoSuchProcess:

@@ -34,7 +34,7 @@ class TopologyLoader:
             topology = build()
         except RewindowError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             message = f"job {self.job!r}: {self.reference} failed with {type(error).__name__}: {error}{where(error)}"
             raise ConfigError(message) from error
         if not isinstance(topology, Topology):
@@ -55,6 +55,6 @@ class TopologyLoader:
         except SyntaxError as error:
             message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Mend that line"
             raise ConfigError(message) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             message = f"job {self.job!r}: importing {name!r} failed with {type(error).__name__}: {error}{where(error)}"
             raise ConfigError(message) from error

@@ -82,7 +82,11 @@ def test_the_provider_is_known_and_fits_airflows_schema(airflow_home: Path):
     code = f"import json; from airflow.providers_manager import ProvidersManager; print(json.dumps({found}))"
     info = json.loads(said(env, sys.executable, "-c", code).splitlines()[-1])
     modules = [module for kind in ("operators", "sensors", "triggers") for module in info[kind][0]["python-modules"]]
-    assert modules == [f"rewindow.airflow.{kind}" for kind in ("operators", "sensors", "triggers")]
+    assert modules == [
+        f"rewindow.airflow.{name}" for name in ("operators", "job_runs", "sensors", "triggers", "job_runs")
+    ]
+    loaded = f"import importlib; [importlib.import_module(name) for name in {modules!r}]"
+    said(env, sys.executable, "-W", "ignore", "-c", loaded)
 
 
 def tables(root: Path, name: str) -> list[tuple[Any, ...]]:

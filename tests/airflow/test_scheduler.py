@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from rewindow.delta.contents import content_hash
-from tests.airflow.home import AIRFLOW, environment
+from tests.airflow.home import AIRFLOW, ROOT, environment
 from tests.airflow.shop import DAGS, make_shop
 from tests.airflow.test_dags import rewindow, tables
 
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.airflow
 
 RUN_SECONDS = 600
 JOB = "daily_orders"
-# The schedule begins far ahead: only what the test asks for runs.
-LATER = DAGS.replace("parent.parent", "parent.parent, start_date=datetime(2099, 1, 1, tzinfo=UTC)").replace(
+# The schedule is over: only what the test asks for runs.
+LATER = DAGS.replace("parent.parent", "parent.parent, end_date=datetime(2026, 11, 10, tzinfo=UTC)").replace(
     "from pathlib", "from datetime import UTC, datetime\nfrom pathlib"
 )
 
@@ -53,7 +54,7 @@ def finished(live: Live, dag: str, run: str) -> Any:
 
 
 def test_a_run_whose_command_is_killed_is_retried_and_ends_well(live: Live, scheduled: Path):
-    run = live.post(f"/dags/{JOB}/dagRuns", {"logical_date": "2026-01-02T00:00:00Z", "conf": {"through": "2026-01-02"}})
+    run = live.post(f"/dags/{JOB}/dagRuns", {"logical_date": None, "conf": {"through": "2026-01-02"}})
     run_id = run["dag_run_id"]
     victim = live.until(lambda: commands(scheduled, "run"), RUN_SECONDS, "the command of `run`")[0]
     os.kill(victim, signal.SIGKILL)
@@ -65,10 +66,12 @@ def test_a_run_whose_command_is_killed_is_retried_and_ends_well(live: Live, sche
 
 
 def test_a_worker_that_is_killed_finds_its_command_again(live: Live, scheduled: Path):
-    run = live.post(f"/dags/{JOB}/dagRuns", {"logical_date": "2026-01-03T00:00:00Z", "conf": {"through": "2026-01-03"}})
+    run = live.post(f"/dags/{JOB}/dagRuns", {"logical_date": None, "conf": {"through": "2026-01-03"}})
     run_id = run["dag_run_id"]
     command = live.until(lambda: commands(scheduled, "run"), RUN_SECONDS, "the command of `run`")[0]
-    for worker in workers(live, "run"):
+    executing = workers(live, live.tasks(JOB, run_id)["run"]["id"])
+    assert executing
+    for worker in executing:
         os.kill(worker, signal.SIGKILL)
     live.until(lambda: not psutil.pid_exists(command), RUN_SECONDS, "the command's end, which nobody killed")
     ended = live.until(lambda: finished(live, JOB, run_id), RUN_SECONDS, "the run's end")
@@ -125,9 +128,9 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
         )
     )
     dag = f"{JOB}__backfill"
-    run_id = live.post(f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"from": "2026-01-01", "branch": "fix"}})[
-        "dag_run_id"
-    ]
+    run_id = live.post(
+        f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"from": "2026-01-01", "branch": "mended"}}
+    )["dag_run_id"]
 
     def waiting() -> Any:
         state = {name: task["state"] for name, task in live.tasks(dag, run_id).items()}
@@ -157,11 +160,35 @@ def commands(root: Path, command: str) -> list[int]:
     return found
 
 
-def workers(live: Live, task: str) -> list[int]:
-    """Return the pids of the processes that execute a task: the LocalExecutor's, which wait for a keeper's command."""
+def workers(live: Live, ti_id: str) -> list[int]:
+    """Return the pids of the processes that execute a task instance: children of the LocalExecutor's worker that has it."""
     found = []
     for process in psutil.Process(live.process.pid).children(recursive=True):
-        title = " ".join(process.cmdline())
-        if "task" in title and "supervisor" in title and task in title:
-            found.append(process.pid)
+        try:
+            if ti_id in " ".join(process.cmdline()):
+                found += [child.pid for child in process.children()]
+        except psutil.Error:  # it has ended meanwhile
+            continue
     return found
+
+
+def test_every_command_of_the_readme(live: Live):
+    """They are typed as they stand there, in this order, against the running Airflow."""
+    readme = (ROOT / "README.md").read_text()
+    shown = readme[readme.index("<!-- airflow:begin") : readme.index("<!-- airflow:end")]
+    lines = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]
+    assert len(lines) == 9
+    for line in lines:
+        for _ in range(3):  # SQLite may be locked
+            done = subprocess.run(shlex.split(line), env=live.env, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                break
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+
+    def ended() -> bool:
+        runs = [
+            run for dag in (JOB, f"{JOB}__backfill") for run in live.get(f"/dags/{dag}/dagRuns", limit=100)["dag_runs"]
+        ]
+        return all(run["state"] in ("success", "failed") for run in runs)
+
+    live.until(ended, RUN_SECONDS, "the runs' ends")

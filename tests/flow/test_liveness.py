@@ -15,7 +15,10 @@ from rewindow.liveness import SILENT_SECONDS, Heartbeat, is_alive, this_attempt
 
 
 def test_this_process_is_alive(tmp_path: Path) -> None:
-    assert is_alive(str(tmp_path), this_attempt())
+    attempt = this_attempt()
+    with Heartbeat(str(tmp_path), attempt):
+        assert is_alive(str(tmp_path), attempt)
+    assert not is_alive(str(tmp_path), attempt), "a notebook's process lives on when its run is over"
 
 
 def test_a_process_number_given_again_is_not_the_process_that_had_it(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def make_dags(
     target: str = "local",
     jobs: Sequence[str] | None = None,
     start_date: datetime | None = None,
+    end_date: datetime | None = None,
     catchup: bool = False,
     lands: bool = True,
     pool: str = "rewindow",
@@ -58,7 +59,8 @@ def make_dags(
         project: The folder that holds ``conf/`` and ``jobs/``; the same path on every worker.
         target: The file of ``conf/targets`` that says where things are.
         jobs: Only these; default: every file in ``conf/jobs``.
-        start_date: Of the schedule; needed for ``catchup``.
+        start_date: Of the schedule; needed for ``catchup``. Airflow makes no task of an earlier logical date.
+        end_date: Of the schedule, and of all logical dates.
         catchup: Make a run for each interval since ``start_date``. The tables do not need it: a run takes all that was
             complete before its interval's end with it.
         lands: The DAG lands its job's feed. False: somebody else does, and the run waits until the log is complete.
@@ -80,7 +82,7 @@ def make_dags(
                 load_feed(root, job.feed),
                 place,
                 pool.format(job=job.job, feed=job.feed),
-                start_date or pendulum.datetime(2000, 1, 1),
+                (start_date or pendulum.datetime(2000, 1, 1), end_date),
                 catchup,
                 lands,
                 dict(default_args or {}),
@@ -98,7 +100,7 @@ class Making:
     feed: FeedConfig
     place: Mapping[str, Any]
     pool: str
-    start_date: datetime
+    dates: tuple[datetime, datetime | None]
     catchup: bool
     lands: bool
     default_args: Mapping[str, Any] = field(default_factory=dict)
@@ -108,7 +110,8 @@ class Making:
         with DAG(
             dag_id=self.job.job,
             schedule=self._schedule(),
-            start_date=self.start_date,
+            start_date=self.dates[0],
+            end_date=self.dates[1],
             catchup=self.catchup,
             max_active_runs=1,
             default_args=dict(self.default_args),

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset, BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands, process
 from rewindow.airflow.compat import ResumableJobMixin
-from rewindow.airflow.exits import LIMIT, Next, meaning, what_next
+from rewindow.airflow.exits import Next, what_next
 from rewindow.airflow.intervals import interval_of, through_of
+from rewindow.airflow.settling import settle
 from rewindow.errors import UsageError
-
-_LIMITS = "rewindow_limits"
-"""How often the task has ended with 71, in its state store."""
 
 
 class RewindowOperator(ResumableJobMixin, BaseOperator):
@@ -128,24 +126,19 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
 
     def is_job_succeeded(self, status: str) -> bool:
         """Whether it has done its work."""
-        return status not in (process.RUNNING, process.GONE) and self._next(int(status)) is Next.DONE
+        return (
+            status not in (process.RUNNING, process.GONE) and what_next(int(status), accepts=self.accepts) is Next.DONE
+        )
 
     def poll_until_complete(self, external_id: Any, context: Any) -> dict[str, Any]:
         """Wait for the end. Raises `AirflowException` for a retry, `AirflowFailException` to fail at once."""
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
-        store = context.get("task_state_store")
-        limits = int((store.get(_LIMITS) if store else None) or 0)
-        step = self._next(code, limits)
-        if step is Next.DONE:
+        try:
+            settle(context, code, str(_json_of(process.output(started)).get("error", "")), accepts=self.accepts)
             return self.get_job_result(external_id, context)
-        message = f"{_said(started)}{meaning(code)}"
-        process.forget(started)
-        if step is Next.FAIL:
-            raise AirflowFailException(message)
-        if code == LIMIT and store:
-            store.set(_LIMITS, limits + 1)
-        raise AirflowException(message)
+        finally:
+            process.forget(started)
 
     def get_job_result(self, external_id: Any, context: Any) -> dict[str, Any]:
         """Return what the command printed as JSON, with its exit code where that is a result."""
@@ -166,9 +159,6 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
     def _folder(self) -> str:
         """The project's folder as this worker has it."""
         return str(Path(self.project).absolute())
-
-    def _next(self, code: int | None, limits_before: int = 0) -> Next:
-        return what_next(code, limits_before=limits_before, accepts=self.accepts)
 
     def _tell_assets(self, context: Any, result: Mapping[str, Any]) -> None:
         """Write on each asset that this task updates what its table is now."""
@@ -194,8 +184,3 @@ def _json_of(printed: str) -> dict[str, Any]:
         if isinstance(found, dict):
             return found
     return {}
-
-
-def _said(started: process.Started) -> str:
-    said = _json_of(process.output(started)).get("error")
-    return f"{said}\n" if said else ""

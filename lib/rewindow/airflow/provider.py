@@ -16,7 +16,11 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Deterministic replay of event logs in Delta tables, as scheduled batch jobs.",
         "versions": [metadata.version(NAME)],
         "integrations": [{"integration-name": NAME, "tags": ["software"]}],
-        "operators": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.operators"]}],
+        "operators": [
+            {"integration-name": NAME, "python-modules": ["rewindow.airflow.operators", "rewindow.airflow.job_runs"]}
+        ],
         "sensors": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.sensors"]}],
-        "triggers": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.triggers"]}],
+        "triggers": [
+            {"integration-name": NAME, "python-modules": ["rewindow.airflow.triggers", "rewindow.airflow.job_runs"]}
+        ],
     }

@@ -25,11 +25,11 @@ def explained(scope: TaskScope) -> Iterator[None]:
         raise type(error)(f"{error} [{at}]") from error
     except RewindowError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _explain(error, scope) from error
 
 
-def _explain(error: Exception, scope: TaskScope) -> DataError:
+def _explain(error: BaseException, scope: TaskScope) -> DataError:
     node = _node(error, scope)
     at = f"{scope.moment}, partition {scope.partition}"
     what = f"{type(error).__name__}: {error}{where(error)}"
@@ -41,7 +41,7 @@ def _explain(error: Exception, scope: TaskScope) -> DataError:
     )
 
 
-def _node(error: Exception, scope: TaskScope) -> str:
+def _node(error: BaseException, scope: TaskScope) -> str:
     """Return the node whose code it was in the end; nothing if it was none's."""
     names = {id(processor): name for name, processor in scope.processors.items()}
     node = ""

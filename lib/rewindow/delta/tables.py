@@ -7,6 +7,7 @@ handle, and after any other outcome the log is read again before anything is dec
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections import Counter
@@ -114,6 +115,7 @@ def _arrow_type(column: Column) -> pa.DataType:
 
 def open_table(path: str, storage_options: Mapping[str, str] | None = None) -> DeltaTable | None:
     """Return a fresh handle on the newest version, or None if there is no table. Raises `StorageError` (74)."""
+    _refuse_empty_commits(path)
     try:
         return DeltaTable(path, storage_options=dict(storage_options) if storage_options else None)
     except TableNotFoundError:
@@ -123,6 +125,24 @@ def open_table(path: str, storage_options: Mapping[str, str] | None = None) -> D
             f"the Delta log of {path} cannot be read: {error}. Put its _delta_log back from a copy, or remove the table"
         )
         raise StorageError(message) from error
+
+
+def _refuse_empty_commits(path: str) -> None:
+    """Raise `StorageError` (74) if a commit is an empty file: a machine that lost its power leaves such.
+
+    Delta reads it as a commit of nothing, and what it held would be forgotten without a word.
+    """
+    try:
+        with os.scandir(f"{path}/_delta_log") as entries:
+            empty = [entry.name for entry in entries if entry.name.endswith(".json") and entry.stat().st_size == 0]
+    except OSError:  # no table, or no folder of this machine
+        return
+    if empty:
+        message = (
+            f"{path}/_delta_log/{min(empty)} is empty, as a crash of the machine leaves files. Put its _delta_log back "
+            "from a copy"
+        )
+        raise StorageError(message)
 
 
 def create_table(

@@ -1,0 +1,49 @@
+"""Plays tasks of `RewindowJobRunOperator` against the workspace that the environment names; prints what came of each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from airflow.sdk.exceptions import TaskDeferred
+
+from rewindow.airflow.job_runs import RewindowJobRunOperator
+
+
+class Store(dict):  # type: ignore[type-arg]  # Airflow's task state store, as far as it is used
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+
+def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    store, said = Store(), []
+    for number, one in enumerate(plays):
+        task = RewindowJobRunOperator(
+            task_id=f"run{number}", databricks_job="hourly_departures", poll_s=0.01, deferrable=one.get("defers", False)
+        )
+        context = {"params": {"through": one.get("through")}, "task_state_store": store}
+        if one.get("anew"):
+            store.clear()
+        try:
+            result = asyncio.run(deferred(task, context)) if one.get("defers") else task.execute_resumable(context)
+            said.append({"result": result, "stored": dict(store)})
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test looks at it
+            said.append({"error": type(error).__name__, "message": str(error), "stored": dict(store)})
+    return said
+
+
+async def deferred(task: RewindowJobRunOperator, context: dict[str, Any]) -> Any:
+    try:
+        task.execute_resumable(context)
+    except TaskDeferred as waiting:
+        path, given = waiting.trigger.serialize()
+        assert path == "rewindow.airflow.job_runs.JobRunTrigger"
+        async for event in type(waiting.trigger)(**given).run():
+            return {**task._settled(task._seen(event.payload["run_id"]), context), "deferred": True}
+    raise AssertionError("it did not defer")
+
+
+if __name__ == "__main__":
+    print("\n" + json.dumps(main(json.loads(sys.argv[1]))))

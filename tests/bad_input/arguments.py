@@ -1,0 +1,83 @@
+"""Wrong arguments of the command line. ``~`` stands for a space inside one."""
+
+from __future__ import annotations
+
+from tests.bad_input.scene import Case
+
+_LONG = "a" * 5_000
+
+
+def _case(command: str, code: int, *says: str, name: str = "") -> Case:
+    return Case(name or f"`rewindow {command}`", command, code, says)
+
+
+CASES = [
+    _case("fly", 2, "fly", "--help"),
+    _case("run", 2, "job", "--help"),
+    _case("land", 2, "feed", "--help"),
+    _case("run counts --wrong", 2, "--wrong"),
+    _case("run counts more", 2, "more"),
+    _case("run --through soon", 2, "job"),
+    _case("run counts --through soon", 2, "write it like 2013-02-01"),
+    _case("run counts --through 0", 2, "landings are numbered from 1"),
+    _case("run counts --through -1", 2, "write it like 2013-02-01"),
+    _case("run counts --through 1.5", 2, "write it like 2013-02-01"),
+    _case("run counts --through 2013-02-30", 2, "write it like 2013-02-01"),
+    _case("run counts --through 25:00", 2, "write it like 2013-02-01"),
+    _case("run counts --through P1D", 2, "is not a point in time"),
+    _case("run counts --through 99999999999999999999", 75, "`rewindow land activity` first"),
+    _case("run counts --through ²", 2, "write it like 2013-02-01"),
+    _case("run counts --through {{~ds~}}", 2, "still has a template in it"),
+    _case("run {{~params.job~}}", 2, "still has a template in it"),
+    _case("run counts --target {{~var.value.target~}}", 2, "still has a template in it"),
+    _case("run counts --lineage {{run_id}}", 2, "still has a template in it"),
+    _case("land activity --until {{~data_interval_end~}}", 2, "still has a template in it"),
+    _case("land activity --watermark {{~ts~}}", 2, "still has a template in it"),
+    _case("land activity --keep {{~n~}}", 2, "still has a template in it"),
+    _case("backfill counts --from {{~ds~}}", 2, "still has a template in it"),
+    _case("backfill counts --from=1 --branch={{~b~}}", 2, "still has a template in it"),
+    _case("rewind counts --to {{~run~}}", 2, "still has a template in it"),
+    _case("diff counts main {{~branch~}}", 2, "still has a template in it"),
+    _case("promote counts {{~branch~}}", 2, "still has a template in it"),
+    _case("verify counts {{~run~}}", 2, "still has a template in it"),
+    _case("land activity --until tomorrow", 2, "write it like 2013-02-01"),
+    _case("land activity --watermark never", 2, "write it like 2013-02-01"),
+    _case("land activity --keep some --new-generation", 2, "--keep"),
+    _case("land activity --keep 1", 2, "--new-generation"),
+    _case("land activity --new-generation --keep -1", 2, "--keep"),
+    _case("land nobody", 78, "there are activity"),
+    _case("land ../activity", 78, "there are activity"),
+    _case(f"land {_LONG}", 78, "there are activity", name="a feed with a name of 5,000 letters"),
+    _case("run nobody", 78, "there are counts"),
+    _case("run counts'--", 78, "there are counts"),
+    _case("run counts\0", 78, "there are counts", name="a job with a NUL"),
+    _case("plan counts --target mars", 78, "there are local"),
+    _case("plan counts --target ../jobs/counts", 78, "there are local"),
+    _case("run counts --lineage a/b", 78, "cannot name a lineage"),
+    _case("run counts --lineage ../main", 78, "cannot name a lineage"),
+    _case("run counts --lineage ~", 78, "cannot name a lineage"),
+    _case("show counts --lineage ';DROP", 78, "cannot name a lineage"),
+    _case("show nobody", 78, "there are counts"),
+    _case("explain nobody", 78, "there are counts"),
+    _case("rewind counts", 2, "--to"),
+    _case("rewind counts --to main/9", 2, "main/2"),
+    _case("rewind counts --to 9", 2, "main/2"),
+    _case("rewind counts --to nothing", 2, "main/2"),
+    _case("rewind counts --to 1 --lineage other", 2, "other"),
+    _case("backfill counts", 2, "--from"),
+    _case("backfill counts --from yesterday", 2, "write it like 2013-02-01"),
+    _case("backfill counts --from 1 --branch main", 2, "name another than 'main'"),
+    _case("backfill counts --from 1 --branch a/b", 78, "cannot name a lineage"),
+    _case("backfill counts --from 1 --to whenever --branch b1", 2, "write it like 2013-02-01"),
+    _case("backfill counts --from main/7 --branch b2", 2, "main/2"),
+    _case("diff counts main", 2, "second"),
+    _case("diff counts main other", 2, "other", "lineages: main"),
+    _case("diff counts main main --samples many", 2, "--samples"),
+    _case("promote counts other", 2, "other"),
+    _case("promote counts main", 2, "main"),
+    _case("verify counts main/9", 2, "main/2"),
+    _case("verify counts 0", 2, "is the beginning and no run"),
+    _case("branch list", 2, "job"),
+    _case("branch drop counts main", 2, "main"),
+    _case("branch drop counts other", 2, "other"),
+]

@@ -1,0 +1,139 @@
+"""Wrong keys and values in conf/: feeds, jobs, targets, and files that are no configuration at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.bad_input.scene import FEED, JOB, TARGET, Bench, Case
+
+_FEED, _JOB, _TARGET = "conf/feeds/activity.yaml", "conf/jobs/counts.yaml", "conf/targets/local.yaml"
+_SOURCE = "{path: raw, format: parquet}"
+_LAUGHS = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
+    f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+def _edited(path: str, old: str, new: str) -> Callable[[Bench], None]:
+    return lambda bench: bench.edit(path, old, new)
+
+
+def _feed(name: str, old: str, new: str, *says: str) -> Case:
+    return Case(f"feed: {name}", "land activity", 78, ("conf/feeds/activity.yaml", *says), _edited(_FEED, old, new))
+
+
+def _job(name: str, old: str, new: str, *says: str) -> Case:
+    return Case(f"job: {name}", "plan counts", 78, ("conf/jobs/counts.yaml", *says), _edited(_JOB, old, new))
+
+
+def _target(name: str, old: str, new: str, *says: str) -> Case:
+    return Case(f"target: {name}", "plan counts", 78, ("conf/targets/local.yaml", *says), _edited(_TARGET, old, new))
+
+
+def _file(name: str, text: str | bytes, *says: str) -> Case:
+    def given(bench: Bench) -> None:
+        (bench.root / _FEED).write_bytes(text.encode() if isinstance(text, str) else text)
+
+    return Case(f"file: {name}", "land activity", 78, ("conf/feeds/activity.yaml", *says), given)
+
+
+CASES = [
+    _feed("an unknown key", "partitions: 2", "partitions: 2\npartition: 3", "did you mean partitions?"),
+    _feed("no partitions", "partitions: 2", "partitions: 0", "greater than or equal to 1"),
+    _feed("partitions in words", "partitions: 2", "partitions: two", "valid integer"),
+    _feed("partitions are missing", "partitions: 2\n", "", "partitions is missing: add it"),
+    _feed("far too many partitions", "partitions: 2", "partitions: 100000", "less than or equal to 4096"),
+    _feed("half a partition", "partitions: 2", "partitions: 2.5", "valid integer"),
+    _feed("no logs", FEED.partition("logs:")[2], " {}\n", "logs: "),
+    _feed("logs as a list", FEED.partition("logs:")[2], " [events]\n", "logs: "),
+    _feed("another feed's name", "feed: activity", "feed: activities", "rename one of them"),
+    _feed("a name that is none", "feed: activity", 'feed: "a/b"', "is no name"),
+    _feed("a template", "feed: activity", 'feed: "{{ params.feed }}"', "holds a template", "write the value itself"),
+    _feed("a format that is none", "format: parquet", "format: avro", "must be 'csv', 'json', 'parquet' or 'delta'"),
+    _feed("a path without a format", _SOURCE, "{path: raw}", "path and format go together"),
+    _feed("a source that is nothing", _SOURCE, "{}", "a source is exactly one of table, path with format, job"),
+    _feed("two sources", _SOURCE, "{path: raw, format: csv, table: a.b}", "here is both table and path"),
+    _feed("a source that is a text", _SOURCE, "raw", "source"),
+    _feed("a path upwards", "path: raw", "path: ../raw", "write it from the project's root"),
+    _feed("a path with a new line", "path: raw", r'path: "ra\nw"', "printable characters"),
+    _feed("a path with a NUL", "path: raw", r'path: "ra\0w"', "printable characters"),
+    _feed("a web address", "path: raw", "path: https://example.org/raw", "is no place that can be read"),
+    _feed("options of a table", _SOURCE, "{table: a.b, options: {x: 1}}", "options and schema are for files"),
+    _feed("a deep option", _SOURCE, "{path: raw, format: csv, options: {x: [1]}}", "write a text, a number"),
+    _feed("a table with a quote", _SOURCE, '{table: "a\'; DROP TABLE b"}', "is no name"),
+    _feed("no key", "key: user, ", "", "key is missing: add it"),
+    _feed("a key that is a number", "key: user", "key: 7", "is no list of columns"),
+    _feed("an empty key", "key: user", "key: []", "is no list of columns"),
+    _feed("a key twice", "key: user", "key: [user, user]", "each may be there once"),
+    _feed("a key that is also a value", "key: user", "key: user, value: [user, x]", "leave it out of value"),
+    _feed("a column with a space", "key: user", "key: user id", "rename it, columns:"),
+    _feed("a timestamp that is code", "timestamp: t", 'timestamp: "a:b()"', "names no function"),
+    _feed("an unknown policy", "got}", "got, invalid_timestamp: drop}", "must be 'fail', 'skip' or 'partition_time'"),
+    _feed("a duration without a unit", "partitions: 2", "partitions: 2\nlag: 10", "has no unit: write it like 500ms"),
+    _feed("a negative lag", "partitions: 2", "partitions: 2\nlag: -5s", "out of bounds"),
+    _feed("an endless lag", "partitions: 2", "partitions: 2\nlag: 99999999999w", "out of bounds"),
+    _feed("an interval that is none", "partitions: 2", "partitions: 2\nlanding: {every: 1d12h}", "is no interval"),
+    _feed("an interval of nothing", "partitions: 2", "partitions: 2\nlanding: {every: 0h}", "an interval has a length"),
+    _feed(
+        "an end without intervals", "partitions: 2", "partitions: 2\nlanding: {watermark: interval_end}", "add every"
+    ),
+    _feed("no bound ahead", "partitions: 2", "partitions: 2\nlanding: {max_ahead: }", "write a duration or none"),
+    _feed("a zone on Mars", "partitions: 2", "partitions: 2\nzone: Mars/Base", "use an IANA name"),
+    _job("an unknown key", "feed: activity", "feed: activity\nparams: {a: 1}", "params is no key here"),
+    _job("no topology", "topology: bench_job:build_topology\n", "", "topology is missing: add it"),
+    _job("a topology that is a file", "bench_job:build_topology", "jobs/bench_job.py", "write module:function"),
+    _job("another job's name", "job: counts", "job: sums", "rename one of them"),
+    _job("a table of rewindow's own", "alerts.totals", "rewindow.runs", "lies where rewindow keeps its own"),
+    _job("a table of state", "alerts.totals", "state.counts", "choose another name"),
+    _job("a table of a lineage", "alerts.totals", "alerts.totals__fix", "double underscore"),
+    _job("a table upwards", "alerts.totals", "../alerts", "is no name"),
+    _job("an absolute table", "alerts.totals", "/alerts/totals", "is no name"),
+    _job("a table that drops one", "alerts.totals", '"x; DROP TABLE y"', "is no name"),
+    _job(
+        "stream time that is none", "feed: activity", "feed: activity\nsemantics: {stream_time: mean}", "'max' or 'min'"
+    ),
+    _job(
+        "a clock that is none",
+        "feed: activity",
+        "feed: activity\nsemantics: {wall_clock: now}",
+        "'stream_time' or 'run'",
+    ),
+    _job("dropped to nowhere", "feed: activity", "feed: activity\ndropped: log", "'count' or 'quarantine'"),
+    _job(
+        "a schedule that is none", "feed: activity", "feed: activity\nschedule: hourly", "write five fields in quotes"
+    ),
+    _job(
+        "settings that are not Spark's", "feed: activity", "feed: activity\nspark: {memory: 1g}", "is no Spark setting"
+    ),
+    _job("a feed that is not there", "feed: activity", "feed: activty", "conf/feeds has activity"),
+    _job("an output that nothing writes", "totals: {", "others: {", "outputs"),
+    _job("no outputs", JOB.partition("outputs:")[2], " {}\n", "add it to `outputs:`"),
+    _target("an unknown key", "target: local", "target: local\nwharehouse: x", "did you mean warehouse?"),
+    _target("no warehouse", "warehouse: warehouse\n", "", "warehouse is missing: add it"),
+    _target("a warehouse upwards", "warehouse: warehouse", "warehouse: ../w", "goes up by '..'"),
+    _target("a warehouse on the web", "warehouse: warehouse", "warehouse: ftp://x/w", "is no place that can be read"),
+    _target("no cores", "target: local", "target: local\ncores: 0", "greater than or equal to 1"),
+    _target("a lane that is none", "target: local", "target: local\nlane: fast", "'auto' or 'record'"),
+    _target("a number for a warehouse", "warehouse: warehouse", "warehouse: 5", "is no text"),
+    _target("another target's name", "target: local", "target: prod", "rename one of them"),
+    _file("billion laughs", _LAUGHS, "an alias (*name) is not taken here: write the value out"),
+    _file("an object", "feed: !!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
+    _file("a name of Python's", "feed: !!python/name:os.system\n", "could not determine a constructor"),
+    _file("very deep", "feed: " + "[" * 5000, "levels deep"),
+    _file("very large", "# " + "x" * 1_000_001, "larger than 1,000,000 bytes"),
+    _file("a list", "- feed: activity\n", "is no mapping of keys to values"),
+    _file("empty", "", "is no mapping of keys to values"),
+    _file("half a bracket", "feed: [activity\n", "line 2"),
+    _file("a key twice", "feed: activity\n" + FEED, "line 2: the key 'feed' is there twice"),
+    _file("no text", b"\xff\xfe\x00f", "is not UTF-8"),
+    _file("a tab", "feed:\tactivity\n\tx: 1\n", "line 1"),
+    _file("control characters", "feed: a\x01\n", "is not YAML"),
+    _file("a date that is none", "feed: 2013-02-31\n", "is not YAML"),
+    Case(
+        "a job that is no text",
+        "plan counts",
+        78,
+        "is not UTF-8",
+        lambda b: (b.root / _JOB).write_bytes(b"\xff") and None,
+    ),
+    Case("a target of two documents", "plan counts", 78, _TARGET, lambda b: b.write(_TARGET, f"{TARGET}---\n{TARGET}")),
+]

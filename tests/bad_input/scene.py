@@ -1,0 +1,277 @@
+"""A small project without Spark, in which something is wrong; and what must be true of whatever then happens to it.
+
+The command line is the real one, its landing engine Arrow's (`tests.landing.local_engine`), its engine this process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow.cli import run_command
+from rewindow.delta.contents import content_hash, read_rows
+from rewindow.delta.ledger import Ledger
+from rewindow.delta.tables import LANDINGS, QUARANTINE, RUNS, table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.project import Project
+from rewindow.spark.engine import LocalEngine as RunEngine
+from tests.landing.local_engine import HOUR, T0, LocalEngine, write_rows
+
+FEED = """\
+feed: activity
+partitions: 2
+logs:
+  events: {source: {path: raw, format: parquet}, key: user, timestamp: t, arrived_at: got}
+"""
+JOB = """\
+job: counts
+topology: bench_job:build_topology
+feed: activity
+outputs:
+  totals: {table: alerts.totals}
+"""
+TARGET = "target: local\nwarehouse: warehouse\n"
+SCORE = """\
+def score(row):
+    return row.x * 2
+"""
+MODULE = """\
+from rewindow import StreamsBuilder, TimeWindows, until_window_closes
+
+{score}
+
+def build_topology():
+    builder = StreamsBuilder()
+    counts = (
+        builder.stream("events")
+        .map_values(lambda row: score(row), name="scores")
+        .group_by_key()
+        .windowed_by(TimeWindows.of("30m", grace="5m"))
+        .count(store="sums")
+    )
+    counts.suppress(until_window_closes(), name="closed").to_stream().to("totals")
+    return builder.build()
+"""
+DONE = (0, 1)
+"""The hours that are landed and replayed when a case begins; the next one waits in the source."""
+FRESH = 2
+USERS = ("ann", "bob", "cyd")
+MODULES = ("bench_job", "bench_times")
+
+
+def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
+    """Return the records of an hour."""
+    start = T0 + number * HOUR
+    return [
+        {"user": USERS[n % 3], "t": start + n * HOUR // rows, "got": start + n * HOUR // rows + 1, "x": n}
+        for n in range(rows)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Bench:
+    """A project of a case's own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.warehouse = root / "warehouse"
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of the project."""
+        place = self.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace a text that is there once."""
+        text = (self.root / path).read_text(encoding="utf-8")
+        assert text.count(old) == 1, (path, old)
+        self.write(path, text.replace(old, new))
+
+    def code(self, score: str) -> None:
+        """Give the job another function of the user's."""
+        self.write("bench_job.py", MODULE.format(score=score))
+
+    def rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write a file of the source."""
+        write_rows(self.root, name, rows)
+
+    def run(self, *words: str) -> Answer:
+        """Run a command line in this process, as nobody else's."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), _own_modules(self.root):
+            code = run_command([*words, "--project", str(self.root)] if words[:1] != ("--help",) else [*words])
+        return Answer(code, out.getvalue(), err.getvalue())
+
+    def files(self) -> dict[str, str]:
+        """Return every file of the project with a digest of its bytes."""
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                name = str(path.relative_to(self.root))
+                found[name] = blake2b(path.read_bytes(), digest_size=8).hexdigest()
+        return found
+
+    def decided(self) -> list[tuple[str, int, str]]:
+        """Return the ledger rows that make something true. A PLAN and a NOTE do not."""
+        rows = []
+        for path, name in ((RUNS, "counts"), (LANDINGS, "activity")):
+            ledger = Ledger(table_path(str(self.warehouse), path), name)
+            rows += [(path, row.seq, row.kind) for row in ledger.read() if row.kind not in {"PLAN", "NOTE"}]
+        return rows
+
+    def result(self) -> dict[str, str]:
+        """Return the content of every table, as hashes: the log, outputs, stores, metrics."""
+        hashes = dict(DeltaTables(str(self.warehouse)).hashes("counts", "main"))
+        log = table_path(str(self.warehouse), "logs/activity/events")
+        hashes["log"] = content_hash(log, exclude=("landing",))
+        return hashes
+
+    def quarantined(self) -> list[str]:
+        """Return the reasons in the quarantine."""
+        return sorted(read_rows(table_path(str(self.warehouse), QUARANTINE))["reason"].to_pylist())
+
+
+@contextmanager
+def _own_modules(root: Path) -> Iterator[None]:
+    path, wrote = list(sys.path), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # a file that is edited twice in a second has one time stamp
+    sys.path.insert(0, str(root))  # as a worker's
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path[:], sys.dont_write_bytecode = path, wrote
+        for name in MODULES:
+            sys.modules.pop(name, None)
+
+
+@contextmanager
+def without_spark() -> Iterator[None]:
+    """Let the project work in this process: no JVM is started."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            "rewindow.spark.landing.SparkLandingEngine", lambda _spark, project_root: LocalEngine(project_root)
+        )
+        patched.setattr("rewindow.spark.engine.SparkEngine", lambda *_args, **_options: RunEngine())
+        patched.setattr(Project, "spark", None)
+        yield
+
+
+def make_template(root: Path) -> Bench:
+    """Make the project of which each case has a copy: two hours are replayed, the third waits."""
+    bench = Bench(root)
+    bench.write("conf/feeds/activity.yaml", FEED)
+    bench.write("conf/jobs/counts.yaml", JOB)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.code(SCORE)
+    for number in DONE:
+        bench.rows(f"h{number}", hour(number))
+        goes_on(bench)
+    bench.rows(f"h{FRESH}", hour(FRESH))
+    return bench
+
+
+def copy_of(template: Bench, root: Path) -> Bench:
+    """Return a copy of a bench."""
+    shutil.copytree(template.root, root)
+    return Bench(root)
+
+
+def goes_on(bench: Bench) -> None:
+    """Land and replay what is there, and see that it works."""
+    for words in (("land", "activity"), ("run", "counts")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer.err
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something wrong, the command that meets it, the exit code, and words of the message: what it is and the fix."""
+
+    name: str
+    command: str
+    code: int
+    says: str | tuple[str, ...]
+    given: Callable[[Bench], None] = lambda _bench: None
+    landed: bool = False
+    """Whether what is fresh is landed first, so that it is the run that has something to do."""
+    goes_on: bool = True
+    """Whether the job gives the clean result when what was wrong is undone."""
+    refused: tuple[str, ...] = ()
+    """Where the command ends well: the reasons in the quarantine."""
+
+
+def check(case: Case, bench: Bench, clean: Mapping[str, str]) -> None:
+    """See that a case ends as it says, leaves the tables as they were, and that the job goes on afterwards."""
+    if case.landed:
+        assert bench.run("land", "activity").code == 0
+    whole = bench.root.with_name("whole")
+    shutil.copytree(bench.root, whole)
+    before, decided = bench.files(), bench.decided()
+    case.given(bench)
+    broken = bench.files()
+    answer = bench.run(*case.command.split())
+    assert_clear(case, answer)
+    if case.code == 0:
+        assert tuple(bench.quarantined()) == case.refused
+    else:
+        _assert_as_before(broken, bench.files())
+        _undo(bench, whole, before, broken)
+        assert bench.decided() == decided, "something was decided all the same"
+    if case.goes_on:
+        goes_on(bench)
+        assert bench.result() == clean
+
+
+def assert_clear(case: Case, answer: Answer) -> None:
+    """See that an answer is one clear sentence with the fix, under the code that is documented."""
+    said = answer.out + answer.err
+    assert answer.code == case.code, said
+    for words in (case.says,) if isinstance(case.says, str) else case.says:
+        assert words in said, said
+    for noise in ("Traceback", "py4j", "\tat ", "fault of rewindow", "panicked"):
+        assert noise not in said, said
+
+
+def _assert_as_before(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Nothing is altered or gone; what is new is no commit of a table that people read, its first one apart."""
+    for name, digest in before.items():
+        assert after.get(name) == digest, f"{name} was altered"
+    for name in after.keys() - before.keys():
+        path = Path(name)
+        own = name.startswith(("warehouse/rewindow/runs", "warehouse/rewindow/landings", "warehouse/rewindow/journal"))
+        is_commit = path.parent.name == "_delta_log" and not path.stem.startswith("0" * 20)
+        assert own or not is_commit, f"{name} was committed"
+
+
+def _undo(bench: Bench, whole: Path, before: Mapping[str, str], broken: Mapping[str, str]) -> None:
+    """Undo what a case did, and nothing of what the command did."""
+    for name in before.keys() | broken.keys():
+        if before.get(name) == broken.get(name):
+            continue
+        place = bench.root / name
+        if name in before:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(whole / name, place)
+        else:
+            place.unlink(missing_ok=True)
+    assert not [name for name, digest in before.items() if bench.files().get(name) != digest]

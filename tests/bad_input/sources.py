@@ -1,0 +1,219 @@
+"""Sources that are no longer what was landed: files and Delta tables changed between two landings."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from tests.bad_input.scene import FEED, Bench, Case, hour
+
+_SCHEMA = pa.schema([("user", pa.string()), ("t", pa.int64()), ("got", pa.int64()), ("x", pa.int64())])
+_AGAIN = "--new-generation"
+
+
+def table_of(bench: Bench) -> str:
+    """Return where the Delta source lies."""
+    return str(bench.warehouse / "raw" / "events")
+
+
+def _append(bench: Bench, number: int, mode: str = "append") -> None:
+    write_deltalake(table_of(bench), pa.Table.from_pylist(hour(number), schema=_SCHEMA), mode=mode)  # type: ignore[arg-type]
+
+
+def _delta(change: Callable[[Bench], object]) -> Callable[[Bench], None]:
+    """Land a feed of a Delta table, two versions of it, and change the table then."""
+
+    def given(bench: Bench) -> None:
+        _append(bench, 0)
+        _append(bench, 1)
+        source = "{table: raw.events}"
+        bench.write(
+            "conf/feeds/other.yaml",
+            FEED.replace("feed: activity", "feed: other").replace("{path: raw, format: parquet}", source),
+        )
+        answer = bench.run("land", "other")
+        assert answer.code == 0, answer.err
+        change(bench)
+
+    return given
+
+
+def _rewritten(bench: Bench) -> DeltaTable:
+    shutil.rmtree(table_of(bench))
+    _append(bench, 0)
+    _append(bench, 1)
+    return DeltaTable(table_of(bench))
+
+
+def _vacuumed(bench: Bench) -> None:
+    _append(bench, 2)
+    table = DeltaTable(table_of(bench))
+    table.optimize.compact()
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+
+
+def _cleaned(bench: Bench) -> None:
+    for _ in range(3):
+        _append(bench, 2)
+    table = DeltaTable(table_of(bench))
+    table.create_checkpoint()
+    for path in Path(table_of(bench), "_delta_log").glob("*[0-4].json"):
+        path.unlink()
+
+
+def _restored(bench: Bench) -> None:
+    DeltaTable(table_of(bench)).restore(0)
+
+
+def _rolled_back(bench: Bench) -> None:
+    Path(table_of(bench), "_delta_log", f"{1:020}.json").unlink()
+
+
+def _log_is_text(bench: Bench) -> None:
+    _append(bench, 2)
+    Path(table_of(bench), "_delta_log", f"{2:020}.json").write_text("no JSON")
+
+
+def _optimized(bench: Bench) -> None:
+    _append(bench, 2)
+    DeltaTable(table_of(bench)).optimize.compact()
+
+
+def _file(change: Callable[[Path], object]) -> Callable[[Bench], None]:
+    return lambda bench: change(bench.root / "raw" / "h0.parquet") and None
+
+
+def _table(name: str, code: int, says: str, change: Callable[[Bench], object]) -> Case:
+    return Case(name, "land other", code, (says, _AGAIN) if code else says, _delta(change), goes_on=False)
+
+
+def _named(name: str, code: int, source: str, *says: str) -> Case:
+    """Land another feed, of a source that is not there."""
+    feed = FEED.replace("feed: activity", "feed: other").replace("{path: raw, format: parquet}", source)
+    if "job:" in source:
+        feed = feed.replace(", arrived_at: got", "")
+    return Case(name, "land other", code, says, lambda bench: bench.write("conf/feeds/other.yaml", feed))
+
+
+CASES = [
+    Case(
+        "a landed file is gone",
+        "land activity",
+        66,
+        ("h0.parquet, which was landed, is gone", _AGAIN),
+        _file(Path.unlink),
+    ),
+    Case(
+        "a landed file is another",
+        "land activity",
+        66,
+        ("has changed", "Put it back as it was"),
+        lambda bench: bench.rows("h0", hour(5)),
+    ),
+    Case(
+        "a landed file is renamed",
+        "land activity",
+        66,
+        ("h0.parquet, which was landed, is gone", _AGAIN),
+        _file(lambda path: path.rename(path.with_name("h00.parquet"))),
+    ),
+    Case(
+        "a landed file is cut short",
+        "land activity",
+        66,
+        ("has changed", _AGAIN),
+        _file(lambda path: path.write_bytes(path.read_bytes()[:-7])),
+    ),
+    Case(
+        "two landed files are swapped",
+        "land activity",
+        66,
+        ("has changed", _AGAIN),
+        _file(
+            lambda path: (
+                path.rename(path.with_name("_")),
+                path.with_name("h1.parquet").rename(path),
+                path.with_name("_").rename(path.with_name("h1.parquet")),
+            )
+        ),
+    ),
+    Case(
+        "the source's folder is gone",
+        "land activity",
+        66,
+        ("has no files at", "mend `path:`"),
+        lambda bench: shutil.rmtree(bench.root / "raw"),
+    ),
+    Case(
+        "the feed was never landed",
+        "run counts",
+        66,
+        ("was never landed", "`rewindow land activity` first"),
+        lambda bench: shutil.rmtree(bench.warehouse / "rewindow/landings"),
+        goes_on=True,
+    ),
+    Case(
+        "another key under the same feed",
+        "land activity",
+        66,
+        ("key", _AGAIN),
+        lambda bench: bench.edit("conf/feeds/activity.yaml", "key: user", "key: x"),
+    ),
+    Case(
+        "other partitions under the same feed",
+        "land activity",
+        66,
+        ("partitions: 2 -> 3", _AGAIN),
+        lambda bench: bench.edit("conf/feeds/activity.yaml", "partitions: 2", "partitions: 3"),
+    ),
+    Case(
+        "another source under the same feed",
+        "land activity",
+        66,
+        ("source", _AGAIN),
+        lambda bench: bench.edit("conf/feeds/activity.yaml", "path: raw", "path: row"),
+    ),
+    _table("a table that was overwritten", 65, "changed or deleted rows", lambda b: _append(b, 2, "overwrite")),
+    _table(
+        "a table with deleted rows",
+        65,
+        "changed or deleted rows",
+        lambda b: DeltaTable(table_of(b)).delete("user = 'ann'"),
+    ),
+    _table("a table with all rows deleted", 65, "changed or deleted rows", lambda b: DeltaTable(table_of(b)).delete()),
+    _table(
+        "a table with changed rows",
+        65,
+        "changed or deleted rows",
+        lambda b: DeltaTable(table_of(b)).update({"x": "x + 1"}),
+    ),
+    _table("a table that was restored", 66, "is a RESTORE", _restored),
+    _table("a table that went back", 66, "went back from version 1 to 0", _rolled_back),
+    _table("a table that was made anew", 66, "was dropped and made anew", _rewritten),
+    _table("a table that was optimized", 0, "12 records", _optimized),
+    _table("a table that was vacuumed too early", 66, "deleted by VACUUM", _vacuumed),
+    _table("a table whose log was cleaned too early", 66, "was cleaned out of its Delta log", _cleaned),
+    Case(
+        "a table that is gone",
+        "land other",
+        66,
+        ("raw.events", "mend `source:`"),
+        _delta(lambda b: shutil.rmtree(table_of(b))),
+        goes_on=False,
+    ),
+    Case(
+        "a table whose log is no JSON",
+        "land other",
+        74,
+        ("cannot be read", "from a copy"),
+        _delta(_log_is_text),
+        goes_on=False,
+    ),
+    _named("a table that never was", 66, "{table: raw.nothing}", "raw.nothing", "mend `source:`"),
+    _named("a job that never was", 66, "{job: nobody, output: x}", "`rewindow run nobody` first"),
+    _named("an output that never was", 66, "{job: counts, output: x}", "has no output 'x'", "it has totals"),
+]

@@ -1,0 +1,61 @@
+"""Each case of the corpus: one clear error with the fix and its code, or the quarantine; the tables stay as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input import arguments, conf, files, records, sources, user_code
+from tests.bad_input.scene import Bench, Case, assert_clear, check, copy_of, goes_on, make_template, without_spark
+
+pytestmark = pytest.mark.slow
+
+STILL = [*arguments.CASES, *conf.CASES]
+"""They are refused before anything is touched, so they share one project."""
+CASES = [*records.CASES, *sources.CASES, *files.CASES, *user_code.CASES]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with without_spark():
+        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+
+
+@pytest.fixture(scope="module")
+def clean(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    bench = copy_of(template, tmp_path_factory.mktemp("clean") / "project")
+    goes_on(bench)
+    return bench.result()
+
+
+@pytest.mark.parametrize("case", STILL, ids=lambda case: case.name)
+def test_what_is_asked_wrongly_is_refused_before_anything_is_touched(case: Case, template: Bench) -> None:
+    before = template.files()
+    asked = {name: (template.root / name).read_bytes() for name in before if name.startswith("conf/")}
+    case.given(template)
+    try:
+        given = template.files()
+        answer = template.run(*(word.replace("~", " ") for word in case.command.split()))
+        assert template.files() == given
+    finally:
+        for name in template.files().keys() - before.keys():
+            (template.root / name).unlink()
+        for name, data in asked.items():
+            (template.root / name).write_bytes(data)
+    assert_clear(case, answer)
+    assert template.files() == before
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_is_wrong_is_said_and_changes_nothing(
+    case: Case, template: Bench, clean: dict[str, str], tmp_path: Path
+) -> None:
+    check(case, copy_of(template, tmp_path / "project"), clean)
+
+
+def test_the_corpus_is_as_large_as_it_says() -> None:
+    names = [case.name for case in (*STILL, *CASES)]
+    assert len(names) == len(set(names))
+    assert len(names) >= 150

@@ -1,0 +1,70 @@
+"""Code of the user's that fails, gives nonsense, or is not what it was."""
+
+from __future__ import annotations
+
+from tests.bad_input.scene import MODULE, SCORE, Case
+
+_MEND = "Nothing was committed: mend the code and run again"
+
+
+def _score(name: str, code: str, *says: str, exit_code: int = 65) -> Case:
+    return Case(f"score() {name}", "run counts", exit_code, says, lambda bench: bench.code(code), landed=True)
+
+
+def _module(name: str, text: str, code: int, *says: str) -> Case:
+    given = lambda bench: bench.write("bench_job.py", text)  # noqa: E731 - a case is data
+    return Case(name, "run counts", code, says, given, landed=True, goes_on=False)
+
+
+def _built(name: str, old: str, new: str, code: int, *says: str) -> Case:
+    text = MODULE.format(score=SCORE)
+    assert text.count(old) == 1, old
+    return _module(name, text.replace(old, new), code, *says)
+
+
+_SUMMED = '.count(store="sums")'
+CASES = [
+    _score(
+        "divides by zero",
+        "def score(row):\n    return 1 // (row.x - row.x)\n",
+        "ZeroDivisionError",
+        "bench_job.py:4",
+        _MEND,
+    ),
+    _score("asks for a field that is not there", "def score(row):\n    return row.y\n", "has no attribute 'y'", _MEND),
+    _score(
+        "raises something of its own",
+        "class Mine(Exception): pass\ndef score(row):\n    raise Mine('no')\n",
+        "Mine: no",
+        _MEND,
+    ),
+    _score("never comes back from itself", "def score(row):\n    return score(row)\n", "RecursionError", _MEND),
+    _score("asserts", "def score(row):\n    assert row.x < 0, 'negative'\n", "AssertionError: negative", _MEND),
+    _score("stops an iteration", "def score(row):\n    return next(iter(()))\n", "StopIteration", _MEND),
+    _score(
+        "raises with braces and lines", "def score(row):\n    raise ValueError('{a}\\nb %s')\n", "ValueError", _MEND
+    ),
+    _score("has no memory", "def score(row):\n    raise MemoryError\n", "MemoryError", _MEND),
+    _score("changes the record", "def score(row):\n    row.x = 0\n    return 0\n", "can't set attribute", _MEND),
+    _score("leaves the process", "def score(row):\n    raise SystemExit(3)\n", "SystemExit"),
+    _module("a module that is not there", "import nowhere_to_be_found\n", 78, "cannot import", "nowhere_to_be_found"),
+    _module("a module that is no Python", "def build_topology(:\n", 78, "bench_job.py:1", "Mend that line"),
+    _module("a module that fails", "1 / 0\n", 78, "ZeroDivisionError", "bench_job.py:1"),
+    _module("a module that leaves", "import sys\nsys.exit(0)\n", 78, "SystemExit"),
+    _module("a module without the function", "x = 1\n", 78, "has no function 'build_topology'", "mend `topology:`"),
+    _module("a function that builds nothing", "def build_topology(): pass\n", 78, "return builder.build(), a Topology"),
+    _module("a function that wants arguments", "def build_topology(x): pass\n", 78, "TypeError", "bench_job"),
+    _module("a function that fails", "def build_topology():\n    return {}['x']\n", 78, "KeyError", "bench_job.py:2"),
+    _module("a class that is no function", "build_topology = 5\n", 78, "has no function 'build_topology'"),
+    _built("an input that the feed has not", '"events"', '"evnts"', 78, "evnts", "events"),
+    _built("an output that the job has not", '.to("totals")', '.to("sums")', 78, "'sums'", "add it to `outputs:`"),
+    _built("another window than before", '"30m"', '"20m"', 76, "--lineage"),
+    _built("another grace than before", 'grace="5m"', 'grace="6m"', 76, "--lineage"),
+    _built("another store than before", 'store="sums"', 'store="totals"', 76, "--lineage"),
+    _built("another suppress than before", 'name="closed"', 'name="shut"', 76, "closed"),
+    _built("a duration that is none", '"30m"', '"half an hour"', 78, "500ms, 10s"),
+    _built("a negative grace", 'grace="5m"', 'grace="-5m"', 78, "grace"),
+    _built("a store's name with a path", 'store="sums"', 'store="../sums"', 78, "store"),
+    _built("a value where a function is wanted", "lambda row: score(row)", '"score"', 78, "map_values"),
+    _built("an aggregate of a field that is not there", _SUMMED, '.aggregate(Sum("y"), store="sums")', 78, "y"),
+]
