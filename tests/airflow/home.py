@@ -33,9 +33,10 @@ def migrate(env: dict[str, str]) -> None:
         said(env, AIRFLOW, *arguments)
 
 
-def said(env: dict[str, str], *command: str, timeout: float = 300) -> str:
+def said(env: dict[str, str], *command: str, cwd: Path | None = None, timeout: float = 300) -> str:
     """Run a command to its end; return what it printed."""
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)
+    how = {"env": env, "cwd": cwd, "timeout": timeout}
+    done = subprocess.run(command, **how, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (
         f"{' '.join(command)} ended with {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
     )

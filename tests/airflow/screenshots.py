@@ -61,7 +61,7 @@ def shoot(browser: str, live: Live, path: str, picture: Path) -> None:
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"]
         page = f"{live.url}/auth/token/login?next={quote(live.url + path)}"
         subprocess.run(
-            [browser, *options, f"--user-data-dir={profile}", "--window-size=1360,800", "--virtual-time-budget=20000",
+            [browser, *options, f"--user-data-dir={profile}", "--window-size=1700,800", "--virtual-time-budget=20000",
              f"--screenshot={picture}", page],
             check=True, timeout=180, capture_output=True,
         )  # fmt: skip

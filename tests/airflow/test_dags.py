@@ -96,7 +96,7 @@ def tables(root: Path, name: str) -> list[tuple[Any, ...]]:
 
 def rewindow(root: Path, *arguments: str) -> Any:
     line = [sys.executable, "-P", "-m", "rewindow", *arguments, "--project", str(root), "--json"]
-    return json.loads(said(environment(root, root), *line))
+    return json.loads(said(environment(root, root), *line, cwd=root))  # not where this project's own `jobs` is
 
 
 @pytest.mark.spark

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -10,7 +12,7 @@ import pytest
 
 from jobs.flights_source import write_sources
 from tests.airflow.home import ROOT, environment, play
-from tests.airflow.shop import make_shop
+from tests.airflow.shop import DAGS, make_shop
 from tests.airflow.test_dags import rewindow, tables
 from tests.conftest import copy_project
 
@@ -68,3 +70,21 @@ def test_intervals_before_the_data_params_and_feeds_without_intervals(airflow_ho
     assert set(calls) < set(daily), "without intervals the last day is still open"
     assert backwards["tasks"]["branch"] == {"state": "failed", "tries": 1}, "no retry will turn it round"
     assert rewindow(shop, "branch", "list", "daily_orders")["lineages"][0]["lineage"] == "main"
+
+
+def test_a_dag_that_does_not_land_waits_until_the_log_is_complete(airflow_home: Path, tmp_path: Path):
+    """Somebody else lands: the sensor lets the run through, or waits in the triggerer until they have."""
+    shop = make_shop(tmp_path)
+    (shop / "dags/shop.py").write_text(
+        DAGS.replace("parent.parent", "parent.parent, lands=False, jobs=['daily_orders']")
+    )
+    env = environment(airflow_home, shop / "dags")
+    rewindow(shop, "land", "orders", "--until", "2026-01-03")
+    landing = "import sys, time; time.sleep(15); from rewindow.cli import run_command, leave; leave(run_command(sys.argv[1:]))"
+    line = [sys.executable, "-P", "-c", landing, "land", "orders", "--until", "2026-01-04", "--project", str(shop)]
+    with subprocess.Popen(line, env=environment(shop, shop), stdout=subprocess.DEVNULL) as later:
+        ready, waited = play(env, *({"dag": "daily_orders", "date": f"2026-01-{day}"} for day in ("03", "04")))
+    assert later.returncode == 0
+    assert ready["state"] == waited["state"] == "success"
+    assert sorted(ready["tasks"]) == ["log_complete", "run"]
+    assert [one["events"][0]["extra"]["epochs"] for one in (ready, waited)] == [[1, 2], [3, 3]]

@@ -28,7 +28,7 @@ from rewindow.airflow.backfills import backfill_dag
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.sensors import LogCompleteSensor
 from rewindow.airflow.writers import one_writer
-from rewindow.config import FeedConfig, JobConfig, find_project, load_feed, load_jobs
+from rewindow.config import FeedConfig, JobConfig, find_project, load_feed, load_job, load_jobs
 from rewindow.errors import ConfigError
 
 THROUGH = Param(
@@ -58,7 +58,7 @@ def make_dags(
     Args:
         project: The folder that holds ``conf/`` and ``jobs/``; the same path on every worker.
         target: The file of ``conf/targets`` that says where things are.
-        jobs: Only these; default: every file in ``conf/jobs``.
+        jobs: Only these, so that no other job's file is read; default: every file in ``conf/jobs``.
         start_date: Of the schedule; needed for ``catchup``. Airflow makes no task of an earlier logical date.
         end_date: Of the schedule, and of all logical dates.
         catchup: Make a run for each interval since ``start_date``. The tables do not need it: a run takes all that was
@@ -75,20 +75,20 @@ def make_dags(
         raise ConfigError("catchup=True makes a run for each interval since start_date=: give that too")
     place = {"project": str(root), "target": target, "executable": tuple(executable)}
     dags: dict[str, DAG] = {}
-    for name, job in load_jobs(root).items():
-        if jobs is None or name in jobs:
-            made = Making(
-                job,
-                load_feed(root, job.feed),
-                place,
-                pool.format(job=job.job, feed=job.feed),
-                (start_date or pendulum.datetime(2000, 1, 1), end_date),
-                catchup,
-                lands,
-                dict(default_args or {}),
-            )
-            dags[name] = made.dag()
-            dags[f"{name}__backfill"] = backfill_dag(job, place, pool=made.pool, default_args=made.default_args)
+    chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in jobs}
+    for name, job in chosen.items():
+        made = Making(
+            job,
+            load_feed(root, job.feed),
+            place,
+            pool.format(job=job.job, feed=job.feed),
+            (start_date or pendulum.datetime(2000, 1, 1), end_date),
+            catchup,
+            lands,
+            dict(default_args or {}),
+        )
+        dags[name] = made.dag()
+        dags[f"{name}__backfill"] = backfill_dag(job, place, pool=made.pool, default_args=made.default_args)
     return dags
 
 
