@@ -12,6 +12,7 @@ import pytest
 
 from rewindow import (
     Count,
+    Materialized,
     Max,
     Mean,
     Min,
