@@ -24,6 +24,7 @@ from rewindow.spark.columnar.numbers import (
     decimal_sizes,
     dtype_of,
     is_decimal,
+    largest_of,
     numbers_of,
     scale_of,
 )
@@ -223,9 +224,9 @@ class SumFold(ValueFold):
         """See `ValueFold`: a sum of whole numbers has 64 bits, also on its way."""
         if self.state_type == "double":
             return
-        more = _size(values) * times
+        more = largest_of(values) * times
         if self._most + more > MOST:
-            self._most = _size(state)
+            self._most = largest_of(state)
             if self._most + more > MOST:
                 raise UnfitError
         self._most += more
@@ -273,7 +274,7 @@ class MeanFold(SumFold):
     def _quotients(self, total: Array, number: Array) -> Array:
         """Return the quotients, rounded once."""
         scale = scale_of(self.state_type) if is_decimal(self.state_type) else 0
-        if self.state_type == "double" or (scale == 0 and _size(total) <= EXACT_FLOATS):
+        if self.state_type == "double" or (scale == 0 and largest_of(total) <= EXACT_FLOATS):
             with np.errstate(all="ignore"):
                 return np.asarray(total / number)
         pairs = zip(total.tolist(), number.tolist(), strict=True)
@@ -295,8 +296,3 @@ def _sum_type(operand_type: str) -> str:
     if is_decimal(operand_type):
         return f"decimal(38,{scale_of(operand_type)})"
     return "long" if operand_type == "boolean" else operand_type
-
-
-def _size(values: Array) -> int:
-    """Return the largest absolute value."""
-    return max(-int(values.min()), int(values.max())) if len(values) else 0

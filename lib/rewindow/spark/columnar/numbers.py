@@ -42,6 +42,11 @@ def decimal_sizes(unscaled: Array, scale: int) -> Array:
     return np.array([len(encode_key(Decimal(value).scaleb(-scale))) for value in unscaled.tolist()], np.int64)
 
 
+def largest_of(values: Array) -> int:
+    """Return the largest absolute value."""
+    return max(-int(values.min()), int(values.max())) if len(values) else 0
+
+
 def dtype_of(column_type: str) -> Any:
     """Return the type of the numbers of a column."""
     return np.float64 if column_type == "double" else np.int64
