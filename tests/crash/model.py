@@ -2,9 +2,10 @@
 
 Each look, each append, each answer, each stage and each publication is a step of its own; a process may die before any,
 an append may be on its way while its sender has given up. What is production code: `fold_row`, `plan_run`,
-`check_is_pending`, `make_commit`, `decide_branch`, `decide_rewind`, `decide_promote`, `net`. What is modelled: that a
-commit lands at the version after the one that was seen, or not at all. In every state: the ledger is legal, what was
-committed was staged once, and each table holds what the publications up to its ordinal come to.
+`check_is_pending`, `make_commit`, `decide_branch`, `decide_rewind`, `decide_promote`, `decide_snapshot`, `decide_forget`,
+`net`. What is modelled: that a commit lands at the version after the one that was seen, or not at all. In every state: the
+ledger is legal, what was committed was staged once, each table holds what the publications up to its ordinal come to, and
+the state that an open lineage goes on from was not forgotten.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from typing import Any
 from rewindow.delta.publish import net
 from rewindow.errors import InvariantError, RewindowError
 from rewindow.plan import fold as folding
-from rewindow.plan import planner, travel
+from rewindow.plan import keeping, planner, travel
 from rewindow.plan.lineage import JobState, LedgerRow, Standing
 from rewindow.plan.planner import UpToDate
-from rewindow.plan.spec import MAIN, Attempt, RunRequest, RunSpec, TargetTotal
+from rewindow.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal
 from tests.crash.forks import side_by_side
 from tests.crash.rewriting import Rewrite
 from tests.crash.settings import Figures, Settings
 from tests.plan.ledgers import BINDING, a_feed, commit_of
 
 BRANCH = "b"
+FOR_EVER = 2**60
 Row = int
 Ledger = tuple[Row, ...]
 Content = tuple[int, ...]
@@ -48,6 +50,7 @@ class Bounds:
     promotes: int = 0
     crashes: int = 1
     late: int = 0
+    janitors: int = 0
     attempts: int = 2
 
 
@@ -64,7 +67,7 @@ class Model:
 
     def initial(self) -> State:
         b = self.bounds
-        budget = (b.runs, b.rewinds, b.branches, b.promotes, b.crashes, b.late)
+        budget = (b.runs, b.rewinds, b.branches, b.promotes, b.crashes, b.late, b.janitors)
         return (), (), (), tuple(("idle", 0) for _ in range(b.processes)), budget, ()
 
     def explore(self, limit: int, seconds: float) -> dict[str, Any]:
@@ -103,6 +106,9 @@ class Model:
             assert counts.get(run.commit.attempt) == 1, (
                 f"{run.spec.name} was staged {counts.get(run.commit.attempt)} times"
             )
+        for one in job.lineages.values():
+            head = one.head.spec.run if one.head else None
+            assert one.standing is not Standing.OPEN or job.has_state(head), f"the state of {one.name} was forgotten"
         for name, ordinal, content in tables:
             due = net(job.lineage(name).publications[:ordinal]).adds
             assert content == tuple(sorted(run.spec.run for run in due)), f"{name} at {ordinal} has the runs {content}"
@@ -224,11 +230,11 @@ class Model:
                 if row is not None:
                     sending = ("append", attempts + 1, row, len(ledger), ("stage", row))
                     yield sending, {"budget": _less(budget, 0)}
-        for place, kind in ((1, "rewind"), (2, "branch"), (3, "promote")):
+        for place, kind in ((1, "rewind"), (2, "branch"), (3, "promote"), (6, "snapshot"), (6, "forget")):
             if budget[place]:
                 row = self._travel_row(ledger, kind)
                 if row is not None:
-                    then = ("publish", MAIN, None) if kind != "branch" else ("idle",)
+                    then = ("publish", MAIN, None) if kind in ("rewind", "promote") else ("idle",)
                     yield ("append", attempts, row, len(ledger), then), {"budget": _less(budget, place)}
 
     def _landed(self, ledger: Ledger, row: Row, seen: int) -> Ledger:
@@ -276,13 +282,20 @@ class Model:
         key = (kind, ledger)
         if key not in self._decided:
             try:
-                self._decided[key] = self._number(self._travelled(self.fold(ledger), kind))
+                travelled = self._travelled(self.fold(ledger), kind)
+                self._decided[key] = None if travelled is None else self._number(travelled)
             except RewindowError:
                 self._decided[key] = None
         return self._decided[key]  # type: ignore[no-any-return]
 
-    def _travelled(self, state: JobState, kind: str) -> LedgerRow:
+    def _travelled(self, state: JobState, kind: str) -> LedgerRow | None:
         main = state.lineage(MAIN)
+        if kind == "forget":
+            return keeping.decide_forget(state, FOR_EVER)
+        if kind == "snapshot":
+            heads = keeping.due_snapshots(state, every=1)
+            journal, name = JournalFile("snapshot", 1, "0" * 32), f"snapshot-{state.rows}"
+            return keeping.decide_snapshot(state, heads[0], name, journal, {}) if heads else None
         if kind == "rewind":
             return travel.decide_rewind(state, MAIN, main.runs[-2].spec.name if len(main.runs) > 1 else "0")
         if kind == "branch":
@@ -311,6 +324,9 @@ BOUNDS = {
     "two rewinds and a late append": Bounds(runs=3, rewinds=2, crashes=1, late=1),
     "a branch, promoted beside runs": Bounds(runs=4, branches=1, promotes=1, crashes=0),
     "a branch, promoted and rewound": Bounds(runs=3, branches=1, promotes=1, rewinds=1, crashes=0),
+    "a janitor beside runs": Bounds(runs=4, janitors=2, crashes=1),
+    "a janitor, a rewind and a late append": Bounds(runs=3, rewinds=1, janitors=2, late=1),
+    "a janitor, a branch and a promotion": Bounds(runs=3, branches=1, promotes=1, janitors=2, crashes=0),
     "three runners": Bounds(processes=3, runs=3, crashes=1, attempts=1),
 }
 
@@ -332,6 +348,14 @@ REWRITTEN = {
     "a fenced plan counts as pending": (
         Bounds(runs=3),
         Rewrite("plan.lineage:JobState.is_pending", "return pending is not None and (", "return pending is None or ("),
+    ),
+    "what a lineage stands on is forgotten": (
+        Bounds(processes=1, runs=3, janitors=2, crashes=0, attempts=4),
+        Rewrite("plan.keeping:decide_forget", "and run.spec.run not in kept and", "and"),
+    ),
+    "a branch begins where the state was forgotten": (
+        Bounds(processes=1, runs=3, janitors=2, branches=1, crashes=0, attempts=4),
+        Rewrite("plan.travel:decide_branch", "check_has_state(state, at.spec.run if at else None)", "pass"),
     ),
     "a promotion forgets what it takes out": (
         Bounds(processes=1, runs=4, branches=1, promotes=1, crashes=0, attempts=4),

@@ -25,11 +25,14 @@ from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import StageWork
+from rewindow.delta.checkpoints import find_checkpoint
 from rewindow.delta.tables import METRICS
 from rewindow.errors import RewindowError
+from rewindow.keeping import collect
 from rewindow.plan.fold_travel import REPUBLISH
+from rewindow.plan.keeping import decide_snapshot
 from rewindow.plan.landings import Feed
-from rewindow.plan.lineage import LedgerRow, Standing
+from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow, Standing
 from rewindow.plan.planner import UpToDate
 from rewindow.plan.spec import MAIN, Attempt, JobBinding, RunRequest, TableSpec
 from rewindow.plan.stages import JobCode
@@ -78,6 +81,40 @@ def total(partition: int, epoch: int) -> str:
 def step(before: str, partition: int, epoch: int) -> str:
     """Return what an epoch makes of a state."""
     return blake2b(f"{before} {partition} {epoch}".encode(), digest_size=8).hexdigest()
+
+
+class MemoryKeeper:
+    """Writes snapshots of what the tables in memory hold. It deletes nothing: no file of these worlds is ever in the way."""
+
+    def __init__(self, tables: Tables, new_attempt: Callable[[], Attempt]) -> None:
+        self._tables, self._new_attempt = tables, new_attempt
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        number, attempt = state.rows + 1, self._new_attempt().id
+        checkpoint = find_checkpoint(ROOT, run, state.basis(run.spec.run), self._tables.reports)
+        files = []
+        for (_, partition), paths in sorted(checkpoint.stores.items()):
+            rows: dict[int, str] = {}
+            for path in paths:
+                rows |= dict(here().world.files[path].rows[1])
+            changes = [(partition, rows[partition])]
+            stage = MemoryEngine()._stage
+            files.append(stage(attempt, f"{ROOT}/state/sums", "changelog/sums", partition, number, changes))
+        reports = [TaskReport(0, 0, tuple(files), {}, (), {})]
+        journal = self._tables._journal(JOB).append(attempt, reports)
+        return decide_snapshot(state, run, attempt, journal, self._tables.totals(reports))
+
+    def drop_reports(self) -> int:
+        return 0
+
+    def garbage(self, _keep_ms: int) -> Iterator[Any]:
+        return iter(())
+
+    def delete(self, _garbage: Any) -> None:
+        return
+
+    def compact_ledger(self) -> None:
+        return
 
 
 class MemoryEngine:
@@ -272,7 +309,9 @@ class Simulation:
         return threading.Thread(target=play, daemon=True)
 
     def _command(self, chance: Chance) -> None:
-        command = chance.dice.choice(["run", "run", "run", "branch", "rewind", "promote", "publish", "republish"])
+        command = chance.dice.choice(
+            ["run", "run", "run", "branch", "rewind", "promote", "publish", "republish", "gc", "gc"]
+        )
         for _ in range(3):
             try:
                 for _step in self._machine(command, chance):
@@ -304,6 +343,11 @@ class Simulation:
                     yield from travel.rewind(JOB, MAIN, chance.dice.choice(runs[:-1]).spec.name, tables)
             case "promote" if branches:
                 yield from travel.promote(JOB, chance.dice.choice(branches), binding(MAIN), tables)
+            case "gc":
+                keeper, before_ms = MemoryKeeper(tables, self.attempt), chance.dice.choice([0, 2**60])
+                yield from collect(
+                    JOB, tables, keeper, before_ms=before_ms, keep_ms=0, every=chance.dice.choice([1, 2])
+                )
             case "republish":
                 state = tables.state(JOB)
                 if "output/totals" in state.lineage(MAIN).tables:
@@ -361,8 +405,8 @@ class Simulation:
                 return (
                     f"{'lost' if missing else 'doubled'}: {lineage.name} lacks {dict(missing)}, has {dict(extra)} too"
                 )
-        shared = Counter(run for versions in (self._adds("state/sums"),) for run in versions)
-        wanted = Counter({run.spec.run: PARTITIONS for run in state.committed})
+        shared = self._runs_in("state/sums")
+        wanted = Counter({run.spec.run: PARTITIONS for run in state.naming("state/sums")})
         if shared != wanted:
             return f"{'lost' if wanted - shared else 'doubled'}: the changelog has {shared}, committed was {wanted}"
         return "ok"
@@ -374,10 +418,17 @@ class Simulation:
             there |= {add.path: add for add in version.adds}
         return Counter(row for name in there for row in self.world.files[f"{path}/{name}"].rows[1])
 
-    def _adds(self, path: str) -> Iterator[int]:
+    def _runs_in(self, path: str) -> Counter[int]:
+        """Count the files of each run that a table ever got and did not lose, one twice if it was added twice."""
+        there = Counter[int]()
         for version in self.world.tables.get(f"{ROOT}/{path}", ()):
-            for add in version.adds:
-                yield self.world.files[f"{ROOT}/{path}/{add.path}"].rows[0]
+            there.update(self._run_of(path, add.path) for add in version.adds)
+            there.subtract(self._run_of(path, name) for name in version.removes)
+        return Counter({run: files for run, files in there.items() if files})
+
+    def _run_of(self, path: str, name: str) -> int:
+        run: int = self.world.files[f"{ROOT}/{path}/{name}"].rows[0]
+        return run
 
 
 def _driven(machine: Any) -> Any:
