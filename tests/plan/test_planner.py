@@ -114,8 +114,16 @@ def test_landings_that_a_new_generation_dropped_stop_the_lineage(landings, kept)
     if landings < 3:
         assert isinstance(plan(rows, "c", a_feed(landings, generation=2, kept=kept), request), UpToDate)
         return
-    with pytest.raises(SourceError, match="new lineage: `rewindow run counts --lineage NAME`"):
+    to, begin = {2: ("main/1", 3), 0: ("0", 1)}[kept]
+    words = f"rewindow rewind counts --to {to}`.*rewindow backfill counts --from {begin} --branch NAME`"
+    with pytest.raises(SourceError, match=words):
         plan(rows, "c", a_feed(landings, generation=2, kept=kept), request)
+
+
+def test_who_asks_for_all_is_told_that_what_was_taken_is_no_longer_so():
+    rows = run_rows(run_rows([], "a", through_landing=2), "b")
+    with pytest.raises(SourceError, match="does not share"):
+        plan(rows, "c", a_feed(2, generation=2, kept=2))
 
 
 def test_a_sealed_lineage_takes_nothing_more():

@@ -20,9 +20,9 @@ from rewindow.plan.accepting import Fit, obstacles, verdicts
 from rewindow.plan.difference import changes_since
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import CommittedRun, JobState, Lineage
-from rewindow.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
+from rewindow.plan.spec import MAIN, Attempt, JobBinding, RunRequest, RunSpec
 from rewindow.plan.suppressing import taken_out
-from rewindow.plan.travel import check_open
+from rewindow.plan.travel import BEGINNING, check_open
 
 Alive = Callable[[Attempt], bool]
 """Says whether the process of an attempt still lives, as far as anyone can know."""
@@ -51,6 +51,9 @@ def plan_run(
                 return UpToDate(f"the request {request.key!r} is committed as run {run.spec.name}")
     through = last_epoch_asked(feed, request)
     seals = request.final and not lineage.is_sealed and through == lineage.last_epoch > 0
+    is_newer = lineage.head is not None and feed.definition.generation > lineage.head.spec.generation
+    if is_newer and request.through_landing is None and request.through_ms is None:
+        check_landings(lineage, feed)  # who asks for all there is has to know that what was taken is no longer so
     if through <= lineage.last_epoch and not seals:
         return UpToDate(_why_nothing(lineage, feed, through))
     if lineage.is_sealed:
@@ -117,17 +120,28 @@ def _arrived_by(feed: Feed, until_ms: int) -> int:
 def check_landings(lineage: Lineage, feed: Feed) -> None:
     """Raise `SourceError` (66) if a lineage stands on landings that the feed's generation no longer has."""
     if lineage.head is not None:
-        check_has_landings(lineage.head, feed)
+        check_has_landings(lineage.head, feed, lineage)
 
 
-def check_has_landings(head: CommittedRun, feed: Feed) -> None:
-    """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run stands on."""
+def check_has_landings(head: CommittedRun, feed: Feed, lineage: Lineage | None = None) -> None:
+    """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run stands on.
+
+    With its lineage the message says to which run one can go back, or where a branch would begin.
+    """
     if _has(feed, head.spec):
         return
+    job = head.spec.job
+    fix = f"Replay it in a new lineage: `rewindow run {job} --lineage NAME`"
+    if lineage is not None and lineage.name == MAIN:
+        last = next((run.spec for run in reversed(lineage.runs) if _has(feed, run.spec)), None)
+        to, begin = (last.name, last.last_epoch + 1) if last else (BEGINNING, 1)
+        fix = (
+            f"Go back to what they share and run again: `rewindow rewind {job} --to {to}`; or replay beside it, and publish "
+            f"that when it is right: `rewindow backfill {job} --from {begin} --branch NAME`, `rewindow promote {job} NAME`"
+        )
     message = (
         f"run {head.spec.name} stands on landing {head.spec.last_epoch} of generation {head.spec.generation}, which "
-        f"generation {feed.definition.generation} of feed {feed.definition.feed!r} does not share. "
-        f"Replay it in a new lineage: `rewindow run {head.spec.job} --lineage NAME`"
+        f"generation {feed.definition.generation} of feed {feed.definition.feed!r} does not share. {fix}"
     )
     raise SourceError(message)
 
