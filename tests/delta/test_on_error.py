@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from rewindow import Processor, Record, StreamsBuilder, Topology, key_value_store
+from rewindow.core.settings import Limits
+from rewindow.core.staging import QUARANTINE as QUARANTINE_TARGET
 from rewindow.delta.contents import read_rows
 from rewindow.delta.tables import QUARANTINE, table_path
 from rewindow.delta.warehouse import DeltaTables
-from rewindow.errors import DataError
+from rewindow.errors import ConfigError, DataError
+from rewindow.project import Project
 from tests.delta.scene import JOB, land, replay
 
 pytestmark = pytest.mark.slow
@@ -62,3 +65,31 @@ def test_by_default_it_fails_and_nothing_is_committed(warehouse: str) -> None:
     with pytest.raises(DataError, match=r"node 'p' failed at events offset 7, partition .: ValueError: seven"):
         replay(warehouse, "failing", build=lambda: topology("retry 2"))
     assert DeltaTables(warehouse).state(JOB).committed == ()
+
+
+def project(folder: Path, more: str) -> Project:
+    """Make a project whose job is bound to what is landed."""
+    files = {
+        "conf/targets/local.yaml": "target: local\nwarehouse: .\n",
+        "conf/jobs/poisoned.yaml": f"job: poisoned\ntopology: poisoned_job:build\nfeed: activity\n"
+        f"outputs: {{totals: {{table: alerts.totals}}}}\n{more}\n",
+        "poisoned_job.py": "from functools import partial\nfrom tests.delta.test_on_error import topology\n"
+        "build = partial(topology, 'fail')\n",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return Project.open(folder)
+
+
+def test_the_job_s_file_says_policies_and_limits(warehouse: str) -> None:
+    folder = Path(warehouse)
+    plain = project(folder, "").bind("poisoned")
+    assert (QUARANTINE_TARGET in plain.binding.tables, plain.code.settings.limits) == (False, Limits())
+    given = project(folder, "on_error: {p: retry 2 quarantine}\nlimits: {store_rows: 5}").bind("poisoned")
+    assert QUARANTINE_TARGET in given.binding.tables
+    assert given.code.settings.limits == Limits(store_rows=5)
+    assert not given.code.settings.keeps_dropped, "late records are counted only, as before"
+    assert given.binding.fingerprint == plain.binding.fingerprint
+    with pytest.raises(ConfigError, match="names the node 'q', which is none that has code"):
+        project(folder, "on_error: {q: fail}").bind("poisoned")
