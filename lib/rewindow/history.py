@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewindow.config import load_feed, names_of
 from rewindow.core.binding import bind_sink
 from rewindow.delta.compare import Difference, compare_tables
 from rewindow.delta.tables import checked_name, table_path
@@ -52,11 +53,12 @@ class History:
 
     def rewind(self, lineage: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
         """Go back to a run; see `travel.rewind`."""
-        before = self.state.lineage(lineage)
+        before, readers = self.state.lineage(lineage), self._readers(lineage)
         drive(rewind(self._job, lineage, to, self._tables), on_step)
         after = self.state.lineage(lineage)
         gone = [run.spec.name for run in before.runs[len(after.runs) :]]
-        return {"lineage": lineage, "at": after.head.spec.name if after.head else None, "rewound": gone}
+        at = after.head.spec.name if after.head else None
+        return {"lineage": lineage, "at": at, "rewound": gone, "read_by": readers}
 
     def backfill(
         self,
@@ -93,6 +95,7 @@ class History:
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
         """Let a branch catch up with a lineage, then make its chain that lineage's; see `travel.promote`."""
         results: list[RunReport | UpToDate] = []
+        readers = self._readers(into)
         ahead = self.state.lineage(into).last_epoch
         if branch in self.state.lineages and self.state.lineage(branch).last_epoch < ahead:
             results += self._run_to_the_end(RunRequest(lineage=branch, through_landing=ahead), on_step)
@@ -102,7 +105,14 @@ class History:
         caught_up = [result.spec.name for result in results if isinstance(result, RunReport)]
         published = self._project.published(self._job, into)
         at = head.spec.name if head else None
-        return {"branch": branch, "into": into, "at": at, "caught_up": caught_up, "published": published}
+        return {
+            "branch": branch,
+            "into": into,
+            "at": at,
+            "caught_up": caught_up,
+            "published": published,
+            "read_by": readers,
+        }
 
     def branches(self) -> list[dict[str, Any]]:
         """Return the lineages of the job, as rows for people."""
@@ -160,6 +170,12 @@ class History:
             slots = 1 if project.slots > 1 else job.feed.definition.partitions
             engine = SparkEngine(project.spark, slots=slots, import_paths=[str(project.root)], lane=project.lane)
             yield drive(verify(job, run, this_attempt(), engine, self._tables), on_step)
+
+    def _readers(self, lineage: str) -> list[str]:
+        """Return the feeds that land an output of the job: of its published lineage."""
+        root = self._project.root
+        feeds = [load_feed(root, name) for name in names_of(root, "feeds")] if lineage == MAIN else []
+        return [feed.feed for feed in feeds if any(log.source.job == self._job for log in feed.logs.values())]
 
     def _run_to_the_end(self, request: RunRequest, on_step: OnStep) -> list[RunReport | UpToDate]:
         """Run until what was asked is done: the plan of an attempt that died comes first, as it was planned."""

@@ -22,6 +22,7 @@ class HistoryPrinter(Printer):
             return
         at = done["at"] or "the beginning"
         self.say(f"Lineage {done['lineage']} of {job} is back at {at}: {', '.join(done['rewound'])} count no more.")
+        self._read_by(done)
 
     def backfilled(self, job: str, done: Backfilled) -> None:
         """Say where a branch began and which runs it made."""
@@ -64,6 +65,14 @@ class HistoryPrinter(Printer):
             return
         caught_up = f" It caught up with {', '.join(done['caught_up'])} first." if done["caught_up"] else ""
         self.say(f"{done['into']} of {job} is now what branch {done['branch']} was, at {done['at']}.{caught_up}")
+        self._read_by(done)
+
+    def _read_by(self, done: Mapping[str, Any]) -> None:
+        for feed in done.get("read_by", ()):
+            self.say(
+                f"Feed {feed} lands what this job writes: what it has of the runs that went is no longer so. "
+                f"Land it again: rewindow land {feed} --new-generation [--keep N]."
+            )
 
     def verified(self, job: str, proofs: Sequence[Verified]) -> None:
         """Say what a replay proved."""

@@ -100,11 +100,13 @@ def _republish(warehouse: str) -> Steps:
 
 
 def _ravaged(warehouse: str, seed: int) -> None:
-    """Leave what another hand leaves: staged files of a run gone, an output deleted from, a changelog dropped."""
+    """Leave what another hand leaves: staged files of runs gone, one of them rewound, and an output deleted from."""
     some_runs([1, 2, 3])(warehouse, seed)
     tables = DeltaTables(warehouse)
-    first, second, *_ = tables.state(JOB).lineage(MAIN).runs
-    for run, target in ((first, "output/hourly"), (first, "changelog/hours"), (second, "changelog/closed")):
+    drive(travel.rewind(JOB, MAIN, "main/2", tables))
+    first, second, rewound = tables.state(JOB).committed
+    lost = [(rewound, target) for target in ("changelog/hours", "changelog/closed", "changelog/sizes")]
+    for run, target in (*lost, (first, "output/hourly"), (first, "changelog/hours"), (second, "changelog/closed")):
         folder = Path(table_path(warehouse, run.spec.binding.tables[target].path))
         for report in tables.reports(run):
             for file in report.files:

@@ -13,11 +13,29 @@ import pytest
 from tests.conftest import ROOT
 
 LIB = ROOT / "lib" / "rewindow"
-MACHINES = ("runner.py", "travel.py", "landing/command.py", "delta/publish.py", "delta/logs.py")
+MACHINES = (
+    "runner.py",
+    "travel.py",
+    "republish.py",
+    "keeping.py",
+    "landing/command.py",
+    "delta/publish.py",
+    "delta/logs.py",
+)
 """Where steps are named."""
 
-DURABLE = {"create_write_transaction", "create", "open_output_stream", "open", "unlink", "add_columns", "delete_dir"}
+DURABLE = {
+    "create_write_transaction",
+    "create",
+    "open_output_stream",
+    "open",
+    "unlink",
+    "add_columns",
+    "delete_dir",
+    "delete_file",
+}
 WRAPPED = {
+    ("delta/files.py", "delete_file"),
     ("delta/ledger.py", "create_write_transaction"),
     ("delta/tables.py", "create_write_transaction"),
     ("delta/tables.py", "create"),
