@@ -20,9 +20,13 @@ from rewindow.printing import Printer
 from rewindow.project import Project
 from rewindow.runner import RunReport
 from rewindow.times import parse_through, parse_time
+from rewindow.watching import take_log_format
 
 app = typer.Typer(
-    help="Replay event logs in Delta tables, deterministically.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="Replay event logs in Delta tables, deterministically. With --log-format json (or text) every command writes a "
+    "line to stderr for each of its steps.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
 )
 
 Lineage = Annotated[str, typer.Option(help="Replay into tables of its own; `main` has the published ones.")]
@@ -50,14 +54,17 @@ def land(
         message = "--keep says what a new generation shares: add --new-generation, or leave it out"
         raise UsageError(message)
     opened = Project.open(project, target, debug=debug)
-    report = opened.land(
-        feed,
-        until_ms=parse_time(until),
-        watermark_ms=parse_time(watermark),
-        new_generation=new_generation,
-        keep=keep,
-    )
-    Printer(as_json=as_json).landed(feed, report)
+    printer = Printer(as_json=as_json)
+    with printer.progress() as on_step:
+        report = opened.land(
+            feed,
+            until_ms=parse_time(until),
+            watermark_ms=parse_time(watermark),
+            new_generation=new_generation,
+            keep=keep,
+            on_step=on_step,
+        )
+    printer.landed(feed, report)
 
 
 @app.command()
@@ -102,7 +109,8 @@ def run(
     printer = Printer(as_json=as_json)
     if land_first:
         feed = opened.job_config(job).feed
-        report = opened.land(feed, until_ms=parse_time(until))
+        with printer.progress() as on_step:
+            report = opened.land(feed, until_ms=parse_time(until), on_step=on_step)
         if not as_json:
             printer.landed(feed, report)
     request = parse_through(
@@ -120,7 +128,7 @@ def run(
         if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:
             # That was the plan of an attempt that died; there may be more to do than it had planned.
             results.append(opened.run(job, request, on_step))
-    printer.ran(results, opened.published(job, lineage) if as_json else ())
+    printer.ran(results, on_step, opened.published(job, lineage) if as_json else ())
 
 
 @app.command()
@@ -183,6 +191,7 @@ def run_command(arguments: list[str]) -> int:
     """Run one command line; return its exit code. Errors are printed, never raised."""
     as_json, debug = "--json" in arguments, "--debug" in arguments
     try:
+        arguments = take_log_format(arguments)
         _check(arguments)
         result = app(arguments, standalone_mode=False)
     except RewindowError as error:

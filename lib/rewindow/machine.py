@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 Result = TypeVar("Result")
+
+
+class Step(str):
+    """The name of a step that knows more: ``known`` says which run it is of, and what else who follows it wants."""
+
+    __slots__ = ("known",)
+
+    known: dict[str, Any]
+
+    def __new__(cls, name: str, **known: Any) -> Self:
+        """Return a name that is equal to any other text that says the same."""
+        step = super().__new__(cls, name)
+        step.known = known
+        return step
 
 
 def drive(machine: Generator[str, None, Result], on_step: Callable[[str], None] | None = None) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,9 @@ from rewindow.plan.explain import explain
 from rewindow.plan.planner import UpToDate
 from rewindow.plan.spec import MAIN
 from rewindow.runner import RunReport
+from rewindow.summing import summarise, summary_lines
 from rewindow.times import show_time
+from rewindow.watching import Watch, log_failure, log_summary, watched
 
 
 class Printer:
@@ -63,15 +65,24 @@ class Printer:
         for line in explain(plan):
             self.say(line)
 
-    def ran(self, results: Sequence[RunReport | UpToDate], published: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Say what runs did; JSON is the last one's, with ``taken_over`` where it was not the only one.
+    def ran(
+        self,
+        results: Sequence[RunReport | UpToDate],
+        watch: Watch | None = None,
+        published: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Say what runs did and sum the last one up; JSON is the last one's, with ``taken_over`` where it was not alone.
 
         ``published`` says in JSON where the output tables are now.
         """
+        last = results[-1] if results else None
+        summary = summarise(last, watch) if isinstance(last, RunReport) and watch else None
+        if summary:
+            log_summary(summary)
         if self.as_json:
             before = [describe_result(result) for result in results[:-1]]
             taken_over = {"taken_over": before} if before else {}
-            self.json({**describe_result(results[-1]), "published": list(published), **taken_over})
+            self.json({**describe_result(results[-1]), "summary": summary, "published": list(published), **taken_over})
             return
         for result in results:
             if isinstance(result, UpToDate):
@@ -79,6 +90,9 @@ class Printer:
             else:
                 for line in _result_lines(result):
                     self.say(line)
+        if summary:
+            for line in summary_lines(summary):
+                self.say(line)
 
     def shown(self, shown: Mapping[str, Any]) -> None:
         """Show runs, tables and metrics."""
@@ -113,6 +127,7 @@ class Printer:
 
     def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
         """Say what went wrong; the stack only if it is given."""
+        log_failure(message, code)
         if error is not None:
             traceback.print_exception(error, file=sys.stderr)
         if self.as_json:
@@ -121,21 +136,14 @@ class Printer:
             self._err.print(f"rewindow: {message}", markup=False)
 
     @contextmanager
-    def progress(self) -> Iterator[Callable[[str], None]]:
-        """Show the step that a run is at, while it is on a terminal."""
-        if self.as_json or not self._err.is_terminal:
-            yield _ignore
-            return
-        with self._err.status("start") as status:
-            yield status.update
+    def progress(self) -> Iterator[Watch]:
+        """Follow a command: its steps are logged if that is wanted, and shown while this is a terminal."""
+        with watched(self._err, is_quiet=self.as_json) as watch:
+            yield watch
 
     def json(self, value: Any) -> None:
         """Print one JSON object."""
         sys.stdout.write(json.dumps(value, sort_keys=True) + "\n")
-
-
-def _ignore(step: str) -> None:
-    del step
 
 
 def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:

@@ -44,6 +44,7 @@ from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Engine, Job, RunReport, first_run, steps
 from rewindow.sessions import open_session
 from rewindow.showing import describe_job, describe_published, describe_topology
+from rewindow.watching import Watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +57,7 @@ class Project:
         self.root = root
         self.target = target
         self._debug = debug
+        self._watch: Watch | None = None
         self.warehouse = _absolute(root, target.warehouse)
         self.tables = DeltaTables(self.warehouse, reads_directly=target.source == "auto")
 
@@ -77,6 +79,7 @@ class Project:
         watermark_ms: int | None = None,
         new_generation: bool = False,
         keep: int | None = None,
+        on_step: Callable[[str], None] | None = None,
     ) -> LandReport:
         """Land what is new of a feed."""
         from rewindow.spark.landing import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
@@ -92,6 +95,7 @@ class Project:
                 watermark_ms=watermark_ms,
                 new_generation=new_generation,
                 keep=keep,
+                on_step=on_step,
             )
 
     def bind(self, job: str, lineage: str = MAIN) -> Job:
@@ -128,6 +132,7 @@ class Project:
 
         The plan of an attempt that died is done again as it was: what is asked beyond it needs another call.
         """
+        self._watch = on_step if isinstance(on_step, Watch) else None
         config = self.job_config(job)
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             return UpToDate(f"feed {config.feed!r} has no landings yet: `rewindow land {config.feed}` first")
@@ -171,7 +176,14 @@ class Project:
         """Where runs are made: Spark, which starts when the first stage does."""
         from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
-        return SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.lane)
+        return SparkEngine(
+            self.spark,
+            slots=self.slots,
+            import_paths=[str(self.root)],
+            lane=self.lane,
+            on_share=lambda done: self._watch.share(done) if self._watch else None,
+            on_task=lambda report: self._watch.task(report) if self._watch else None,
+        )
 
     @cached_property
     def spark(self) -> SparkSession:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from rewindow.core.record import TopicPartition
 from rewindow.core.schema import Column
 from rewindow.core.staging import METRICS, StagedFile, TaskReport
+from rewindow.core.topology import SubTopology
 from rewindow.core.work import LogFile, LogTable, StageWork
 from rewindow.errors import InvariantError, NotNowError
+from rewindow.machine import Step
 from rewindow.plan.fold import COMMIT, PLAN
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import JobState, LedgerRow
@@ -125,18 +128,20 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     spec = _plan(job, request, attempt, tables, alive)
     if isinstance(spec, UpToDate):
         return spec
-    yield "execute"
+    said = partial(Step, job=job.name, lineage=spec.lineage, run=spec.name, run_id=spec.run)
+    yield said("execute")
     reports = yield from execute(job, spec, engine, tables, tables.roots)
-    yield "stage"
+    yield said("stage")
     staged = tables.stage(spec, reports)
     tables.check_repeats(spec, reports, job.feed)
-    yield "audit"
+    yield said("audit")
     commit = tables.audit(tables.state(job.name), spec, staged, job.feed)
-    yield "commit"
+    yield said("commit")
     state = _commit(spec, commit, tables)
-    yield "publish"
-    yield from tables.publish(job.name, state, spec.lineage)
-    yield "done"
+    yield said("publish")
+    for step in tables.publish(job.name, state, spec.lineage):
+        yield said(step)
+    yield said("done")
     return RunReport(spec, commit, tuple(measure for report in reports for measure in report.metrics))
 
 
@@ -160,7 +165,15 @@ def execute(
     restored = (restore or tables.restore)(tables.state(job.name), spec)
     reports: list[TaskReport] = []
     for part in parts:
-        yield f"execute sub-topology {part.index}"
+        yield Step(
+            f"execute sub-topology {part.index}",
+            job=job.name,
+            lineage=spec.lineage,
+            run=spec.name,
+            run_id=spec.run,
+            sub_topology=part.index,
+            records=_records_due(job.feed, spec, part),
+        )
         work = stage_work(
             spec,
             job.code,
@@ -176,6 +189,19 @@ def execute(
     measures = metrics_rows(spec, reports)
     counted = engine.stage_rows(METRICS_TARGET, roots[METRICS_TARGET], spec.attempt.id, METRICS, measures)
     return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
+
+
+def _records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
+    """Return how many offsets of the feed's logs a sub-topology takes; those of internal logs are not known before."""
+    places = [
+        TopicPartition(source.topic, partition)
+        for source in part.sources
+        if not source.is_internal and spec.epochs
+        for partition in range(feed.definition.partitions)
+    ]
+    return sum(
+        feed.epoch_range(spec.last_epoch, place)[1] - feed.epoch_range(spec.first_epoch, place)[0] for place in places
+    )
 
 
 def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[StageWork]:

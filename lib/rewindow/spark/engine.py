@@ -24,6 +24,7 @@ from rewindow.errors import ConfigError, RewindowError
 from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_task
+from rewindow.spark.following import following
 from rewindow.spark.shuffled import for_packs, run_shuffled, shuffled_frame
 
 _REPORT = pa.schema([pa.field("report", pa.string())])
@@ -50,23 +51,36 @@ class SparkEngine(LocalEngine):
     """Runs stages on a Spark session, local, on a cluster or through Spark Connect."""
 
     def __init__(
-        self, spark: SparkSession, *, slots: int, import_paths: Sequence[str] = (), lane: Lane = Lane.AUTO
+        self,
+        spark: SparkSession,
+        *,
+        slots: int,
+        import_paths: Sequence[str] = (),
+        lane: Lane = Lane.AUTO,
+        on_share: Callable[[float], None] | None = None,
+        on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
         """``slots``: Spark tasks at once. ``import_paths``: where workers find the job's own modules.
 
-        ``lane``: that of all work, unless the work itself says `Lane.RECORD`.
+        ``lane``: that of all work, unless the work itself says `Lane.RECORD`. ``on_share`` is told twice a second how
+        much of a stage is done, from 0 to 1, and ``on_task`` each task's report.
         """
         self._spark = spark
+        self._on_share, self._on_task = on_share, on_task
         self._lane = lane
         self._slots = slots
         self._import_paths = tuple(import_paths)
 
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
-        with mapped(), for_packs(self._spark):
+        with mapped(), for_packs(self._spark), following(self._spark, self._on_share):
             rows = self._placed(work).collect()
-        reports = [TaskReport.from_json(json.loads(row.report)) for row in rows]
-        return sorted(reports, key=lambda report: report.partition)
+        found = [TaskReport.from_json(json.loads(row.report)) for row in rows]
+        reports = sorted(found, key=lambda report: report.partition)
+        if self._on_task is not None:
+            for report in reports:
+                self._on_task(report)
+        return reports
 
     def plan_of(self, work: StageWork) -> str:
         """Return Spark's plan of a sub-topology as a text. Runs nothing."""

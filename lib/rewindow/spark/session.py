@@ -10,12 +10,12 @@ import sys
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import pyspark
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -239,3 +239,11 @@ def _silence() -> None:
     """Stop PySpark from writing each SQL error with its Java stack trace to stderr as JSON; it is raised as well."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
+
+
+def status_tracker(spark: SparkSession) -> Any:
+    """Return what knows how many tasks are done; None on Spark Connect, which has no such thing."""
+    try:
+        return spark.sparkContext.statusTracker()
+    except (AttributeError, PySparkException):
+        return None
