@@ -46,7 +46,8 @@ class SessionTask(ColumnarTask):
         self.keep_ms = windows.gap_ms + windows.grace_ms
         """A session is over once the clock is more than this past its end."""
         self.newest_ms = state.store_clocks.get(plan.store.name, UNKNOWN) if state else UNKNOWN
-        columns: dict[str, Column] = {"key": (np.int64, 0), "held": (np.bool_, False), "touched": (np.bool_, False)}
+        columns: dict[str, Column] = {"key": (np.int64, 0), "start": (np.int64, 0), "end": (np.int64, 0)}
+        columns |= dict.fromkeys(("held", "touched"), (np.bool_, False))
         for fold in plan.folds:
             columns |= fold.columns()
         self.frame = Frame(columns)
@@ -102,21 +103,26 @@ class SessionTask(ColumnarTask):
         made = self.frame.extend(len(self.starts) - self.frame.size)
         self.frame["key"][made] = self._keys
         self._keys = []
+        self.note(made)
+
+    def note(self, slots: Array) -> None:
+        """Tell the frame the bounds of sessions."""
+        places = slots.tolist()
+        self.frame["start"][slots] = [self.starts[one] for one in places]
+        self.frame["end"][slots] = [self.ends[one] for one in places]
 
     def bounds(self, slots: Array) -> tuple[Array, Array]:
         """Return starts and ends of sessions."""
-        starts, ends = np.array(self.starts, np.int64), np.array(self.ends, np.int64)
-        return starts[slots], ends[slots]
+        return self.frame["start"][slots], self.frame["end"][slots]
 
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
         """See `ColumnarTask`."""
         self._told(epoch)
         frame = self.frame
-        ends = np.array(self.ends, np.int64)
-        is_due = frame["held"] & (ends < self.held_from_ms)
+        is_due = frame["held"] & (frame["end"] < self.held_from_ms)
         leaving = self._leave(np.flatnonzero(is_due)) if is_due.any() else []
         self.gone = [session for session in self.gone if session[2] >= self.held_from_ms]
-        self._forget(ends)
+        self._forget()
         return leaving
 
     def _leave(self, slots: Array) -> list[pa.Array]:
@@ -155,6 +161,7 @@ class SessionTask(ColumnarTask):
         clocks.observe(plan.closing_node, self.newest_ms)
         self._fold(slots[rows], rows, merges, operands)
         touched = np.unique(slots[rows])
+        self.note(touched)
         self.frame["touched"][touched] = True
         self.frame["held"][touched] = True
         for _, joined in merges:
@@ -248,8 +255,9 @@ class SessionTask(ColumnarTask):
                 for fold in folds:
                     fold.take(frame, Rows(mine, distinct, places, counts), some)
 
-    def _forget(self, ends: Array) -> None:
+    def _forget(self) -> None:
         """Forget sessions that are over, once they are many."""
+        ends = self.frame["end"]
         is_kept = (ends >= self.stored_from_ms) | self.frame["held"]
         if len(ends) - int(np.count_nonzero(is_kept)) < DEAD_SESSIONS:
             return
