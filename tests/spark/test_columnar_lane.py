@@ -156,3 +156,14 @@ def test_explain_says_which_sessions_are_columnar(store, aggregate, said):
     one = Case(builder.build(), (KEY, *value), 1, [], (), (), Semantics())
     (part,) = one.topology.sub_topologies()
     assert said in describe_lane(Lane.AUTO, part, logs(one), keeps_dropped=False)
+
+
+def test_a_session_without_a_value_is_the_record_lanes(tmp_path):
+    builder = StreamsBuilder()
+    windowed = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("0ms", grace="1ms"))
+    made = windowed.aggregate(Sum("amount"), store="sessions")
+    made.suppress(until_window_closes(), name="closed").to_stream().to("finals")
+    rows = [(20, "a", None), (20, "a", None), (20, "a", 1), (20, "a", 2), (40, "b", 5)]
+    epochs, bounds = (Epoch(1, 20), Epoch(2, 40)), ((0, 2), (2, 5))
+    one = Case(builder.build(), (KEY, Column("amount", "long")), 1, rows, epochs, bounds, Semantics())
+    both(one, tmp_path, [(0, 1), (1, 2)])

@@ -59,6 +59,7 @@ def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
                 task.buffered.pop(session, None)
                 if not is_gone:
                     task.buffered[session] = bool(nothing)
+        task.tombs = {session for session, nothing in task.buffered.items() if nothing}
 
 
 def stage(task: SessionTask, places: Mapping[str, Place], *, partition: int, run: int) -> list[StagedFile]:

@@ -66,6 +66,8 @@ class SessionTask(ColumnarTask):
         """What the checkpoint's store has and this run took out."""
         self.buffered: dict[Session, bool] = {}
         """What the checkpoint's buffer has, and whether it is a tombstone."""
+        self.tombs: set[Session] = set()
+        """Those of its tombstones that have not left."""
 
     @property
     def stored_from_ms(self) -> int:
@@ -121,7 +123,9 @@ class SessionTask(ColumnarTask):
         frame = self.frame
         is_due = frame["held"] & (frame["end"] < self.held_from_ms)
         leaving = self._leave(np.flatnonzero(is_due)) if is_due.any() else []
-        self.gone = [session for session in self.gone if session[2] >= self.held_from_ms]
+        held_from = self.held_from_ms
+        self.gone = [session for session in self.gone if session[2] >= held_from]
+        self.tombs = {session for session in self.tombs if session[2] >= held_from}
         self._forget()
         return leaving
 
@@ -164,6 +168,8 @@ class SessionTask(ColumnarTask):
         self.note(touched)
         self.frame["touched"][touched] = True
         self.frame["held"][touched] = True
+        if self.tombs:
+            self._check_tombs(touched)
         for _, joined in merges:
             self.frame["held"][joined] = self.frame["touched"][joined] = False
 
@@ -254,6 +260,13 @@ class SessionTask(ColumnarTask):
                 some = {place: Operand(values[rows[chosen]], None) for place, (values, _) in operands.items()}
                 for fold in folds:
                     fold.take(frame, Rows(mine, distinct, places, counts), some)
+
+    def _check_tombs(self, touched: Array) -> None:
+        """Hand over where a session has the bounds of a tombstone: that was no session's, but one without a value."""
+        keys = self.frame["key"][touched].tolist()
+        bounds = (side.tolist() for side in self.bounds(touched))
+        if not self.tombs.isdisjoint(zip(keys, *bounds, strict=True)) or not self.tombs.isdisjoint(self.gone):
+            raise UnfitError
 
     def _forget(self) -> None:
         """Forget sessions that are over, once they are many."""
