@@ -176,6 +176,10 @@ def _place(value: object) -> str:
     scheme = _SCHEME.match(text)
     if scheme and scheme.group(1).lower() not in _SCHEMES:
         raise ValueError(f"{scheme.group(1)}:// is no place that can be read: use a path or {', '.join(_SCHEMES)}")
+    if scheme and re.match(r"[^/@]*:[^/@]*@", text[scheme.end() :]):
+        raise ValueError(
+            "holds a password: leave it out, and give it to Spark (spark: in the target) or the environment"
+        )
     if ".." in re.split(r"[/\\]", text):
         raise ValueError(f"{text!r} goes up by '..': write it from the project's root, or as an absolute path")
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -22,6 +23,13 @@ class Generation:
     kept: int = 0
     is_new: bool = False
     columns: Mapping[str, LogColumns] = field(default_factory=dict)
+
+
+MASK = "***"
+_SECRET = re.compile(
+    r"pass(?:word|wd|phrase)|secret|token|credential|signature|(?:api|access|account|private|sas)[._-]?key",
+    re.IGNORECASE,
+)
 
 
 def declared(feed: FeedSpec) -> dict[str, Any]:
@@ -149,7 +157,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "source": {
             "format": source.format,
             "name": source.name,
-            "options": dict(source.options),
+            "options": {name: MASK if is_secret(name) else value for name, value in source.options.items()},
             "schema": source.schema,
         },
         "key": spec.key[0] if spec.scalar_key else list(spec.key),
@@ -161,6 +169,11 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "invalid_timestamp": spec.invalid,
         **({"placed": list(spec.placed)} if spec.placed else {}),
     }
+
+
+def is_secret(name: str) -> bool:
+    """Say whether an option of that name holds a secret: it is in no ledger, and changing it changes no row."""
+    return _SECRET.search(name) is not None
 
 
 def _shown(value: Any) -> str:
