@@ -1,0 +1,154 @@
+"""Names from outside: whatever they hold, a path that is made of one stays below the warehouse, or the name is refused."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rewindow
+from rewindow.config_words import _dotted, _name, _output_table, _place
+from rewindow.core.schema import Column
+from rewindow.delta.ledger import Ledger
+from rewindow.delta.tables import changelog_path, checked_name, internal_path, log_path, output_path
+from rewindow.errors import ConfigError
+
+SEED = 20261121
+WHEREVER = (
+    '"',
+    "'",
+    "`",
+    "\\",
+    "\x00",
+    "\n",
+    "\r",
+    "\t",
+    "\x1b[31m",
+    " ",
+    "..",
+    "/",
+    "//",
+    "../",
+    "/etc/passwd",
+    "~",
+    "$HOME",
+    "${jndi:ldap://x}",
+    "'; DROP TABLE runs; --",
+    "` OR 1=1",
+    "%2e%2e%2f",
+    "%00",
+    "{{ds}}",
+    "{}",
+    "*",
+    "?",
+    "[a]",
+    "|",
+    "&",
+    ";",
+    "<",
+    ">",
+    "\u0430",
+    "\u2024",
+    "\u2215",
+    "\uff0e\uff0e\uff0f",
+    "\u202e",
+    "\u200b",
+    "\xe9",
+    "\U0001f600",
+    "=",
+    "a=b",
+    "file:///",
+    "s3://",
+    "C:\\",
+    "-",
+    "--",
+    ".",
+    ",",
+    ":",
+    "#",
+    "@",
+    "!",
+    "+",
+    "(",
+    ")",
+)
+SAFE = re.compile(r"[A-Za-z0-9_./-]+")
+
+
+def names() -> list[str]:
+    chance = random.Random(SEED)
+    made = ["", "a" * 100_000, *WHEREVER, *(f"a{bad}" for bad in WHEREVER), *(f"{bad}a" for bad in WHEREVER)]
+    made += [f"a{bad}b" for bad in WHEREVER] + [f"a.{bad}.b" for bad in WHEREVER]
+    while len(set(made)) < 600:
+        made.append("".join(chance.choice((*WHEREVER, "ab", "c.d", "e_f")) for _ in range(chance.randint(1, 5))))
+    return sorted(set(made))
+
+
+PATHS: dict[str, Callable[[str], str]] = {
+    "output": output_path,
+    "lineage": lambda name: output_path("a.b", name),
+    "log": lambda name: log_path(name, name),
+    "changelog": lambda name: changelog_path("job", name, [Column("a", "long")]),
+    "internal": lambda name: internal_path("job", name, name),
+    "ledger": lambda name: "x/" + Ledger("x", name).name,
+    "name": lambda name: checked_name(name, "job"),
+}
+
+
+@pytest.mark.parametrize("make", PATHS.values(), ids=PATHS)
+def test_a_path_of_any_name_stays_in_the_warehouse_or_is_refused(make: Callable[[str], str]) -> None:
+    tried = names()
+    assert len(tried) >= 500
+    for name in tried:
+        try:
+            path = make(name)
+        except ConfigError as error:
+            assert "Traceback" not in str(error)  # noqa: PT017 - most are refused, some are not
+            continue
+        assert SAFE.fullmatch(path), (name, path)
+        assert not path.startswith("/"), (name, path)
+        assert ".." not in path.split("/"), (name, path)
+
+
+@pytest.mark.parametrize("read", [_name, _dotted, _output_table])
+def test_a_name_in_the_configuration_is_plain_or_refused(read: Callable[[object], str]) -> None:
+    for name in names():
+        try:
+            word = read(name)
+        except ValueError:
+            continue
+        assert re.fullmatch(r"[A-Za-z0-9_.-]{1,200}", word), name
+        assert ".." not in word
+
+
+def test_a_place_in_the_configuration_does_not_go_up() -> None:
+    for name in names():
+        try:
+            place = _place(name)
+        except ValueError:
+            continue
+        assert place.isprintable()
+        assert ".." not in re.split(r"[/\\\\]", place)
+
+
+FORBIDDEN = {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}
+
+
+def test_nothing_that_is_stored_is_unpickled_and_no_text_is_run() -> None:
+    for path in Path(rewindow.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not FORBIDDEN & {name.partition(".")[0] for name in imported}, path
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in {"eval", "exec"}, f"{path}:{node.lineno}"
+
+
+def test_dependencies_are_pinned_by_hash() -> None:
+    lock = (Path(__file__).parents[2] / "requirements.lock").read_text(encoding="utf-8")
+    pins = re.findall(r"^[a-z0-9][^ ]*==[^ ]+ \\\n(    --hash=sha256:[0-9a-f]{64})", lock, flags=re.MULTILINE)
+    assert len(pins) == len(re.findall(r"^[a-z0-9][^ ]*==", lock, flags=re.MULTILINE)) > 30
