@@ -85,8 +85,10 @@ oracle: setup ## new scenarios on the real Kafka Streams and on rewindow (needs 
 conformance: env ## play recorded Kafka Streams scenarios: make conformance FILES="a.jsonl b.jsonl" MODE=whole|cut|spark
 	@$(PY) -m tests.conformance --mode $(or $(MODE),whole) $(FILES)
 
+BENCHES := finals finals-hopping finals-session overhead limits
+
 bench: setup ## measure rewindow next to its yardsticks, and write tests/bench/RESULTS.md: make bench NAMES=finals ROWS=10000000
-	@for name in $(or $(NAMES),finals finals-hopping); do $(PY) -m tests.bench $$name --rows $(or $(ROWS),10000000); done
+	@for name in $(or $(NAMES),$(BENCHES)); do $(PY) -m tests.bench $$name --rows $(or $(ROWS),10000000); done
 
 bench-lane: setup ## records per CPU-second of the record lane, next to a plain loop
 	@$(PY) -m tests.bench.record_lane

@@ -8,14 +8,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tests.bench import day, finals, limits, results
+from tests.bench import day, finals, limits, overhead, results
 
 BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "finals": finals.measure,
     "finals-hopping": partial(finals.measure, advance=20),
     "finals-session": partial(finals.measure, advance=day.SESSION),
     "limits": limits.measure,
+    "overhead": overhead.measure,
 }
+SMALL = frozenset(("overhead",))
+"""Benches that are about few records."""
 
 
 def main() -> None:
@@ -43,7 +46,7 @@ def main() -> None:
         print(json.dumps(figures))
         return
     print(results.as_text(figures))
-    if options.rows >= results.LEAST_ROWS:
+    if options.rows >= results.LEAST_ROWS or options.name in SMALL:
         results.write(figures)
 
 

@@ -68,7 +68,7 @@ def _measured(job: str, ways: list[str], folder: Path, rows: int, rounds: int) -
         for way in ways:
             if way == "profile" and number:
                 continue
-            taken.setdefault(way, []).append(_child(way, job, folder))
+            taken.setdefault(way, []).append(child(way, job, folder))
     if "loop" in taken:
         taken["loop-written"] = [measured["written"] for measured in taken["loop"]]
     profile = taken.pop("profile", [{}])[0]
@@ -86,7 +86,8 @@ def _measured(job: str, ways: list[str], folder: Path, rows: int, rounds: int) -
     return {"results": results, "late": late, "ways": found, "profile": profile}
 
 
-def _child(way: str, job: str, folder: Path) -> dict[str, Any]:
+def child(way: str, job: str, folder: Path) -> dict[str, Any]:
+    """Measure one way of doing a job, in a process of its own (`measure`)."""
     command = [sys.executable, "-m", "tests.bench.measure", way, job, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode:

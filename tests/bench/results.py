@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tests.bench.plot import bars
+
 REPORT = Path(__file__).with_name("RESULTS.md")
 LEAST_ROWS = 1_000_000
 """Smaller measurements are printed only."""
@@ -27,7 +29,11 @@ Median of {rounds} rounds, by turns.
 
 Ratio **{ratio:.2f}** of CPU-seconds. Landing the records before took {land_cpu_seconds:.1f} CPU-seconds. Peak memory of
 the whole process tree, JVM included: {peak_mb:,} MB.
+{notes}
+![{bench}]({plot})
 """
+PLOTS = "plots"
+"""The folder of the pictures, beside the page."""
 
 
 def machine() -> dict[str, str]:
@@ -51,18 +57,29 @@ def as_text(figures: dict[str, Any]) -> str:
         **figures,
         "session": "warm" if figures["is_warm"] else "cold",
         "answer": "exact" if figures["exact"] else "**WRONG**",
+        "notes": "".join(f"\n* {note}" for note in figures.get("notes", ())) + ("\n" if figures.get("notes") else ""),
+        "plot": f"{PLOTS}/{_name(figures)}.svg",
     }
     return SECTION.format(**shown)
 
 
 def write(figures: dict[str, Any]) -> None:
     """Put figures into the page, in place of those of the same bench, size and settings."""
-    name = "-".join(str(figures[part]) for part in ("bench", "rows", "lane", "landings"))
-    name += "" if figures["source"] == "auto" else f"-{figures['source']}"
-    name += "" if figures["is_warm"] else "-cold"
+    name = _name(figures)
     begin, end = f"<!-- {name}: written by python -m tests.bench -->", f"<!-- end of {name} -->"
     section = f"{begin}\n\n{as_text(figures)}\n{end}"
     page = REPORT.read_text()
     old = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     page = old.sub(lambda _: section, page) if old.search(page) else f"{page.rstrip()}\n\n{section}\n"
     REPORT.write_text(page)
+    picture = REPORT.parent / PLOTS / f"{name}.svg"
+    picture.parent.mkdir(exist_ok=True)
+    shown = {"rewindow": figures["cpu_seconds"], figures["yardstick"]: figures["yardstick_cpu_seconds"]}
+    title = f"{figures['bench']}, {figures['rows']:,} records"
+    picture.write_text(bars(title, figures.get("bars") or shown, figures.get("bars_unit", "CPU-seconds")))
+
+
+def _name(figures: dict[str, Any]) -> str:
+    name = "-".join(str(figures[part]) for part in ("bench", "rows", "lane", "landings"))
+    name += "" if figures["source"] == "auto" else f"-{figures['source']}"
+    return name if figures["is_warm"] else f"{name}-cold"

@@ -49,7 +49,7 @@ class Slice(NamedTuple):
     bounds: list[tuple[int, int]]
 
 
-def make_log(root: Path, rows: int, seed: int = 1) -> list[Slice]:
+def make_log(root: Path, rows: int, seed: int = 1, partitions: int = PARTITIONS) -> list[Slice]:
     """Stage a day of records in order of arrival, landed hourly; one in twenty is late by half an hour on average."""
     chance = np.random.default_rng(seed)
     arrival = np.sort(chance.integers(START_MS, START_MS + 24 * HOUR_MS, rows))
@@ -58,9 +58,9 @@ def make_log(root: Path, rows: int, seed: int = 1) -> list[Slice]:
     amounts = np.round(chance.lognormal(3, 1, rows), 2)
     numbers = chance.integers(0, KEYS, rows)
     names = [f"user-{number:05d}" for number in range(KEYS)]
-    of_key = np.array([partition_of(name, PARTITIONS) for name in names])
+    of_key = np.array([partition_of(name, partitions) for name in names])
     slices = []
-    for partition in range(PARTITIONS):
+    for partition in range(partitions):
         mine = np.flatnonzero(of_key[numbers] == partition)
         place = Place("log/events", str(root), attempt="land", partition=partition)
         buffer = place.buffer(COLUMNS, ["offset"], partition)
@@ -257,7 +257,7 @@ def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS)
         stage=part.index,
         run=1,
         attempt="bench",
-        partitions=PARTITIONS,
+        partitions=len(log),
         epochs=tuple(Epoch(n, START_MS + n * HOUR_MS) for n in range(1, epochs + 1)),
         tasks=tuple(tasks),
         roots={target: str(root / target) for target in targets},

@@ -1,0 +1,109 @@
+"""A feed whose first landing leaves so many keys in a store, and whose later ones bring a few records: an hourly job's life."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindow.plan.spec import RunRequest
+from rewindow.project import Project
+from tests.bench.day import CONF, FEED, JOB
+from tests.bench.meter import Meter
+from tests.bench.workload import HOUR_MS, PARTITIONS, START_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+UNWINDOWED, WINDOWED = "unwindowed", "windowed"
+TOPOLOGY = '''\
+"""Count by key, every update sent."""
+
+from rewindow import StreamsBuilder, TimeWindows, Topology
+
+
+def build_topology() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("events").group_by_key(){windows}.count(store="counts").to_stream().to("results")
+    return builder.build()
+'''
+WINDOWS = {UNWINDOWED: "", WINDOWED: '.windowed_by(TimeWindows.of("1d", grace="1d"))'}
+
+
+class StoredCounts:
+    """A project that counts, with ``keys`` keys in its store."""
+
+    def __init__(self, root: Path, keys: int, kind: str) -> None:
+        """Write the project and land and run the first records, one a key."""
+        self.root, self.keys, self._hour = root, keys, 0
+        said = {"partitions": PARTITIONS, "lane": "auto", "source": "auto", "landing": ""}
+        for name, text in CONF.items():
+            file = root / "conf" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text.format(**said))
+        (root / "bench_job.py").write_text(TOPOLOGY.format(windows=WINDOWS[kind]))
+        (root / "raw").mkdir()
+        self.project = Project.open(root)
+        self.land(np.random.default_rng(0).permutation(keys))
+        self.run()
+
+    def land_some(self, rows: int) -> None:
+        """Land so many records of the next hour, of any of the keys."""
+        self.land(np.random.default_rng(self._hour).integers(0, self.keys, rows))
+
+    def land(self, users: Any) -> None:
+        """Land one record for each of some users, within one hour of their own."""
+        first = START_MS + self._hour * HOUR_MS
+        times = np.sort(np.random.default_rng(self._hour).integers(first, first + HOUR_MS, len(users)))
+        kind = pa.timestamp("ms", "UTC")
+        columns = {
+            "user": pa.array([f"user-{user:07d}" for user in users]),
+            "amount": np.ones(len(users)),
+            "happened_at": pa.array(times).cast(kind),
+            "arrived_at": pa.array(times).cast(kind),
+        }
+        pq.write_table(pa.table(columns), self.root / "raw" / f"hour-{self._hour:03d}.parquet")
+        self._hour += 1
+        self.project.land(FEED)
+
+    def run(self) -> dict[str, float]:
+        """Run what is new; return what it cost: CPU-seconds, seconds, Delta commits and Spark jobs."""
+        spark, commits = self.project.spark, self._commits()
+        jobs = _jobs(spark)
+        meter = Meter()
+        self.project.run(JOB, RunRequest())
+        cost = meter.read()
+        return {**cost, "commits": len(self._commits() - commits), "jobs": len(_jobs(spark) - jobs)}
+
+    def is_exact(self) -> bool:
+        """Say whether the newest count of each key is the number of its records."""
+        from rewindow.delta.contents import read_rows
+
+        found = read_rows(f"{self.project.warehouse}/bench/results")
+        value = [name for name in found.column_names if not name.startswith("_")][-1]
+        newest = found.group_by("user").aggregate([(value, "max")]).sort_by("user")
+        users = pa.concat_tables([pq.read_table(file, columns=["user"]) for file in (self.root / "raw").iterdir()])
+        right = users.group_by("user").aggregate([([], "count_all")]).sort_by("user")
+        return bool(newest[f"{value}_max"].to_pylist() == right["count_all"].to_pylist())
+
+    def _commits(self) -> set[str]:
+        return {str(file) for file in Path(self.project.warehouse).rglob("_delta_log/*.json")}
+
+
+def _jobs(spark: SparkSession) -> set[int]:
+    return set(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+
+
+def median_of(runs: Sequence[dict[str, float]], what: str) -> float:
+    """Return the middle one of what several runs cost."""
+    return sorted(run[what] for run in runs)[len(runs) // 2]
+
+
+def repeated(times: int, some: Callable[[], dict[str, float]]) -> list[dict[str, float]]:
+    """Do something so many times."""
+    return [some() for _ in range(times)]
