@@ -15,7 +15,7 @@ from rewindow.cli_history import register as register_history
 from rewindow.cli_options import Debug, Folder, Json, Target
 from rewindow.cli_recovery import register as register_recovery
 from rewindow.cli_state import register as register_state
-from rewindow.errors import RewindowError, UsageError
+from rewindow.errors import RewindowError, UsageError, failed_io
 from rewindow.printing import Printer
 from rewindow.project import Project
 from rewindow.runner import RunReport
@@ -203,7 +203,7 @@ def run_command(arguments: list[str]) -> int:
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         message = f"{error.strerror or error}{where}. Check the warehouse in conf/targets, its access and its space"
-        code = 77 if isinstance(error, PermissionError) else 74
+        code = failed_io(error, message).exit_code
         return _fail(message, code, as_json=as_json, error=error if debug else None)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - no user shall meet a stack trace
         first = (str(error).strip().splitlines() or [""])[0]

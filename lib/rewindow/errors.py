@@ -5,6 +5,7 @@ The codes are part of the interface: a scheduler decides by them whether to retr
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -81,6 +82,17 @@ class ConfigError(RewindowError):
 
 class TopologyError(ConfigError):
     """A topology that cannot work: an unknown parent, a name used twice, a cycle."""
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def failed_io(error: BaseException, message: str) -> RewindowError:
+    """Return what a failed read or write is to a scheduler: a full disk (71), a refusal (77), anything else (74)."""
+    number = getattr(error, "errno", None)
+    kind = LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
+    return kind(message)
 
 
 @contextmanager

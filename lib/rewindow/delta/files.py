@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from rewindow.core.staging import named_checksum, staged_name
-from rewindow.errors import StorageError
+from rewindow.errors import StorageError, failed_io
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
@@ -155,7 +155,7 @@ class Folder:
             message = (
                 f"{self.full_path(path)} cannot be written: {error}. Make room or mend the permission, then run again"
             )
-            raise StorageError(message) from error
+            raise failed_io(error, message) from error
         facts = self.facts(path)
         if facts is None:
             message = (

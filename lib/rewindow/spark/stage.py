@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.core.staging import StagedFile, staged_name
-from rewindow.errors import ConfigError, StorageError
+from rewindow.errors import ConfigError, RewindowError, failed_io
 from rewindow.spark.digest import RowsDigest
 from rewindow.spark.stats import ColumnStats
 
@@ -159,9 +159,9 @@ class FileWriter:
         )
         return file, parquet
 
-    def _failure(self, error: OSError) -> StorageError:
+    def _failure(self, error: OSError) -> RewindowError:
         message = f"cannot write {self._place}: {error.strerror or error}. Free space or mend access, then run the command again"
-        return StorageError(message)
+        return failed_io(error, message)
 
 
 class _DigestedFile:

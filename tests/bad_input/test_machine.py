@@ -1,0 +1,53 @@
+"""A machine that refuses: the disk is full, access is denied, memory ends. Nothing is decided, and the next call goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input.scene import Bench, copy_of, goes_on, make_template, without_spark
+
+FAULTS = {
+    "a full disk": (errno.ENOSPC, 71, "Free space"),
+    "a full quota": (errno.EDQUOT, 71, "Free space"),
+    "a folder of somebody else's": (errno.EACCES, 77, "mend access"),
+    "a disk that is read only": (errno.EROFS, 77, "mend access"),
+    "a broken disk": (errno.EIO, 74, "run the command again"),
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with without_spark():
+        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+
+
+# A process that ends by an error leaves the closing of its half-written files to the end.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code", "says"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("words", [("land", "activity"), ("run", "counts")], ids=["land", "run"])
+def test_what_the_machine_refuses_is_said_and_changes_nothing(
+    template: Bench, tmp_path: Path, words: tuple[str, str], number: int, code: int, says: str
+) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    if words[0] == "run":
+        assert bench.run("land", "activity").code == 0
+    decided = bench.decided()
+
+    def refuse(*_args: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("rewindow.spark.stage._DigestedFile.write", refuse)
+        answer = bench.run(*words)
+    assert answer.code == code, answer.err
+    assert says in answer.err
+    assert os.strerror(number) in answer.err
+    assert "Traceback" not in answer.err
+    assert bench.decided() == decided
+    goes_on(bench)
