@@ -112,7 +112,8 @@ def describe_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropp
         return f"record lane (Python, record by record): {plan}"
     return (
         "columnar lane (whole Arrow batches): every node is declarative. It takes no samples of the suppress buffer "
-        "(suppression-buffer-count and -size); sums beyond 64 bits and extremes of NaN send a task to the record lane"
+        "(suppression-buffer-count and -size); sums beyond 64 bits and extremes of NaN "
+        f"{'and, in sessions, nulls ' if isinstance(plan.windows, SessionWindows) else ''}send a task to the record lane"
     )
 
 
