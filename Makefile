@@ -52,15 +52,15 @@ test-fast: env ## the tests that need neither Spark nor processes
 	$(PY) -m pytest -q -m "not spark and not slow and not airflow" -n 2 --dist loadfile
 
 test-spark: setup ## the tests that need Spark, processes or many tables
-	$(PY) -m pytest -q -m "(spark or slow) and not airflow cluster and not airflow"
+	$(PY) -m pytest -q -m "(spark or slow) and not cluster and not airflow"
 
 airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (about ten minutes)
 	$(PY) -m pytest -q -m airflow tests/airflow
 
-wheel: env ## build the wheel into dist/, for a airflow cluster or Databricks
+wheel: env ## build the wheel into dist/, for a cluster or Databricks
 	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl
 
-cluster: setup ## every job on a Spark airflow cluster of two workers on this machine, the wheel shipped: the same tables
+cluster: setup ## every job on a Spark cluster of two workers on this machine, the wheel shipped: the same tables
 	$(PY) -m pytest -q tests/cluster
 
 crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
