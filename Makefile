@@ -60,8 +60,8 @@ airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed w
 wheel: env ## build the wheel into dist/, for a cluster or Databricks
 	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl
 
-cluster: setup ## every job on a Spark cluster of two workers on this machine, the wheel shipped: the same tables
-	$(PY) -m pytest -q tests/cluster
+cluster: setup ## jobs on a Spark cluster and behind Spark Connect on this machine, both ways to commit: the same tables
+	$(PY) -m pytest -q tests/cluster tests/connect tests/protocol
 
 crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
 	$(PY) -m tests.crash $(CRASH)

@@ -10,7 +10,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from rewindow.config_words import Name, Place, SparkSettings
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
+_HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
 _REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
+
+PLATFORM = "platform"
+"""In place of an address: the session that the platform gives to its jobs, as Databricks does."""
 
 
 def _master(text: str) -> str:
@@ -21,9 +25,17 @@ def _master(text: str) -> str:
     return text
 
 
+def _home(text: str) -> str:
+    if not _HOME.fullmatch(text):
+        raise ValueError(f"{text!r} is no schema of a catalog: write it like main.rewindow")
+    return text
+
+
 def _remote(text: str) -> str:
-    if not _REMOTE.fullmatch(text):
-        raise ValueError("is no address of a Spark Connect server: write it like sc://host:15002")  # may hold a token
+    if text != PLATFORM and not _REMOTE.fullmatch(text):
+        raise ValueError(
+            "is no address of a Spark Connect server: write it like sc://host:15002, or platform"
+        )  # may hold a token
     return text
 
 
@@ -49,6 +61,21 @@ class TargetConfig(BaseModel):
     ships: list[Place] = []
     """Wheels and zips that the cluster or server imports from: paths or globs below the project's root."""
     spark: SparkSettings = {}
+    commit: Literal["direct", "spark"] = "direct"
+    """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
+    staging: Literal["files", "rows"] = "files"
+    """``rows``: what tasks make goes to the journal as rows; they write no files of tables."""
+    catalog: Annotated[str, AfterValidator(_home)] | None = None
+    """``catalog.schema`` of rewindow's own tables, with ``commit: spark``."""
+
+    @model_validator(mode="after")
+    def _rows_go_through_spark(self) -> Self:
+        through_spark = self.commit == "spark"
+        if through_spark != (self.staging == "rows") or through_spark != bool(self.catalog):
+            raise ValueError(
+                "commit: spark, staging: rows and catalog: CATALOG.SCHEMA go together: give all three, or none"
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_place_of_work(self) -> Self:

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rewindow.catalog.names import output_name
 from rewindow.config import (
     FeedConfig,
     JobConfig,
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+UNSAFE = ("/Volumes/", "/dbfs/")
+"""Folders that are object stores behind a file system: nothing there is put only if it is absent."""
+
+
 class Project:
     """What a command works on."""
 
@@ -59,7 +64,7 @@ class Project:
         self._debug = debug
         self._watch: Watch | None = None
         self.warehouse = _absolute(root, target.warehouse)
-        self.tables = DeltaTables(self.warehouse, reads_directly=target.source == "auto")
+        self.tables = self._tables()
 
     @classmethod
     def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> Project:
@@ -111,7 +116,7 @@ class Project:
         quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
         code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
         paths = TablePaths(
-            output=partial(_output_path, config, lineage),
+            output=partial(_output_path, config, lineage, self.target.catalog),
             changelog=partial(changelog_path, job),
             metrics=METRICS,
             quarantine=QUARANTINE if quarantines else None,
@@ -166,6 +171,15 @@ class Project:
                 part["spark_plan"] = engine.plan_of(work)
         return described
 
+    def _tables(self) -> DeltaTables:
+        """Return the tables of the target: committed directly, or governed by a catalog and committed through Spark."""
+        reads_directly = self.target.source == "auto"
+        if self.target.catalog is None:
+            return DeltaTables(self.warehouse, reads_directly=reads_directly)
+        from rewindow.catalog.tables import CatalogTables  # noqa: PLC0415 - Spark only where it is needed
+
+        return CatalogTables(lambda: self.spark, self.target.catalog, self.warehouse, reads_directly=reads_directly)
+
     @cached_property
     def feed_tables(self) -> DeltaFeedTables:
         """The feeds' ledgers and logs."""
@@ -176,6 +190,13 @@ class Project:
         """Where runs are made: Spark, which starts when the first stage does."""
         from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
+        if self.target.commit == "spark":
+            from rewindow.catalog.engine import RowsEngine  # noqa: PLC0415
+            from rewindow.catalog.tables import CatalogTables  # noqa: PLC0415
+
+            assert isinstance(self.tables, CatalogTables)  # noqa: S101 - by the same setting
+            roots = [str(self.root)]
+            return RowsEngine(self.spark, self.tables.journal, slots=self.slots, import_paths=roots, lane=self.lane)
         return SparkEngine(
             self.spark,
             slots=self.slots,
@@ -227,11 +248,13 @@ class Project:
         return partial(is_alive, self.warehouse)
 
 
-def _output_path(config: JobConfig, lineage: str, topic: str) -> str:
+def _output_path(config: JobConfig, lineage: str, catalog: str | None, topic: str) -> str:
     output = config.outputs.get(topic)
     if output is None:
         message = f"job {config.job!r} writes {topic!r}, which conf/jobs/{config.job}.yaml does not name: add it to `outputs:`"
         raise ConfigError(message)
+    if catalog is not None:
+        return output_name(output.table, lineage, catalog.partition(".")[0])
     return output_path(output.table, lineage)
 
 
@@ -247,4 +270,13 @@ def _check_outputs(config: JobConfig, topology: Topology) -> None:
 
 
 def _absolute(root: Path, warehouse: str) -> str:
-    return warehouse if "://" in warehouse else str((root / warehouse).absolute())
+    """Return the warehouse as a path. Raises `ConfigError` (78) for storage on which a direct commit is not safe."""
+    place = warehouse.removeprefix("file://")
+    if "://" in place or place.startswith(UNSAFE):
+        message = (
+            f"warehouse: {warehouse} is no place for direct commits and staged files, which need a disk that puts a file "
+            "only if none is there: name a folder of a disk that everybody mounts. Outputs may go to a catalog's tables "
+            "all the same (`commit: spark`)"
+        )
+        raise ConfigError(message)
+    return str((root / place).absolute())

@@ -11,7 +11,6 @@ from rewindow.core.schema import Column
 from rewindow.core.staging import QUARANTINE
 from rewindow.core.topology import SourceNode
 from rewindow.core.work import Lane, LogTable
-from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.tables import open_table, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.plan.lineage import CommittedRun, Lineage
@@ -149,11 +148,12 @@ def _describe_tables(tables: DeltaTables, lineage: Lineage, *, hashes: bool) -> 
     for target, table in lineage.tables.items():
         if "/" not in target:
             continue
-        place, is_output = table_path(tables.warehouse, table.path), target.startswith(OUTPUT)
+        is_output = target.startswith(OUTPUT)
         totals = [run.commit.targets[target].rows for run in lineage.runs if target in run.commit.targets]
-        row: dict[str, Any] = {"table": target, "path": place, "rows": count_rows(place) if is_output else sum(totals)}
+        rows = tables.count_rows(table) if is_output else sum(totals)
+        row: dict[str, Any] = {"table": target, "path": tables.place_of(table), "rows": rows}
         if hashes and is_output:
-            row["content"] = content_hash(place)[:16]
+            row["content"] = tables.content_hash(table)[:16]
         described.append(row)
     return described
 

@@ -24,6 +24,7 @@ from rewindow.config import (
 from rewindow.config_words import Every
 from rewindow.core.settings import OnError
 from rewindow.errors import AccessError, ConfigError
+from rewindow.project import Project
 
 ACTIVITY = """
 feed: activity
@@ -412,6 +413,9 @@ def test_configuration_is_frozen(tmp_path):
         ({"master": "local[4]", "cores": 4}, "is no cluster"),
         ({"connect": "http://h", "cores": 4}, "sc://host:15002"),
         ({"ships": ["dist/a.whl"]}, "add master or connect"),
+        ({"commit": "spark"}, "go together"),
+        ({"staging": "rows", "catalog": "main.rewindow"}, "go together"),
+        ({"commit": "spark", "staging": "rows", "catalog": "main"}, "main.rewindow"),
     ],
 )
 def test_a_target_that_works_elsewhere_says_where_and_how_much(tmp_path: Path, given: dict[str, object], named: str):
@@ -420,3 +424,14 @@ def test_a_target_that_works_elsewhere_says_where_and_how_much(tmp_path: Path, g
     (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": "w", **given}))
     with pytest.raises(ConfigError, match=re.escape(named)):
         load_target(tmp_path, "there")
+
+
+@pytest.mark.parametrize(
+    "place", ["s3://bucket/w", "abfss://c@a/w", "gs://b/w", "dbfs://w", "/Volumes/main/w", "/dbfs/w"]
+)
+def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str):
+    folder = tmp_path / "conf" / "targets"
+    folder.mkdir(parents=True)
+    (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": place}))
+    with pytest.raises(ConfigError, match="only if none is there"):
+        Project.open(tmp_path, "there")

@@ -43,6 +43,27 @@ def test_landing_and_running_through_spark_connect(root: Path, spark) -> None:
     assert here.tables.hashes("quiet_carriers", "there") == here.tables.hashes("quiet_carriers", "here")
 
 
+@pytest.mark.cluster
+def test_staged_rows_and_a_ledger_through_spark_connect(root: Path, spark) -> None:
+    target = yaml.safe_load((root / "conf" / "targets" / "connect.yaml").read_text())
+    rows = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow", "source": "shuffled"}
+    (root / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, "target": "rows", **rows}))
+    job = root / "conf" / "jobs" / "quiet_carriers.yaml"
+    job.write_text(job.read_text().replace("table: flights.", "table: spark_catalog.flights."))
+    here = Project.open(root)
+    if not (Path(here.warehouse) / "logs").exists():
+        here.land("flights")
+    for through in ("2", "3"):
+        done(command(root, "run", "quiet_carriers", "--target", "rows", "--through", through))
+    said = done(command(root, "show", "quiet_carriers", "--target", "rows", "--hashes"))
+    (there,) = [table for table in said["tables"] if table["table"].startswith("output/")]
+    assert there["path"] == "spark_catalog.flights.quiet_carriers"
+    job.write_text(job.read_text().replace("table: spark_catalog.flights.", "table: flights."))
+    here.run("quiet_carriers", RunRequest(lineage="files", through_landing=3))
+    assert here.tables.hashes("quiet_carriers", "files")["output/quiet-carriers"][:16] == there["content"]
+    assert there["rows"] > 100
+
+
 def test_a_server_that_does_not_answer_is_named(root: Path) -> None:
     target = yaml.safe_load((root / "conf" / "targets" / "connect.yaml").read_text())
     nobody = {**target, "target": "nobody", "connect": "sc://127.0.0.1:1/;token=secret"}

@@ -13,6 +13,7 @@ from rewindow.core.work import LogFile, LogTable
 from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, held, totals
 from rewindow.delta.checkpoints import Checkpoint, find_checkpoint
 from rewindow.delta.compare import first_difference, staged_rows
+from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.damage import check_published
 from rewindow.delta.files import Folder
 from rewindow.delta.journal import Journal
@@ -51,7 +52,7 @@ class DeltaTables:
 
     def state(self, job: str) -> JobState:
         """Return what a job's ledger says now. Raises `InvariantError` (70) if it is broken."""
-        rows = self.ledger(job).read()
+        rows = self.ledger_rows(job)
         known, state = self._states.get(job, ([], JobState()))
         if rows[: len(known)] != known:
             known, state = [], JobState()
@@ -59,6 +60,10 @@ class DeltaTables:
             state = fold_row(state, row)
         self._states[job] = (rows, state)
         return state
+
+    def ledger_rows(self, job: str) -> list[LedgerRow]:
+        """Return a job's ledger from a fresh look."""
+        return self.ledger(job).read()
 
     def append(self, job: str, row: LedgerRow) -> bool:
         """Append a ledger row; whether it is this row that stands at its number now (see `Ledger.append`).
@@ -196,6 +201,18 @@ class DeltaTables:
         if attempt not in self._reports:
             self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
         return self._reports[attempt]
+
+    def place_of(self, table: TableSpec) -> str:
+        """Return where a table is, for people."""
+        return table_path(self.warehouse, table.path)
+
+    def count_rows(self, table: TableSpec) -> int:
+        """Return how many rows a table has."""
+        return count_rows(self.place_of(table))
+
+    def content_hash(self, table: TableSpec) -> str:
+        """Return the content hash of a table."""
+        return content_hash(self.place_of(table))
 
     def hashes(self, job: str, lineage: str) -> dict[str, str]:
         """Return the content hash of each table of a lineage: two that are the same have the same (law 2)."""

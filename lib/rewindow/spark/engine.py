@@ -90,7 +90,7 @@ class SparkEngine(LocalEngine):
 
     def _placed(self, work: StageWork) -> DataFrame:
         """Return the reports of a sub-topology as a frame that is not computed yet."""
-        groups = _groups(work.tasks, self._slots)
+        groups = groups_of(work.tasks, self._slots)
         lane = self._lane if work.lane is Lane.AUTO else work.lane
         bare = replace(work, tasks=(), lane=lane)
         if not work.tables:
@@ -101,7 +101,7 @@ class SparkEngine(LocalEngine):
         return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths), "report string")
 
 
-def _groups(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
+def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
     """Deal the tasks out: partition p goes to group p mod n."""
     number = max(1, min(slots, len(tasks)))
     return [list(tasks[first::number]) for first in range(number)]

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from rewindow.errors import ConfigError
 from rewindow.spark.errors import mapped
 
+_PLATFORM: Final = "platform"
 _PORT, _KNOCK_S = 15002, 20
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -28,15 +29,19 @@ _SETTINGS: Final = {
 def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Sequence[Path] = ()) -> SparkSession:
     """Join a Spark Connect server; return the session.
 
+    ``url``: ``sc://...``; or ``platform``, for the session that a platform gives to its jobs (SPARK_REMOTE elsewhere).
     ``cores``: tasks at once. ``conf``: settings of the session (those of the server are the server's). ``ships``: zips
     that its workers import from. Raises `ConfigError` (78) if nobody answers there, or a setting cannot be set.
     """
     if find_spec("grpc") is None:
         raise ConfigError("Spark Connect needs its client: pip install 'rewindow[connect]'")
-    place = urlsplit(url).netloc  # what follows may be a token
+    place = urlsplit(url).netloc or url  # what follows may be a token
     try:
-        _knock(url)
-        session: SparkSession = SparkSession.builder.remote(url).getOrCreate()
+        builder = SparkSession.builder
+        if url != _PLATFORM:
+            _knock(url)
+            builder = builder.remote(url)
+        session: SparkSession = builder.getOrCreate()
         for key, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(cores), **conf}.items():
             session.conf.set(key, value)
     except (PySparkException, OSError) as error:

@@ -47,12 +47,16 @@ _NO_TOPIC = -1
 
 
 def shuffled_frame(
-    spark: SparkSession, work: StageWork, groups: Sequence[Sequence[TaskWork]], logs: LogShapes
+    spark: SparkSession,
+    work: StageWork,
+    groups: Sequence[Sequence[TaskWork]],
+    logs: LogShapes,
+    more: Sequence[DataFrame] = (),
 ) -> DataFrame:
-    """Return the packs of a stage's tasks as the workers want them. Nothing is read here."""
+    """Return the packs of a stage's tasks as the workers want them, with ``more`` of them. Nothing is read here."""
     group_of = {task.partition: number for number, group in enumerate(groups) for task in group}
     marks = [(group, task, _NO_TOPIC, -1, -1) for task, group in group_of.items()]
-    parts = [_values(spark, marks, PLACES).withColumn(DATA, F.lit(None).cast("binary"))]
+    parts = [_values(spark, marks, PLACES).withColumn(DATA, F.lit(None).cast("binary")), *more]
     for number, (topic, table) in enumerate(work.tables.items()):
         spans = [
             (group_of[task.partition], task.partition, span) for task in work.tasks for span in task.logs[topic].spans
