@@ -45,6 +45,6 @@ def said(env: dict[str, str], *command: str, cwd: Path | None = None, timeout: f
 
 def play(env: dict[str, str], *plays: dict[str, Any]) -> list[dict[str, Any]]:
     """Play DAG runs with `dag.test`, one after the other in one process; see `tests.airflow.play`."""
-    printed = said(env, sys.executable, str(ROOT / "tests/airflow/play.py"), json.dumps(plays))
+    printed = said(env, sys.executable, str(ROOT / "tests/airflow/play.py"), json.dumps(plays), timeout=1800)
     found: list[dict[str, Any]] = json.loads(printed.splitlines()[-1])
     return found
