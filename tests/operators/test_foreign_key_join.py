@@ -99,6 +99,13 @@ def test_an_answer_that_comes_before_its_update_waits_for_it() -> None:
     assert [(sent.record.value, sent.record.timestamp) for sent in replay.sent] == [("d-None", 0)]
 
 
+def test_a_row_that_names_none_takes_back_what_was_joined_before_an_answer_came_late() -> None:
+    replay = LocalReplay(topology(), partitions=1)
+    replay.run([Epoch((("L", "k", "x1", 0),))])
+    replay.run([Epoch((("L", "k", None, 1), ("L", "k", "-", 0), ("R", "x", "r", 0)))])
+    assert [sent.record.value for sent in replay.sent] == ["x1-r", None]
+
+
 @both_modes
 def test_a_row_without_a_foreign_key_is_counted(cut: bool) -> None:  # noqa: FBT001
     driver = TopologyTestDriver(topology())

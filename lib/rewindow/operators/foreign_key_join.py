@@ -135,10 +135,11 @@ class _Send(Processor):
             self.context.drop(record.with_value(change.new), SKIPPED_RECORDS, reason="null-foreign-key")
         number = (self._numbers.get(_LAST) or 0) + 1
         self._numbers.put(_LAST, number)
-        is_alone = new is None and settings.keeps_left
+        has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
+        # An update that asks nothing makes earlier answers late all the same: it takes the result back itself.
+        is_alone = new is None and (settings.keeps_left or not has_moved)
         sent = Sent(number, change.new is not None, change.new, is_alone)
         self.context.forward(record.with_value(sent), to=self._to_copy)
-        has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
         if has_moved:
             ending = LAST if new is None and not settings.keeps_left else NEVER
             self._subscribe(record, old, Subscription(key, number, ending))
@@ -218,7 +219,7 @@ class _Join(Processor):
         else:
             self._copy.delete(key)
             self._gone[key] = number
-        if needs_no_answer:
+        if needs_no_answer and (self._settings.keeps_left or self._results.get(key) is not None):
             self._send(record, value if is_row else None, None)
         waiting = self._early.pop(key, ())
         for answer in waiting:
