@@ -87,6 +87,19 @@ def test_what_is_not_exact_in_columns_is_done_record_by_record(tmp_path, aggrega
     assert len(left.rows("output/finals")) == 1
 
 
+def test_a_select_beyond_64_bits_is_done_record_by_record(tmp_path):
+    def stream(s):
+        return s.select("amount * amount as square, 1.5 * amount as more").where("square > 3")
+
+    rows = [(time, "k", cell) for time, cell in enumerate([3, 2**32, None, -4])] + [(30, "z", 1)]
+    wide = case({"n": Count(), "most": Max("more")}, Column("amount", "long"), rows, stream=stream)
+    (left,) = both(wide, tmp_path / "unread", [(0, 1)])
+    assert not left.report.is_columnar
+    few = case({"n": Count(), "most": Max("more")}, Column("amount", "long"), rows[:1] + rows[2:], stream=stream)
+    (left,) = both(few, tmp_path / "few", [(0, 1)])
+    assert left.report.is_columnar
+
+
 def test_a_sum_that_is_too_long_has_the_record_lanes_error(tmp_path):
     rows = [(1, "k", 2**63 - 1), (2, "k", 1)]
     long = case(Sum("amount"), Column("amount", "long"), rows)
@@ -121,6 +134,15 @@ def test_closed_windows_are_not_read_from_a_checkpoint(tmp_path, monkeypatch):
         (Min("amount"), "string", None, r"no kernel for min\(amount\) of the type string"),
         (Count(), "long", lambda s: s.where("amount > 1"), "columnar lane"),
         (Count(), "long", lambda s: s.where("amount > 1.5"), "where-1: amount > 1.5 compares long with another type"),
+        (Sum("twice"), "long", lambda s: s.select("amount * 2 as twice"), "columnar lane"),
+        (Max("user"), "long", lambda s: s.select("key as user"), r"no kernel for max\(user\) of the type string"),
+        (
+            Max("late"),
+            "long",
+            lambda s: s.where("amount > 1").select("timestamp - amount as late").where("late > 3"),
+            "columnar lane",
+        ),
+        (Count(), "json", lambda s: s.select("amount + 1 as n"), r"select-1: \(amount \+ 1\) computes with json"),
         (Count(), "long", lambda s: s.filter(lambda _k, _v: True), "filter-1 is filter; the form is a log, where"),
     ],
 )

@@ -30,7 +30,7 @@ from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch, Lane
 from rewindow.spark import aligned
-from rewindow.spark.columnar.plan import plan_of
+from rewindow.spark.columnar.plan import NotColumnarError, plan_of
 from tests.properties.effort import examples
 from tests.spark.lanes import Case, assert_equal, logs, replay, write_log
 
@@ -70,6 +70,13 @@ CONDITIONS = [
     "flag",
     "not flag or timestamp >= 22",
     "real <> 0 and not whole in (1, 2, -9)",
+]
+SELECTS = [
+    "select whole, real, money, flag, 1 as one",
+    "select real as whole, whole as real, flag, money",  # floats are whole numbers' neighbours now, and the other way
+    "select whole * 3 - timestamp as whole, real + whole as real, money, flag",
+    "select whole * whole as whole, -0.5 * real + 1 as real, money, true as flag",
+    "select whole, (real - 1) * (whole + 0.25) as real, money, flag, whole as timestamp",
 ]
 AGGREGATES = st.one_of(
     ONE, st.lists(ONE, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
@@ -111,7 +118,7 @@ def cases(draw: Any, *, sessions: bool = False) -> Case:
         bounds.append((len(rows), len(rows)))
         epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))
     semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
-    heads = draw(st.lists(st.sampled_from(CONDITIONS), max_size=2))
+    heads = draw(st.lists(st.sampled_from([*CONDITIONS, *SELECTS]), max_size=3))
     aggregate = draw(IN_SESSIONS if sessions else AGGREGATES)
     if sessions and draw(st.booleans()):
         rows = [(*row[: 1 + len(columns)], *_filled(row[1 + len(columns) :])) for row in rows]
@@ -129,7 +136,7 @@ def _topology(windows: Any, aggregate: Any, heads: list[str], *, emits: bool) ->
     builder = StreamsBuilder()
     stream = builder.stream("events")
     for head in filter(None, heads):
-        stream = stream.where(head)
+        stream = stream.select(head.removeprefix("select ")) if head.startswith("select ") else stream.where(head)
     windowed = stream.group_by_key().windowed_by(windows)
     if emits:
         table = windowed.emit_strategy(EmitStrategy.on_window_close()).aggregate(aggregate, store="windows")
@@ -153,7 +160,11 @@ def test_both_lanes_leave_the_same_sessions(case: Case, data: st.DataObject) -> 
 
 def hold_lanes_against_each_other(case: Case, data: st.DataObject) -> None:
     (part,) = case.topology.sub_topologies()
-    plan_of(part, logs(case))  # raises if it is not columnar
+    try:
+        plan_of(part, logs(case))
+    except NotColumnarError as reason:
+        assume("compares" not in str(reason))  # a condition of a name that a select gave another type
+        raise
     number = len(case.epochs)
     inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
     cuts = list(pairwise([0, *inner, number]))

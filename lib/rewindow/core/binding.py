@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from rewindow.core.field_types import field_type, named_shape, number_type, sum_type
 from rewindow.core.plain import as_row, row_keeper
 from rewindow.core.record import row_class
 from rewindow.core.schema import (
@@ -96,6 +97,21 @@ class RowType(NamedTuple):
     fields: tuple[tuple[str, Any], ...]
 
 
+class NamedType(NamedTuple):
+    """The type of what a name means in a declared expression: a field of the value, else key, value or timestamp."""
+
+    key: Any
+    value: Any
+    name: str
+
+
+class NumberType(NamedTuple):
+    """The type of a number that is computed of others: a float if one of them is. ``text``: how, for errors."""
+
+    parts: tuple[Any, ...]
+    text: str
+
+
 class ChangeType(NamedTuple):
     """The updates of a table (`Change`) whose values have a type."""
 
@@ -126,9 +142,9 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     if isinstance(declared, WindowedType):
         return windowed_shape(bind(declared.key, name, logs), session=declared.is_session)
     if isinstance(declared, FieldType):
-        return scalar_shape(name, _field_type(declared.row, declared.field, name, logs))
+        return scalar_shape(name, field_type(bind(declared.row, name, logs), declared.field))
     if isinstance(declared, SumType):
-        return scalar_shape(name, _sum_type(declared, name, logs))
+        return scalar_shape(name, sum_type(bind(declared.row, name, logs), declared.field))
     if isinstance(declared, OptionalType | ListType):
         part = bind(declared.row if declared.field is None else FieldType(*declared), name, logs)
         if isinstance(declared, ListType):
@@ -138,6 +154,11 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
         return _common_shape([bind(one, name, logs) for one in declared.types], name)
     if isinstance(declared, RowType):
         return _compound_shape({field: bind(part, field, logs) for field, part in declared.fields})
+    if isinstance(declared, NamedType):
+        key, value = bind(declared.key, name, logs), bind(declared.value, name, logs)
+        return named_shape(declared.name, name, key, value)
+    if isinstance(declared, NumberType):
+        return scalar_shape(name, number_type([bind(part, name, logs) for part in declared.parts], declared.text))
     if isinstance(declared, ChangeType):
         value = bind(declared.value, name, logs)
         return change_shape(nullable_shape(value, "_is_null"))
@@ -245,35 +266,3 @@ def _common_shape(shapes: Sequence[Shape], name: str) -> Shape:
         )
     same = all((shape.columns, shape.row_type) == (first.columns, first.row_type) for shape in shapes)
     return first if same and first.row_type is not None else scalar_shape(name, "json")
-
-
-def _field_type(row_type: Any, field: str | None, name: str, logs: LogShapes) -> str:
-    row = bind(row_type, name, logs)
-    is_json = len(row.columns) == 1 and row.columns[0].type == "json" and row.row_type is None
-    if is_json:
-        return "json"
-    if field is None and row.is_bare:
-        return row.columns[0].type
-    if field is None:
-        message = (
-            f"an aggregate of whole rows: name a field (fields: {', '.join(row.names)}), as in Sum({row.names[0]!r})"
-        )
-        raise ConfigError(message)
-    if row.is_bare:
-        message = f"there is no field {field!r}, the values are not rows: leave the field out, as in Sum()"
-        raise ConfigError(message)
-    for column in row.columns:
-        if column.name == field:
-            return column.type
-    message = f"there is no field {field!r} (fields: {', '.join(row.names)}): name one of them"
-    raise ConfigError(message)
-
-
-def _sum_type(declared: SumType, name: str, logs: LogShapes) -> str:
-    column_type = _field_type(declared.row, declared.field, name, logs)
-    if column_type.startswith("decimal("):
-        return f"decimal(38,{column_type[:-1].split(',')[1]})"
-    if column_type in ("string", "binary"):
-        message = f"a sum or mean of {declared.field or 'values'}, which are {column_type}: it takes numbers"
-        raise ConfigError(message)
-    return "long" if column_type == "boolean" else column_type

@@ -11,6 +11,7 @@ from rewindow.dsl.graph import function_of, returned_pair, returned_type
 from rewindow.dsl.legacy import LegacyVerbs
 from rewindow.operators import stateless
 from rewindow.operators.conditions import parse
+from rewindow.operators.select import Select, read_fields, type_of
 from rewindow.operators.where import Where
 
 
@@ -33,6 +34,16 @@ class RecordVerbs(LegacyVerbs):
         Raises `ConfigError` for a text that is no condition.
         """
         return self._then("where", Where(parse(condition)), name)
+
+    def select(self, fields: str, *, name: str | None = None) -> Self:
+        """Make rows of some fields, ``select("user, price * pieces as total")``: unlike a function on whole columns too.
+
+        A small part of SQL: fields, ``key``, ``value``, ``timestamp`` and literals, ``+ - *`` of whole numbers and floats
+        (`operators.expressions`), each with its name or another (``as``). The result is a row also where the value is
+        null: its fields are null then. Key and types stay. Raises `ConfigError` for a text that cannot be read.
+        """
+        read = read_fields(fields)
+        return replace(self._then("select", Select(read), name), value=type_of(read, self.key, self.value))
 
     def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
         """Keep the records for which ``predicate(key, value)`` is false."""

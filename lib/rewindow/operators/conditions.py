@@ -10,15 +10,12 @@ called so. Literals: whole numbers, numbers with a point (floats), 'texts' ('' f
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.errors import ConfigError
+from rewindow.operators.expressions import Literal, Look, Name, Reader, Term
 
-Look = Callable[[str], Any]
-"""Gives the value of a name."""
 Truth = bool | None
 
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -29,43 +26,6 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|('(?:[^']|'')*')|([A-Za-z_]\w*)|(<=|>=|<>|!=|[=<>(),-]))")
-_TRUTHS = frozenset(("true", "false"))
-_WORDS = frozenset(("and", "or", "not", "in", "is", "null", "true", "false", "between"))
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A field, or ``key``, ``value``, ``timestamp``."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-    def value(self, look: Look) -> Any:
-        """Return its value."""
-        return look(self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A number, a text or a truth."""
-
-    constant: Any
-
-    def __str__(self) -> str:
-        if isinstance(self.constant, str):
-            return "'" + self.constant.replace("'", "''") + "'"
-        return str(self.constant).lower()
-
-    def value(self, look: Look) -> Any:
-        """Return its value."""
-        del look
-        return self.constant
-
-
-Term = Name | Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +98,7 @@ Condition = Compare | IsNull | Not | Both
 
 def parse(text: str) -> Condition:
     """Read a condition. Raises `ConfigError` that shows where it cannot be read."""
-    return _Reader(text).whole()
+    return _Reader(text, "where").whole()
 
 
 def names_in(condition: Condition) -> Iterator[str]:
@@ -153,11 +113,8 @@ def names_in(condition: Condition) -> Iterator[str]:
         yield from (term.name for term in terms if isinstance(term, Name))
 
 
-class _Reader:
+class _Reader(Reader):
     """Reads from left to right; ``or`` binds least, then ``and``, then ``not``."""
-
-    def __init__(self, text: str) -> None:
-        self._text, self._tokens, self._at = text, list(_tokens(text)), 0
 
     def whole(self) -> Condition:
         condition = self._either()
@@ -212,46 +169,3 @@ class _Reader:
         if isinstance(left, Name) and not is_negated:
             return Compare("=", left, Literal(True))
         raise self._wrong("a comparison, `between` or `in` is missing before")
-
-    def _term(self) -> Term:
-        if self._takes("-"):
-            term = self._term()
-            if isinstance(term, Literal) and isinstance(term.constant, int | float):
-                return Literal(-term.constant)
-            raise self._wrong("`-` is for numbers, before")
-        said, word = self._next(), self._next().lower()
-        if not (said[:1] == "'" or said[:1].isalnum() or said[:1] == "_") or word in _WORDS - _TRUTHS:
-            raise self._wrong("a name or a literal is missing before")
-        self._at += 1
-        if word in _TRUTHS:
-            return Literal(word == "true")
-        if said[0] == "'":
-            return Literal(said[1:-1].replace("''", "'"))
-        if said[0].isdigit():
-            return Literal(float(said) if "." in said else int(said))
-        return Name(said)
-
-    def _next(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
-
-    def _takes(self, word: str) -> bool:
-        is_there = self._next().lower() == word
-        self._at += is_there
-        return is_there
-
-    def _needs(self, word: str) -> None:
-        if not self._takes(word):
-            raise self._wrong(f"`{word}` is missing before")
-
-    def _wrong(self, what: str) -> ConfigError:
-        return ConfigError(f"where({self._text!r}): {what} {self._next() or 'the end'!r}")
-
-
-def _tokens(text: str) -> Iterator[str]:
-    at = 0
-    while text[at:].strip():
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise ConfigError(f"where({text!r}): cannot read {text[at:].strip()!r}")
-        yield found[0].strip()
-        at = found.end()

@@ -33,11 +33,12 @@ class _Where(Processor):
         self._condition = condition
 
     def process(self, record: Record) -> None:
-        if self._condition.truth(partial(_look, record)):
+        if self._condition.truth(partial(look_in, record, "where")):
             self.context.forward(record)
 
 
-def _look(record: Record, name: str) -> Any:
+def look_in(record: Record, verb: str, name: str) -> Any:
+    """Return what a name means in a record. Raises `DataError` that lists the names that there are."""
     fields = getattr(record.value, "_fields", ())
     if name in fields:
         return getattr(record.value, name)
@@ -45,5 +46,5 @@ def _look(record: Record, name: str) -> Any:
         return getattr(record, name)
     if record.value is None:
         return None  # as on whole columns: where there is no row, each of its fields is null
-    message = f"where(...): there is no field {name!r}; there are {', '.join([*fields, 'key', 'value', 'timestamp'])}"
+    message = f"{verb}(...): there is no field {name!r}; there are {', '.join([*fields, 'key', 'value', 'timestamp'])}"
     raise DataError(message)

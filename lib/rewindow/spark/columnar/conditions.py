@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.operators.conditions import Both, Condition, IsNull, Literal, Name, Not
+from rewindow.operators.conditions import Both, Condition, IsNull, Not
+from rewindow.operators.expressions import Literal, Name
 
 _CLASSES: Mapping[str, type[Any]] = {"long": int, "double": float, "string": str, "boolean": bool}
 _ARROW: Mapping[str, Any] = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal}
 _SWAPPED = {">": "<", ">=": "<="}
 _EXACT = 2**53
-_LONGS = range(-(2**63), 2**63)
+LONGS = range(-(2**63), 2**63)
 
 
 def problem_of(condition: Condition, types: Mapping[str, str]) -> str:
@@ -62,4 +63,4 @@ def _fits(constant: Any, kind: str) -> bool:
     """Return whether comparing with a constant means in a column what it means in Python."""
     if kind == "double" and type(constant) is int:
         return -_EXACT <= constant <= _EXACT
-    return type(constant) is _CLASSES[kind] and (kind != "long" or constant in _LONGS)
+    return type(constant) is _CLASSES[kind] and (kind != "long" or constant in LONGS)

@@ -111,7 +111,7 @@ class _Batches:
         key = plan.key
         operands = plan.places
         self._width, self._operands = 2 + len(key.columns), operands
-        columns = ["offset", "timestamp", *key.names, *(plan.value.names[operand] for operand in operands)]
+        columns = ["offset", "timestamp", *key.names, *(plan.log_value.names[operand] for operand in operands)]
         texts = [column.name for column in key.columns if column.type == "string"]
         self._batches = ordered_batches(plan.topic, log.files, start, end, columns, dictionary=texts)
         self._rest: pa.RecordBatch | None = None

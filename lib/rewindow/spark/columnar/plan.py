@@ -1,6 +1,6 @@
 """Which sub-topologies the columnar lane can run, and why not the others. Pure: it looks at the graph and at types.
 
-One form: a log -> where -> group by key -> time or session windows -> built-in aggregates -> final results -> a table.
+One form: a log -> where, select -> group by key -> time or session windows -> built-in aggregates -> final results -> a table.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Lane
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum, described
 from rewindow.operators.compound import Several
-from rewindow.operators.conditions import Both, Condition, names_in
+from rewindow.operators.select import Select
 from rewindow.operators.session_aggregate import Merging, SessionAggregate
 from rewindow.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
 from rewindow.operators.table_verbs import TableToStream
 from rewindow.operators.where import Where
 from rewindow.operators.window_aggregate import WindowAggregate
 from rewindow.operators.windowed import EmitStrategy
-from rewindow.spark.columnar.conditions import problem_of
 from rewindow.spark.columnar.folds import CountFold, Fold, fold_of
+from rewindow.spark.columnar.heads import Head, HeadError, name_at, needed, read_heads
 from rewindow.spark.columnar.numbers import is_decimal
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 FORM = (
-    "a log, where, group_by_key, time or session windows, built-in aggregates, suppress(until_window_closes()) or emit_strategy("
-    "on_window_close()), to_stream, a table"
+    "a log, where, select, group_by_key, time or session windows, built-in aggregates, "
+    "suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, a table"
 )
 
 
@@ -62,10 +62,15 @@ class Finals:
     windows: TimeWindows | SessionWindows
     store: StoreBuilder
     key: Shape
+    log_value: Shape
+    """The values of the log."""
     value: Shape
+    """The values that reach the windows."""
     folds: tuple[Fold, ...]
-    condition: Condition | None
-    """What a record must fulfil to reach the windows."""
+    heads: tuple[Head, ...]
+    """What a record must fulfil to reach the windows, and what its value becomes."""
+    reads: frozenset[str]
+    """The names that the heads, and the folds without any, look at."""
     is_single: bool
     """One bare aggregate, whose result may be null, and not a row of several."""
     store_shapes: tuple[Shape, Shape]
@@ -73,12 +78,9 @@ class Finals:
 
     @property
     def places(self) -> list[int]:
-        """The places of the value's columns that are read."""
-        found = {fold.operand for fold in self.folds}
-        if self.condition is not None:
-            names = names_of(self.key, self.value)
-            found |= {names[name][0] for name in names_in(self.condition)}
-        return sorted(place for place in found if place is not None)
+        """The places of the log's value columns that are read."""
+        count = len(self.log_value.columns)
+        return [place for place in range(count) if name_at(self.log_value, place) in self.reads]
 
     @property
     def closing_node(self) -> str:
@@ -126,13 +128,19 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
     if suppress and suppress.supplier.bounds != NO_BOUNDS:
         raise NotColumnarError(f"{suppress.name}: its buffer is bounded")
     stores = {store.name: store for store in part.stores}
-    key, value = logs[source.topic]
+    key, log_value = logs[source.topic]
     for column in key.columns:
         if column.type not in KEY_TYPES:
             raise NotColumnarError(
                 f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(KEY_TYPES))}"
             )
     parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
+    try:
+        asked, value = read_heads(heads, key, log_value)
+    except HeadError as problem:
+        raise NotColumnarError(str(problem)) from None
+    folds = tuple(_fold(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
+    done, reads = needed(asked, {name_at(value, fold.operand) for fold in folds if fold.operand is not None})
     plan = Finals(
         topic=source.topic,
         window_node=window.name,
@@ -141,9 +149,11 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
         windows=aggregate.windows,
         store=stores[aggregate.store],
         key=key,
+        log_value=log_value,
         value=value,
-        folds=tuple(_fold(one, value, f"part-{n}") for n, (_, one) in enumerate(parts)),
-        condition=_condition(heads, key, value),
+        folds=folds,
+        heads=done,
+        reads=frozenset(reads),
         is_single=not isinstance(aggregate.aggregator, Several),
         store_shapes=bind_store(stores[aggregate.store], logs),
         sink_shapes=bind_sink(sink, logs),
@@ -165,7 +175,7 @@ def _check_sessions(plan: Finals, windows: SessionWindows, aggregate: SessionAgg
 
 
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
-    """Return source, `where` nodes, window node, suppress node (None if there is none) and sink."""
+    """Return source, `where` and `select` nodes, window node, suppress node (None if there is none) and sink."""
     if len(part.sources) > 1:
         raise NotColumnarError(f"it merges {len(part.sources)} topics")
     (source,) = part.sources
@@ -177,7 +187,7 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode
             raise NotColumnarError(f"{chain[-1].name} has {len(children)} children: it is no chain")
         chain += children
     inner, sink = chain[1:-1], chain[-1]
-    heads = list(takewhile(lambda node: type(getattr(node, "supplier", None)) is Where, inner))
+    heads = list(takewhile(lambda node: type(getattr(node, "supplier", None)) in (Where, Select), inner))
     inner = inner[len(heads) :]
     closes = any(getattr(node.supplier, "emit", None) is EmitStrategy.ON_WINDOW_CLOSE for node in inner)
     middle = () if closes else (SuppressUntilWindowCloses,)
@@ -188,30 +198,6 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode
     if len(inner) != len(wanted) or not isinstance(sink, SinkNode) or sink.is_internal:
         raise NotColumnarError(f"the form is {FORM}")
     return source, heads, inner[0], None if closes else inner[1], sink
-
-
-def _condition(heads: list[Any], key: Shape, value: Shape) -> Condition | None:
-    """Return what all of the heads ask together."""
-    types = names_of(key, value)
-    condition = None
-    for head in heads:
-        asked: Condition = head.supplier.condition
-        if problem := problem_of(asked, {name: column.type for name, (_, column) in types.items()}):
-            raise NotColumnarError(f"{head.name}: {problem}")
-        condition = asked if condition is None else Both(False, condition, asked)
-    return condition
-
-
-def names_of(key: Shape, value: Shape) -> dict[str, tuple[int | None, Column]]:
-    """Return what conditions may name: the place of a column among those of the value, None for the key's; the column."""
-    names: dict[str, tuple[int | None, Column]] = {"timestamp": (None, Column("timestamp", "long"))}
-    if key.is_bare:
-        names["key"] = (None, key.columns[0])
-    if value.is_bare:
-        names["value"] = (0, value.columns[0])
-    else:
-        names |= {column.name: (place, column) for place, column in enumerate(value.columns)}
-    return names
 
 
 def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes) -> Suppressing:

@@ -1,4 +1,4 @@
-"""What every task of the columnar lane does with a batch before it aggregates: clocks, conditions, keys, operands."""
+"""What every task of the columnar lane does with a batch before it aggregates: clocks, heads, keys, operands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.metrics import NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT, WINDOW_FINAL_EMIT
@@ -15,11 +14,11 @@ from rewindow.core.record import UNKNOWN
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch
 from rewindow.spark.columnar.clocks import Clocks
-from rewindow.spark.columnar.conditions import mask_of
 from rewindow.spark.columnar.frame import Array
+from rewindow.spark.columnar.heads import do_heads, name_at
 from rewindow.spark.columnar.keys import KeyTable, plain
 from rewindow.spark.columnar.numbers import Operand, numbers_of
-from rewindow.spark.columnar.plan import Finals, names_of
+from rewindow.spark.columnar.plan import Finals
 
 
 class ColumnarTask(ABC):
@@ -40,17 +39,23 @@ class ColumnarTask(ABC):
         plan, clocks = self.plan, self.clocks
         highest = np.maximum.accumulate(timestamps)
         clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
-        if plan.condition is not None:
-            mask = self._kept(timestamps, keys, values)
-            timestamps, keys = timestamps[np.asarray(mask)], [column.filter(mask) for column in keys]
-            values = {place: column.filter(mask) for place, column in values.items()}
-            if len(timestamps) == 0:
-                return
-            highest = np.maximum.accumulate(timestamps)
+        columns = {name_at(plan.log_value, place): column for place, column in values.items()}
+        if plan.heads:
+            own = {"timestamp": pa.array(timestamps)}
+            if plan.key.is_bare and "key" in plan.reads:
+                own["key"] = plain(keys[0])
+            mask, made = do_heads(plan.heads, own, columns, len(timestamps))
+            columns = dict(made)
+            if mask is not None:
+                timestamps, keys = timestamps[np.asarray(mask)], [column.filter(mask) for column in keys]
+                columns = {name: column.filter(mask) for name, column in columns.items()}
+                if len(timestamps) == 0:
+                    return
+                highest = np.maximum.accumulate(timestamps)
         numbers = self.keys.numbers(keys)
         types = plan.value.columns
-        read = {fold.operand for fold in plan.folds}
-        operands = {place: numbers_of(values[place], types[place].type) for place in values if place in read}
+        read = {fold.operand for fold in plan.folds if fold.operand is not None}
+        operands = {place: numbers_of(columns[name_at(plan.value, place)], types[place].type) for place in read}
         if plan.key.is_bare and len(numbers) and numbers.min() < 0:
             with_key = np.flatnonzero(numbers >= 0)
             self._count(plan.window_node, SKIPPED_RECORDS, "null-key", len(numbers) - len(with_key))
@@ -87,17 +92,6 @@ class ColumnarTask(ABC):
         emit.record()
         emit.record_many(number - 1, number - 1, 1, 1)
         self.emitted += number
-
-    def _kept(self, timestamps: Array, keys: Sequence[pa.Array], values: Mapping[int, pa.Array]) -> pa.Array:
-        """Return which records fulfil the condition."""
-        plan = self.plan
-        if plan.condition is None:
-            return pa.repeat(True, len(timestamps))
-        columns = {"timestamp": pa.array(timestamps), "key": plain(keys[0])}
-        for name, (place, _) in names_of(plan.key, plan.value).items():
-            if place is not None and place in values:
-                columns[name] = values[place]
-        return pc.fill_null(mask_of(plan.condition, columns), False)
 
     def _count(self, node: str, name: str, reason: str, times: int) -> None:
         self.clocks.metrics.measure(NODE, node, name, reason).record_many(times, times, 1, 1)

@@ -1,0 +1,169 @@
+"""Expressions as text, in a small part of SQL: the terms of conditions, and what a `select` computes.
+
+    price * (pieces - 1) + 0.5
+
+Names and literals are those of conditions. ``+ - *`` take whole numbers and floats, as Python does: of two whole
+numbers the result is one, else a float; of a null it is null.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.errors import ConfigError, DataError
+
+Look = Callable[[str], Any]
+"""Gives the value of a name."""
+
+COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|('(?:[^']|'')*')|([A-Za-z_]\w*)|(<=|>=|<>|!=|[=<>(),+*-]))")
+_TRUTHS = frozenset(("true", "false"))
+_WORDS = frozenset(("and", "or", "not", "in", "is", "null", "true", "false", "between", "as"))
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A field, or ``key``, ``value``, ``timestamp``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def value(self, look: Look) -> Any:
+        """Return its value."""
+        return look(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, a text or a truth."""
+
+    constant: Any
+
+    def __str__(self) -> str:
+        if isinstance(self.constant, str):
+            return "'" + self.constant.replace("'", "''") + "'"
+        return str(self.constant).lower()
+
+    def value(self, look: Look) -> Any:
+        """Return its value."""
+        del look
+        return self.constant
+
+
+Term = Name | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A sum, difference or product; of a null it is null."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+    def value(self, look: Look) -> Any:
+        """Return its value. Raises `DataError` for what is neither a whole number nor a float."""
+        left, right = self.left.value(look), self.right.value(look)
+        for one in (left, right):
+            if one is not None and one.__class__ not in (int, float):
+                message = (
+                    f"{self} of {one!r} ({type(one).__name__}): it takes whole numbers and floats; what has others "
+                    "is for map_values"
+                )
+                raise DataError(message)
+        return None if left is None or right is None else COMPUTED[self.operator](left, right)
+
+
+Expression = Name | Literal | Computed
+
+
+def names_of_expression(expression: Expression) -> Iterator[str]:
+    """Yield the names that an expression looks at."""
+    if isinstance(expression, Computed):
+        yield from names_of_expression(expression.left)
+        yield from names_of_expression(expression.right)
+    elif isinstance(expression, Name):
+        yield expression.name
+
+
+class Reader:
+    """Reads from left to right; what it cannot read is a `ConfigError` that shows where. ``verb``: whose text it is."""
+
+    def __init__(self, text: str, verb: str) -> None:
+        self._text, self._verb, self._at = text, verb, 0
+        self._tokens = list(self._split())
+
+    def _expression(self) -> Expression:
+        left = self._product()
+        while self._next() in ("+", "-"):
+            sign = self._take()
+            left = Computed(sign, left, self._product())
+        return left
+
+    def _product(self) -> Expression:
+        left = self._factor()
+        while self._takes("*"):
+            left = Computed("*", left, self._factor())
+        return left
+
+    def _factor(self) -> Expression:
+        if not self._takes("("):
+            return self._term()
+        inner = self._expression()
+        self._needs(")")
+        return inner
+
+    def _term(self) -> Term:
+        if self._takes("-"):
+            term = self._term()
+            if isinstance(term, Literal) and term.constant.__class__ in (int, float):
+                return Literal(-term.constant)
+            raise self._wrong("`-` is for numbers, before")
+        said, word = self._next(), self._next().lower()
+        if not (said[:1] == "'" or said[:1].isalnum() or said[:1] == "_") or word in _WORDS - _TRUTHS:
+            raise self._wrong("a name or a literal is missing before")
+        self._at += 1
+        if word in _TRUTHS:
+            return Literal(word == "true")
+        if said[0] == "'":
+            return Literal(said[1:-1].replace("''", "'"))
+        if said[0].isdigit():
+            return Literal(float(said) if "." in said else int(said))
+        return Name(said)
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _takes(self, word: str) -> bool:
+        is_there = self._next().lower() == word
+        self._at += is_there
+        return is_there
+
+    def _needs(self, word: str) -> None:
+        if not self._takes(word):
+            raise self._wrong(f"`{word}` is missing before")
+
+    def _wrong(self, what: str) -> ConfigError:
+        return ConfigError(f"{self._verb}({self._text!r}): {what} {self._next() or 'the end'!r}")
+
+    def _split(self) -> Iterator[str]:
+        at = 0
+        while self._text[at:].strip():
+            found = _TOKEN.match(self._text, at)
+            if found is None:
+                raise ConfigError(f"{self._verb}({self._text!r}): cannot read {self._text[at:].strip()!r}")
+            yield found[0].strip()
+            at = found.end()
