@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from rewindow import (
+    Collect,
     Count,
+    First,
+    Last,
     Materialized,
     Max,
     Mean,
@@ -134,6 +137,10 @@ def test_closed_windows_are_not_read_from_a_checkpoint(tmp_path, monkeypatch):
         (Min("amount"), "string", None, r"no kernel for min\(amount\) of the type string"),
         (Count(), "long", lambda s: s.where("amount > 1"), "columnar lane"),
         (Count(), "long", lambda s: s.where("amount > 1.5"), "where-1: amount > 1.5 compares long with another type"),
+        (Collect("amount"), "long", None, r"record lane .*: the aggregate collect\(amount\) has no kernel"),
+        (First("amount"), "string", None, r"no kernel for first\(amount\) of the type string"),
+        (Last(), "long", None, r"no kernel for last\(\) of whole rows"),
+        ({"a": First("amount"), "z": Last("amount")}, "long", None, "columnar lane"),
         (Sum("twice"), "long", lambda s: s.select("amount * 2 as twice"), "columnar lane"),
         (Max("user"), "long", lambda s: s.select("key as user"), r"no kernel for max\(user\) of the type string"),
         (
@@ -167,6 +174,7 @@ def test_a_job_that_keeps_what_it_drops_takes_the_record_lane():
         ("sessions", {"n": Count(), "most": Max("amount")}, "columnar lane"),
         (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions for longer than they may change"),
         ("sessions", Sum("money"), "sums of decimals in sessions"),
+        ("sessions", {"n": Count(), "last": Last("amount")}, "first or last in sessions"),
     ],
 )
 def test_explain_says_which_sessions_are_columnar(store, aggregate, said):

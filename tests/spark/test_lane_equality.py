@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from rewindow import (
     Count,
     EmitStrategy,
+    First,
+    Last,
     Max,
     Mean,
     Min,
@@ -62,6 +64,8 @@ ONE = st.one_of(
     st.builds(Mean, st.sampled_from([column.name for column in VALUES])),
     st.builds(Min, st.sampled_from(["whole", "real", "money", "flag"])),
     st.builds(Max, st.sampled_from(["whole", "real", "money", "flag"])),
+    st.builds(First, st.sampled_from([column.name for column in VALUES])),
+    st.builds(Last, st.sampled_from([column.name for column in VALUES])),
 )
 CONDITIONS = [
     "",

@@ -1,8 +1,4 @@
-"""The built-in aggregates as folds over whole columns, with the record lane's results to the last bit.
-
-`numpy.ufunc.at` takes the rows one after the other, so sums of floats fold in offset order. Sums of whole numbers and
-decimals are exact in 64 bits; where one might not fit, even on its way, `UnfitError` hands over to the record lane.
-"""
+"""What a built-in aggregate is over whole columns, and counting; those of values are in `kernels`."""
 
 from __future__ import annotations
 
@@ -13,23 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rewindow.operators.aggregates import Max, Mean, Min, Sum
 from rewindow.spark.columnar.frame import Array, Column, Frame
 from rewindow.spark.columnar.numbers import (
-    LEAST,
-    MOST,
     Operand,
-    UnfitError,
     column_of,
     decimal_sizes,
     dtype_of,
     is_decimal,
-    largest_of,
     numbers_of,
     scale_of,
 )
 
-EXACT_FLOATS = 2**53
 LONG_BYTES = 8
 """What a whole number and a float take in the documented encoding."""
 
@@ -203,96 +193,16 @@ class ValueFold(Fold):
         state = frame[self.name]
         with np.errstate(all="ignore"):
             if f"{self.name}.before" in self.columns():
-                place = np.empty(frame.size, np.int64)
-                place[slots] = np.arange(len(slots))
-                is_last = place[slots] == np.arange(len(slots))
+                is_last = are_last(slots, frame.size)
                 self._ufunc.at(state, slots[~is_last], values[~is_last])
                 slots, values = slots[is_last], values[is_last]
                 frame[f"{self.name}.before"][slots] = state[slots]
             self._ufunc.at(state, slots, values)
 
 
-class SumFold(ValueFold):
-    """The sum."""
-
-    def __init__(self, name: str, operand: int, operand_type: str) -> None:
-        super().__init__(name, operand, _sum_type(operand_type), np.add, 0)
-        self._most = MOST
-        """No sum of whole numbers is larger than this, whichever its sign; looked up when it is too large."""
-
-    def check(self, state: Array, values: Array, times: int) -> None:
-        """See `ValueFold`: a sum of whole numbers has 64 bits, also on its way."""
-        if self.state_type == "double":
-            return
-        more = largest_of(values) * times
-        if self._most + more > MOST:
-            self._most = largest_of(state)
-            if self._most + more > MOST:
-                raise UnfitError
-        self._most += more
-
-
-class ExtremeFold(ValueFold):
-    """The smallest or largest."""
-
-    def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
-        worst = (LEAST, MOST) if operand_type != "double" else (-np.inf, np.inf)
-        ufunc = np.minimum if is_smallest else np.maximum
-        super().__init__(name, operand, operand_type, ufunc, worst[is_smallest])
-
-    def check(self, state: Array, values: Array, times: int) -> None:
-        """See `ValueFold`: whether what is no number wins depends on its place."""
-        del state, times
-        if self.state_type == "double" and np.isnan(values).any():
-            raise UnfitError
-
-
-class MeanFold(SumFold):
-    """The sum and the number; the result is the quotient."""
-
-    is_null_at_first = False
-
-    def __init__(self, name: str, operand: int, operand_type: str) -> None:
-        super().__init__(name, operand, operand_type)
-        self.state_types, self.result_type = (self.state_type, "long"), "double"
-
-    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
-        """See `Fold`."""
-        super().restore(frame, slots, state)
-        frame[self.number][slots] = np.asarray(state[1])
-
-    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
-        """See `Fold`."""
-        return [*super().state(frame, slots), column_of(frame[self.number][slots], None, "long")]
-
-    def result(self, frame: Frame, slots: Array) -> pa.Array:
-        """See `Fold`."""
-        total, number = frame[self.name][slots], frame[self.number][slots]
-        is_null = number == 0
-        return column_of(self._quotients(total, np.where(is_null, 1, number)), is_null, "double")
-
-    def _quotients(self, total: Array, number: Array) -> Array:
-        """Return the quotients, rounded once."""
-        scale = scale_of(self.state_type) if is_decimal(self.state_type) else 0
-        if self.state_type == "double" or (scale == 0 and largest_of(total) <= EXACT_FLOATS):
-            with np.errstate(all="ignore"):
-                return np.asarray(total / number)
-        pairs = zip(total.tolist(), number.tolist(), strict=True)
-        return np.array([one / (many * 10**scale) for one, many in pairs], np.float64)
-
-
-def fold_of(aggregate: Any, operand: int, operand_type: str, name: str) -> Fold | None:
-    """Return the fold of an aggregate of the values' column ``operand``, None if there is none."""
-    kind = type(aggregate)
-    if operand_type not in ("long", "double", "boolean") and not is_decimal(operand_type):
-        return None
-    if kind in (Min, Max):
-        return ExtremeFold(name, operand, operand_type, is_smallest=kind is Min)
-    folds = {Mean: MeanFold, Sum: SumFold}
-    return folds[kind](name, operand, operand_type) if kind in folds else None
-
-
-def _sum_type(operand_type: str) -> str:
-    if is_decimal(operand_type):
-        return f"decimal(38,{scale_of(operand_type)})"
-    return "long" if operand_type == "boolean" else operand_type
+def are_last(slots: Array, size: int) -> Array:
+    """Return which rows are the last of their slot."""
+    rows = np.arange(len(slots))
+    place = np.empty(size, np.int64)
+    place[slots] = rows
+    return np.asarray(place[slots] == rows)

@@ -45,8 +45,8 @@ def read_heads(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[He
             fields = node.supplier.fields
             try:
                 value = row_shape([Column(name, _type_of(one, types)) for name, one in fields])
-            except HeadError as problem:
-                message = f"{node.name}: {problem}"
+            except HeadError as error:
+                message = f"{node.name}: {error}"
                 raise HeadError(message) from None
             heads.append(fields)
         else:

@@ -19,6 +19,7 @@ from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Lane
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum, described
 from rewindow.operators.compound import Several
+from rewindow.operators.ordered import First, Last
 from rewindow.operators.select import Select
 from rewindow.operators.session_aggregate import Merging, SessionAggregate
 from rewindow.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
@@ -26,8 +27,9 @@ from rewindow.operators.table_verbs import TableToStream
 from rewindow.operators.where import Where
 from rewindow.operators.window_aggregate import WindowAggregate
 from rewindow.operators.windowed import EmitStrategy
-from rewindow.spark.columnar.folds import CountFold, Fold, fold_of
+from rewindow.spark.columnar.folds import CountFold, Fold
 from rewindow.spark.columnar.heads import Head, HeadError, name_at, needed, read_heads
+from rewindow.spark.columnar.kernels import PickFold, fold_of
 from rewindow.spark.columnar.numbers import is_decimal
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
@@ -172,6 +174,8 @@ def _check_sessions(plan: Finals, windows: SessionWindows, aggregate: SessionAgg
         raise NotColumnarError(f"{plan.window_node}: its store keeps sessions for longer than they may change")
     if any(is_decimal(kind) for fold in plan.folds for kind in fold.state_types):
         raise NotColumnarError(f"{plan.window_node}: sums of decimals in sessions")
+    if any(isinstance(fold, PickFold) for fold in plan.folds):
+        raise NotColumnarError(f"{plan.window_node}: first or last in sessions, whose order is that of their times")
 
 
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
@@ -208,8 +212,10 @@ def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes)
 def _fold(aggregate: Any, value: Shape, name: str) -> Fold:
     if type(aggregate) is Count:
         return CountFold(name)
-    if type(aggregate) not in (Sum, Min, Max, Mean):
+    if type(aggregate) not in (Sum, Min, Max, Mean, First, Last):
         raise NotColumnarError(f"the aggregate {described(aggregate)} has no kernel")
+    if aggregate.field is None and not value.is_bare:
+        raise NotColumnarError(f"there is no kernel for {described(aggregate)} of whole rows")
     place = 0 if aggregate.field is None else value.names.index(aggregate.field)
     kind = value.columns[place].type
     fold = fold_of(aggregate, place, kind, name)
