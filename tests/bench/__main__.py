@@ -8,13 +8,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tests.bench import day, finals, limits, overhead, results
+from tests.bench import day, finals, incremental, join, limits, overhead, processor, results, scale
 
 BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "finals": finals.measure,
     "finals-hopping": partial(finals.measure, advance=20),
     "finals-session": partial(finals.measure, advance=day.SESSION),
     "limits": limits.measure,
+    "processor": processor.measure,
+    "incremental": incremental.measure,
+    "join": partial(join.measure, kind=join.STREAM_TABLE),
+    "join-streams": partial(join.measure, kind=join.STREAM_STREAM),
+    "scale": scale.measure,
     "overhead": overhead.measure,
 }
 SMALL = frozenset(("overhead",))

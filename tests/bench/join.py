@@ -1,0 +1,158 @@
+"""`join` and `join-streams`: records joined with a table by key, and two streams within five minutes of each other.
+
+The yardstick is Spark's equi-join, or its join by key and a range of times, of the same logs, written to Delta, alternated
+with ours in one warm session. Every record finds its row, and no record is late (a day of grace), so both give the same
+rows, and they are held against each other.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewindow.delta.contents import read_rows
+from rewindow.plan.spec import RunRequest
+from rewindow.project import Project
+from tests.bench.day import CONF, FEED, HOURS, JOB
+from tests.bench.meter import Meter, PeakMemory
+from tests.bench.stored import median_of
+from tests.bench.workload import HOUR_MS, KEYS, MINUTE_MS, PARTITIONS, START_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STREAM_TABLE, STREAM_STREAM = "stream-table", "stream-stream"
+WITHIN_MS = 5 * MINUTE_MS
+FEEDS = """\
+feed: bench
+partitions: {partitions}
+logs:
+  others:
+    source: {{format: parquet, path: others}}
+    key: user
+    value: [factor]
+    timestamp: happened_at
+    arrived_at: arrived_at
+  events:
+    source: {{format: parquet, path: events}}
+    key: user
+    value: [amount]
+    timestamp: happened_at
+    arrived_at: arrived_at
+"""
+TOPOLOGIES = {
+    STREAM_TABLE: '    joined = builder.stream("events").join(builder.table("others", store="others"), times, value=float)',
+    STREAM_STREAM: (
+        '    within = JoinWindows.of("5m", grace="1d")\n'
+        '    joined = builder.stream("events").join(builder.stream("others"), times, within, name="close", value=float)'
+    ),
+}
+TOPOLOGY = '''\
+"""Amounts times factors."""
+
+from rewindow import JoinWindows, StreamsBuilder, Topology
+
+
+def times(event, other) -> float:
+    return event.amount * other.factor
+
+
+def build_topology() -> Topology:
+    builder = StreamsBuilder()
+{joined}
+    joined.to("results")
+    return builder.build()
+'''
+
+
+def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]:
+    """Land, warm up, measure by turns, check; return the figures."""
+    with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
+        root = Path(folder)
+        _write(root, rows, kind)
+        project = Project.open(root)
+        meter = Meter()
+        project.land(FEED)
+        landed = meter.read()
+        ours, plain = [], []
+        for number in range(rounds + 1):  # the first is the warm-up
+            meter = Meter()
+            project.run(JOB, RunRequest(lineage=f"round{number}"))
+            ours.append(meter.read())
+            plain.append(_plain(project, project.spark, root / "plain", kind))
+        found = read_rows(f"{project.warehouse}/bench/results__round{rounds}")
+        expected = read_rows(str(root / "plain"))
+        project.spark.stop()
+    cpu, yardstick = median_of(ours[1:], "cpu"), median_of(plain[1:], "cpu")
+    value = next(name for name in found.column_names if name not in ("user", "key") and not name.startswith("_"))
+    is_right = found.num_rows == expected.num_rows and bool(
+        np.isclose(pc.sum(found[value]).as_py(), pc.sum(expected["amount"]).as_py(), rtol=1e-9)
+    )
+    return {
+        "rows": rows,
+        "late": 0,
+        "late_share": 0.0,
+        "results": found.num_rows,
+        "exact": is_right,
+        "seconds": median_of(ours[1:], "seconds"),
+        "cpu_seconds": cpu,
+        "yardstick": "plain Spark, equi-join" if kind == STREAM_TABLE else "plain Spark, join by key and range",
+        "yardstick_seconds": median_of(plain[1:], "seconds"),
+        "yardstick_cpu_seconds": yardstick,
+        "ratio": round(cpu / yardstick, 3),
+        "is_warm": True,
+        "land_cpu_seconds": landed["cpu"],
+        "peak_mb": memory.peak_mb,
+        "rounds": rounds,
+        "lane": "auto",
+        "landings": "one",
+        "source": "auto",
+    }
+
+
+def _plain(project: Project, spark: SparkSession, place: Path, kind: str) -> dict[str, float]:
+    from pyspark.sql import functions as F
+
+    shutil.rmtree(place, ignore_errors=True)
+    meter = Meter()
+    left, right = (
+        spark.read.format("delta").load(f"{project.warehouse}/logs/{FEED}/{log}") for log in ("events", "others")
+    )
+    condition = left["user"] == right["user"]
+    if kind == STREAM_STREAM:
+        condition &= F.abs(left["timestamp"] - right["timestamp"]) <= WITHIN_MS
+    amount = (left["amount"] * right["factor"]).alias("amount")
+    left.join(right, condition).select(left["user"], amount).write.format("delta").save(str(place))
+    return meter.read()
+
+
+def _write(root: Path, rows: int, kind: str) -> None:
+    said = {"partitions": PARTITIONS, "lane": "auto", "source": "auto", "landing": ""}
+    for name, text in {**CONF, "feeds/bench.yaml": FEEDS}.items():
+        file = root / "conf" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text.format(**said))
+    (root / "bench_job.py").write_text(TOPOLOGY.format(joined=TOPOLOGIES[kind]))
+    chance = np.random.default_rng(1)
+    users = chance.integers(0, KEYS, rows)
+    times = np.sort(chance.integers(START_MS, START_MS + HOURS * HOUR_MS, rows))
+    _write_log(root / "events", users, times, "amount", np.round(chance.lognormal(3, 1, rows), 2))
+    others = np.arange(KEYS) if kind == STREAM_TABLE else chance.integers(0, KEYS, rows)
+    before = np.full(len(others), START_MS - HOUR_MS) if kind == STREAM_TABLE else times
+    _write_log(root / "others", others, before, "factor", chance.integers(1, 5, len(others)).astype(float))
+
+
+def _write_log(folder: Path, users: Any, times: Any, name: str, values: Any) -> None:
+    folder.mkdir()
+    names, kind = np.array([f"user-{number:05d}" for number in range(KEYS)]), pa.timestamp("ms", "UTC")
+    at = pa.array(times).cast(kind)
+    pq.write_table(
+        pa.table({"user": names[users], name: values, "happened_at": at, "arrived_at": at}), folder / "day.parquet"
+    )

@@ -1,0 +1,94 @@
+"""`processor`: a counter by key that every ten minutes of stream time sends all counters on and clears them (`workload`).
+
+The yardstick is a plain Python loop over the same Arrow batches, results kept in memory; the ratio is our records per
+CPU-second by the loop's, so more is better and the goal is 0.7. Beside it: the loop that also writes its results, the lane
+in one process without Spark, and Spark's own ``transformWithState`` in Python, at a size that it can finish.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.bench.meter import Meter, PeakMemory
+from tests.bench.record_lane import child
+from tests.bench.stored import median_of
+from tests.bench.workload import Slice, make_log
+
+JOB = "processor"
+SPARK_ROWS = 20_000
+"""How many records Spark's own way gets: at 2,000,000 it does not end in an hour."""
+
+
+def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
+    """Measure by turns, each in a process of its own; the results of the lane are held against those of the loop."""
+    with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
+        log = make_log(Path(folder) / "log", rows)
+        (Path(folder) / "log.json").write_text(json.dumps(log))
+        taken: dict[str, list[dict[str, Any]]] = {}
+        for _number in range(rounds):
+            for way in ("loop", "local", "spark"):
+                taken.setdefault(way, []).append(child(way, JOB, Path(folder)))
+        profile = child("profile", JOB, Path(folder))
+        own = _spark_own(log, min(rows, SPARK_ROWS))
+    taken["written"] = [one["written"] for one in taken["loop"]]
+    rates = {way: rows / median_of(costs, "cpu") for way, costs in taken.items()}
+    rates["transformWithState"] = own["rows"] / own["cpu"]
+    shares = ", ".join(f"{part} {share:.0%}" for part, share in profile.items() if share >= 0.01)
+    return {
+        "rows": rows,
+        "late": 0,
+        "late_share": 0.0,
+        "results": taken["loop"][0]["results"],
+        "exact": True,  # a process that finds another answer than the loop's ends with an error
+        "seconds": median_of(taken["spark"], "seconds"),
+        "cpu_seconds": median_of(taken["spark"], "cpu"),
+        "yardstick": "plain loop, results kept in memory",
+        "yardstick_seconds": median_of(taken["loop"], "seconds"),
+        "yardstick_cpu_seconds": median_of(taken["loop"], "cpu"),
+        "ratio": round(rates["spark"] / rates["loop"], 3),
+        "ratio_in_one_process": round(rates["local"] / rates["loop"], 3),
+        "ratio_written": round(rates["spark"] / rates["written"], 3),
+        "times_transform_with_state": round(rates["spark"] / rates["transformWithState"], 1),
+        "is_warm": True,
+        "land_cpu_seconds": 0.0,
+        "peak_mb": memory.peak_mb,
+        "rounds": rounds,
+        "lane": "record",
+        "landings": "hourly",
+        "source": "auto",
+        "records_per_cpu_second": {way: round(rate) for way, rate in rates.items()},
+        "profile": profile,
+        "bars": rates,
+        "bars_unit": "records per CPU-second",
+        "notes": [
+            "The ratio is of records per CPU-second: more is better, the goal is 0.7.",
+            (
+                f"In one process, without Spark, it is {rates['local'] / rates['loop']:.2f}; next to the loop that writes its "
+                f"results as Parquet {rates['spark'] / rates['written']:.2f}."
+            ),
+            (
+                f"Spark's own transformWithState in Python, {own['rows']:,.0f} records, warm: "
+                f"{rates['transformWithState']:,.0f} records per CPU-second; ours are "
+                f"{rates['spark'] / rates['transformWithState']:,.0f} times as many (goal 30)."
+            ),
+            f"Where the lane's time goes (cProfile, which favours few long calls): {shares}.",
+        ],
+    }
+
+
+def _spark_own(log: list[Slice], rows: int) -> dict[str, float]:
+    """Measure ``transformWithState``, warm. It needs the package protobuf, which is in the lock file."""
+    from rewindow.spark.session import local_session
+    from tests.bench.processor_state import count_by_key
+    from tests.bench.record_lane import ROOT
+
+    spark = local_session(cores=2, python_path=[ROOT], app_name="bench")
+    count_by_key(spark, log[0].path, 100)
+    meter = Meter()
+    count_by_key(spark, log[0].path, rows)
+    cost = meter.read()
+    spark.stop()
+    return {**cost, "rows": min(rows, log[0].bounds[-1][1])}

@@ -1,0 +1,97 @@
+"""`scale`: the job `finals` from a landed log to staged files, by partitions (1, 2, 4, 8), cores (1, 2) and size.
+
+Partitions: always the same records; what changes is how many tasks they are dealt to. Near linear means that two cores take
+half the seconds of one, and that ten times the records cost ten times the CPU-seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.bench.meter import Meter, PeakMemory
+from tests.bench.record_lane import ROOT
+from tests.bench.stored import median_of
+from tests.bench.workload import make_log, stage_work
+
+JOB = "finals"
+PARTITIONS, CORES = (1, 2, 4, 8), (1, 2)
+
+
+def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
+    """Measure each combination in a process of its own; the yardstick is one core."""
+    found: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
+        for partitions in PARTITIONS:
+            for cores in CORES:
+                name = f"{partitions} partitions, {cores} core{'s' if cores > 1 else ''}"
+                found[name] = _in_a_process(Path(folder), rows, partitions, cores, rounds)
+        small = _in_a_process(Path(folder), rows // 10, 8, 2, rounds)
+    one, two = found["8 partitions, 1 core"], found["8 partitions, 2 cores"]
+    growth = two["cpu"] / small["cpu"]
+    return {
+        "rows": rows,
+        "late": int(two["late"]),
+        "late_share": round(two["late"] / rows, 4),
+        "results": int(two["results"]),
+        "exact": len({cost["results"] for name, cost in found.items() if name.startswith("8 ")}) == 1,
+        "seconds": two["seconds"],
+        "cpu_seconds": two["cpu"],
+        "yardstick": "one core",
+        "yardstick_seconds": one["seconds"],
+        "yardstick_cpu_seconds": one["cpu"],
+        "ratio": round(two["cpu"] / one["cpu"], 3),
+        "speedup": round(one["seconds"] / two["seconds"], 2),
+        "growth": round(growth, 2),
+        "is_warm": True,
+        "land_cpu_seconds": 0.0,
+        "peak_mb": memory.peak_mb,
+        "rounds": rounds,
+        "lane": "auto",
+        "landings": "hourly",
+        "source": "auto",
+        "ways": found,
+        "bars": {name: cost["seconds"] for name, cost in found.items()},
+        "bars_unit": "seconds",
+        "notes": [
+            *(f"{name}: {cost['seconds']:.2f} s, {cost['cpu']:.2f} CPU-seconds." for name, cost in found.items()),
+            f"Two cores are {one['seconds'] / two['seconds']:.2f} times as fast as one (8 partitions).",
+            f"Ten times the records cost {growth:.1f} times the CPU-seconds ({small['cpu']:.2f} for {rows // 10:,}).",
+        ],
+    }
+
+
+def _in_a_process(folder: Path, rows: int, partitions: int, cores: int, rounds: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "tests.bench.scale", str(folder), *map(str, (rows, partitions, cores, rounds))]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    cost: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return cost
+
+
+def main(folder: Path, rows: int, partitions: int, cores: int, rounds: int) -> None:
+    """Measure one combination, warm, and print it."""
+    from rewindow.spark.engine import SparkEngine
+    from rewindow.spark.session import local_session
+
+    log = make_log(folder / f"log-{rows}-{partitions}", rows, partitions=partitions)
+    session = local_session(cores=cores, python_path=[ROOT], app_name="bench")
+    engine = SparkEngine(session, slots=cores)
+    engine.run_stage(stage_work(JOB, log, folder / "warm", 1))
+    costs = []
+    for number in range(rounds):
+        meter = Meter()
+        reports = engine.run_stage(stage_work(JOB, log, folder / f"results-{rows}-{partitions}-{cores}-{number}"))
+        costs.append(meter.read())
+    results = sum(file.rows for report in reports for file in report.files if file.target.startswith("output/"))
+    late = sum(row["count"] for report in reports for row in report.metrics if row["name"] == "late-record-drop")
+    session.stop()
+    medians = {what: median_of(costs, what) for what in ("cpu", "seconds")}
+    print(json.dumps({**medians, "results": results, "late": late}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
