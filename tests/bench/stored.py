@@ -45,8 +45,9 @@ class StoredCounts:
         for name, text in CONF.items():
             file = root / "conf" / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text.format(**said))
-        (root / "bench_job.py").write_text(TOPOLOGY.format(windows=WINDOWS[kind]))
+            # A module of its own: this process and Spark's workers may know another `bench_job` already.
+            file.write_text(text.format(**said).replace("bench_job:", f"bench_{kind}:"))
+        (root / f"bench_{kind}.py").write_text(TOPOLOGY.format(windows=WINDOWS[kind]))
         (root / "raw").mkdir()
         self.project = Project.open(root)
         self.land(np.random.default_rng(0).permutation(keys))
