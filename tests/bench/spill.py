@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rewindow import StreamsBuilder, Topology
+from rewindow import StreamsBuilder, TimeWindows, Topology
 from rewindow.core.binding import LogShapes, log_shape
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.schema import Column
@@ -34,24 +34,35 @@ from tests.bench.results import LEAST_ROWS, machine
 COLUMNS = [Column("offset", "long"), Column("timestamp", "long"), Column("user", "string"), Column("amount", "long")]
 BATCH = 100_000
 RUNS = ("count", "restore")
-REPORT = Path(__file__).with_name("SPILL.md")
+STORES = {"keys": "SPILL.md", "windows": "SPILL_WINDOWS.md"}
 PAGE = """\
-# A store that is larger than its memory
+# A store that is larger than its memory: {store}
 
-Written by `python -m tests.bench.spill`. One task, one partition: each key is counted once, then all of it is restored
-in another process and a fifth as many records are counted on. `store_memory` is {memory} MiB; the peak is what was
-resident in the task's process, Python and pyarrow included. {date}, {machine}, {versions}; the seconds are those of a
-machine that others used too.
+Written by `python -m tests.bench.spill --store {store}`. One task, one partition: each key is counted once, then all of
+it is restored in another process and a fifth as many records are counted on. `store_memory` is {memory} MiB; the peak is
+what was resident in the task's process, Python and pyarrow included. {date}, {machine}, {versions};
+the seconds are those of a machine that others used too.
 
 | run | records | keys | seconds | peak MB |
 | --- | --- | --- | --- | --- |
 {rows}"""
 
 
-def build_topology() -> Topology:
+def build_keys() -> Topology:
     builder = StreamsBuilder()
     builder.stream("events").group_by_key().count(store="counts").to_stream().to("totals")
     return builder.build()
+
+
+def build_windows() -> Topology:
+    """All records lie in one window."""
+    builder = StreamsBuilder()
+    grouped = builder.stream("events").group_by_key()
+    grouped.windowed_by(TimeWindows.of("1d", grace="1h")).count(store="counts").to_stream().to("totals")
+    return builder.build()
+
+
+BUILD = {"keys": build_keys, "windows": build_windows}
 
 
 def logs() -> LogShapes:
@@ -79,9 +90,9 @@ def _schema() -> pa.Schema:
     return pa.schema([(column.name, types[column.type]) for column in COLUMNS])
 
 
-def run(way: str, root: Path, rows: int, memory: int) -> dict[str, Any]:
+def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, Any]:
     """Make one of the two runs in this process; say what it took."""
-    topology = build_topology()
+    topology = BUILD[store]()
     (part,) = topology.sub_topologies()
     more = rows // 5
     start, end = (0, rows) if way == "count" else (rows, rows + more)
@@ -103,7 +114,7 @@ def run(way: str, root: Path, rows: int, memory: int) -> dict[str, Any]:
         epochs=(Epoch(1 + (way == "restore"), -1),),
         tasks=(task,),
         roots={target: str(root / target) for target in targets},
-        load_topology=build_topology,
+        load_topology=BUILD[store],
         fingerprint=topology.fingerprint(),
         load_logs=partial(logs),
         semantics=Semantics(),
@@ -128,7 +139,7 @@ def run(way: str, root: Path, rows: int, memory: int) -> dict[str, Any]:
     }
 
 
-def measure(rows: int, memory: int) -> Iterator[dict[str, Any]]:
+def measure(store: str, rows: int, memory: int) -> Iterator[dict[str, Any]]:
     """Make both runs, each in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="rewindow-spill-") as folder:
         root = Path(folder)
@@ -136,6 +147,7 @@ def measure(rows: int, memory: int) -> Iterator[dict[str, Any]]:
             (root / f"{way}.path").write_text(make_log(root / "log", rows, start, end))
         for way in RUNS:
             command = [sys.executable, "-m", "tests.bench.spill", "--rows", str(rows), "--memory", str(memory)]
+            command += ["--store", store]
             done = subprocess.run([*command, "--run", way, str(root)], check=True, capture_output=True, text=True)
             yield json.loads(done.stdout)
 
@@ -144,21 +156,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spill", description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--memory", type=int, default=Limits().store_memory)
+    parser.add_argument("--store", choices=STORES, default="keys")
     parser.add_argument("--run", nargs=2, metavar=("RUN", "FOLDER"), help="make one run in this process")
     options = parser.parse_args()
     if options.run:
         way, folder = options.run
-        print(json.dumps(run(way, Path(folder), options.rows, options.memory)))
+        print(json.dumps(run(options.store, way, Path(folder), options.rows, options.memory)))
         return
     found = []
-    for figures in measure(options.rows, options.memory):
+    for figures in measure(options.store, options.rows, options.memory):
         print(json.dumps(figures), flush=True)
         found.append(figures)
     if options.rows >= LEAST_ROWS:
         rows = "".join(
             "| {run} | {records:,} | {keys:,} | {seconds:,} | {peak_mb:,} |\n".format(**one) for one in found
         )
-        REPORT.write_text(PAGE.format(**machine(), memory=options.memory >> 20, rows=rows))
+        page = PAGE.format(store=options.store, **machine(), memory=options.memory >> 20, rows=rows)
+        Path(__file__).with_name(STORES[options.store]).write_text(page)
 
 
 if __name__ == "__main__":

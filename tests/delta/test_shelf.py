@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rewindow import StreamsBuilder
+from rewindow import SlidingWindows, StreamsBuilder, TimeWindows, Topology
 from rewindow.core.settings import Limits, Settings
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.plan.stages import JobCode
@@ -20,13 +22,34 @@ pytestmark = pytest.mark.slow
 LANDINGS = 4
 
 
-def test_a_store_on_disk_leaves_what_one_in_memory_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    warehouse = str(tmp_path)
-    land(warehouse, LANDINGS)
+def build_counts() -> Topology:
     builder = StreamsBuilder()
     counts = builder.stream("events").group_by_key().count(store="sums")
     counts.filter(lambda _user, count: count % 3 > 0).to_stream().to("totals")
-    replay(warehouse, "memory", "memory", build=builder.build)
+    return builder.build()
+
+
+def build_windows(windows: Any) -> Topology:
+    builder = StreamsBuilder()
+    counts = builder.stream("events").group_by_key().windowed_by(windows).count(store="sums")
+    counts.filter(lambda _user, count: count % 3 > 0).to_stream().to("totals")
+    return builder.build()
+
+
+BUILDS = {
+    "counts": build_counts,
+    "hopping windows": partial(build_windows, TimeWindows.of("20m", grace="5m").advance_by("10m")),
+    "sliding windows": partial(build_windows, SlidingWindows.of("20m", grace="5m")),
+}
+
+
+@pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
+def test_a_store_on_disk_leaves_what_one_in_memory_leaves(
+    build: Callable[[], Topology], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = str(tmp_path)
+    land(warehouse, LANDINGS)
+    replay(warehouse, "memory", "memory", build=build)
     written: list[bytes] = []
     write = SqliteShelf.write
     monkeypatch.setattr(
@@ -34,7 +57,7 @@ def test_a_store_on_disk_leaves_what_one_in_memory_leaves(tmp_path: Path, monkey
     )
     monkeypatch.setattr(scene, "JobCode", partial(JobCode, settings=Settings(limits=Limits(store_memory=1))))
     for landing in range(1, LANDINGS + 1):
-        replay(warehouse, f"disk-{landing}", "disk", through_landing=landing, build=builder.build)
+        replay(warehouse, f"disk-{landing}", "disk", through_landing=landing, build=build)
     assert len(written) > 2 * LANDINGS
     tables = DeltaTables(warehouse)
     assert tables.hashes(JOB, "disk") == tables.hashes(JOB, "memory")

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow import key_value_store
+from rewindow import WindowStore, key_value_store, window_store
 from rewindow.core.binding import bind_store, bound
 from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.settings import Limits, Settings
 from rewindow.core.shelf import OpenShelf
 from rewindow.core.shelved_store import ShelvedStore
+from rewindow.core.shelved_windows import ShelvedWindows
 from rewindow.core.topology import ProcessorNode, SourceNode, SubTopology
 from rewindow.core.undo import Undo
 from rewindow.spark.shelf import SqliteShelf
@@ -40,6 +41,14 @@ def opened(kind: str, shelf: OpenShelf | None, memory: int) -> KeyValueStore:
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     (ready,) = bound(part, {}).stores
     return KeyValueStore(ready) if shelf is None else ShelvedStore(ready, shelf, memory)
+
+
+def opened_windows(kind: str, shelf: OpenShelf | None, memory: int) -> WindowStore:
+    key, value, _ = TYPES[kind]
+    builder = window_store("s", size=2, retention=6, key=key, value=None if value is list else value)
+    part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
+    (ready,) = bound(part, {}).stores
+    return WindowStore(ready) if shelf is None else ShelvedWindows(ready, shelf, memory)
 
 
 def value_of(kind: str, number: int) -> Any:
@@ -75,6 +84,7 @@ def played(kind: str, store: KeyValueStore, steps: list[tuple[str, Any]], again:
             undo.begin()
             store.put(key, value)
             store.delete(steps[0][1])
+            seen += store.all()
             undo.roll_back()
         else:
             changes = list(store.take_changes())
@@ -89,6 +99,81 @@ def played(kind: str, store: KeyValueStore, steps: list[tuple[str, Any]], again:
     for walk in walks:
         seen += walk
     return [*seen, *store.contents(), len(store), list(store.take_changes())]
+
+
+def played_windows(kind: str, store: WindowStore, steps: list[tuple[str, Any, int]], again: Any) -> list[Any]:
+    """Do what the steps say with windows; return all that can be seen."""
+    seen: list[Any] = []
+    rows: dict[Any, Any] = {}
+    walks: list[Any] = []
+    undo = Undo(store)
+    for number, (step, key, start) in enumerate(steps):
+        value = value_of(kind, number)
+        if step == "put":
+            store.put(key, value, start)
+        elif step == "delete":
+            store.put(key, None, start)
+        elif step == "get":
+            seen.append(store.fetch(key, start))
+        elif step == "key":
+            seen += store.fetch_range(key, start - 3, start + 3)
+        elif step == "all":
+            seen += store.fetch_all(start - 3, start + 1)
+        elif step == "walk":  # goes on while others write
+            walks.append(store.fetch_all(0, start))
+            seen.append(next(walks[-1], None))
+        elif step == "len":
+            seen += [len(store), store.clock_ms]
+        elif step in ("undo", "done"):
+            undo.begin()
+            store.put(key, value, start)
+            store.put(steps[0][1], None, steps[0][2])
+            seen += store.fetch_all(0, start)
+            store.put(steps[-1][1], value, start + 1)
+            undo.roll_back() if step == "undo" else undo.end()
+        else:
+            changes = list(store.take_changes())
+            seen.append(changes)
+            rows.update(changes)
+            if step == "restore":
+                for walk in walks:
+                    seen += walk
+                clock_ms, walks, store = store.clock_ms, [], again()
+                undo = Undo(store)
+                store.restore([*rows.items(), *((k, v) for k, v in rows.items() if k.key == key)], clock_ms)
+    for walk in walks:
+        seen += walk
+    return [*seen, *store.contents(), len(store), store.expired.total, list(store.take_changes())]
+
+
+WINDOW_STEPS = (
+    "put",
+    "put",
+    "put",
+    "get",
+    "delete",
+    "key",
+    "all",
+    "walk",
+    "checkpoint",
+    "restore",
+    "undo",
+    "done",
+    "len",
+)
+
+
+@pytest.mark.parametrize("shelf", SHELVES)
+@given(st.data(), st.sampled_from(list(TYPES)), st.sampled_from([1, 900, 2000, 4000]))
+@examples(120)
+def test_nobody_can_tell_of_windows(shelf: OpenShelf, data: st.DataObject, kind: str, memory: int) -> None:
+    step = st.tuples(st.sampled_from(WINDOW_STEPS), TYPES[kind][2], st.integers(0, 12))
+    steps = data.draw(st.lists(step, min_size=1, max_size=40))
+    in_memory = played_windows(kind, opened_windows(kind, None, 0), steps, lambda: opened_windows(kind, None, 0))
+    on_shelf = played_windows(
+        kind, opened_windows(kind, shelf, memory), steps, lambda: opened_windows(kind, shelf, memory)
+    )
+    assert on_shelf == in_memory
 
 
 @pytest.mark.parametrize("shelf", SHELVES)

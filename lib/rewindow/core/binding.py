@@ -206,7 +206,7 @@ def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
 def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
     key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
     stamped = stamped_shape(value) if store.is_stamped else value
-    codec = entry_codec(*bind_store(store, logs)) if store.kind in (BUFFER, KEY_VALUE) else None
+    codec = entry_codec(*bind_store(store, logs)) if store.kind in (BUFFER, KEY_VALUE, WINDOW) else None
     is_text = key.row_type is None and key.has_json
     return replace(
         store,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,8 +13,9 @@ from rewindow.core.punctuation import Schedule
 from rewindow.core.record import UNKNOWN
 from rewindow.core.record_store import JoinStore, RecordStore
 from rewindow.core.session_store import SessionStore
-from rewindow.core.shelf import Disk
+from rewindow.core.shelf import Disk, OpenShelf
 from rewindow.core.shelved_store import ShelvedStore
+from rewindow.core.shelved_windows import ShelvedWindows
 from rewindow.core.spill import SpillingBuffer
 from rewindow.core.stores import (
     BUFFER,
@@ -42,13 +43,20 @@ STORE_KINDS: Mapping[str, type[Store]] = {
     PREFIX: PrefixStore,
 }
 
+_SHELVED: Mapping[str, Callable[[StoreBuilder, OpenShelf, int], Store]] = {
+    KEY_VALUE: ShelvedStore,
+    WINDOW: ShelvedWindows,
+}
+"""The kinds whose stores may be larger than their memory."""
+
 
 def new_store(builder: StoreBuilder, disk: Disk | None = None, memory_bytes: int = 0) -> Store:
     """Return an empty store of the builder's kind; one that may not be all in memory opens a file when it needs one."""
     if disk is not None and (builder.memory_records is not None or builder.memory_bytes is not None):
         return SpillingBuffer(builder, disk.spill(builder.name))
-    if disk is not None and disk.shelf is not None and builder.kind == KEY_VALUE:
-        return ShelvedStore(builder, disk.shelf, memory_bytes)
+    shelved = _SHELVED.get(builder.kind)
+    if disk is not None and disk.shelf is not None and shelved is not None:
+        return shelved(builder, disk.shelf, memory_bytes)
     return STORE_KINDS[builder.kind](builder)
 
 
@@ -59,7 +67,7 @@ def open_stores(
     disk: Disk | None,
 ) -> dict[str, Store]:
     """Return stores as a checkpoint has them: ``restored`` are their ``(key, value)`` rows."""
-    share = disk.memory_bytes // max(1, sum(builder.kind == KEY_VALUE for builder in builders)) if disk else 0
+    share = disk.memory_bytes // max(1, sum(builder.kind in _SHELVED for builder in builders)) if disk else 0
     stores = {builder.name: new_store(builder, disk, share) for builder in builders}
     for name, store in stores.items():
         store.restore(restored.get(name, ()), state.store_clocks.get(name, UNKNOWN))

@@ -11,6 +11,10 @@ Row = tuple[bytes, str, int]
 """A key, its row of text, and a number: four times the checkpoint after which it changed, 2 if it is gone, 1 if it was new."""
 GONE, NEW, STEP = 2, 1, 4
 
+Span = tuple[bytes | None, bytes | None]
+"""The keys behind the first and before the second; None for no bound."""
+ALL: Span = (None, None)
+
 PAGE = 1000
 """How many rows are read at once."""
 
@@ -30,19 +34,23 @@ class Shelf(Protocol):
         """Take rows out."""
         ...
 
-    def page(self, after: bytes | None, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
-        """Return the first rows by key behind one (None: from the first on) whose number is ``since`` or more.
+    def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+        """Return the first rows by key in a span whose number is ``since`` or more.
 
         ``aside``: of what was `set_aside` under this number.
         """
         ...
 
-    def count(self, since: int = 0) -> int:
-        """Return how many rows have a number of ``since`` or more; of 0 how many are not gone."""
+    def count(self, span: Span, since: int = 0) -> int:
+        """Return how many rows of a span have a number of ``since`` or more; of 0 how many are not gone."""
         ...
 
-    def set_aside(self, after: bytes | None) -> int:
-        """Keep a copy of all rows behind a key as they are now; return its number."""
+    def set_aside(self, span: Span) -> int:
+        """Keep a copy of all rows of a span as they are now; return its number."""
+        ...
+
+    def cut_out(self, span: Span) -> None:
+        """Take all rows of a span out."""
         ...
 
 
@@ -58,6 +66,50 @@ class Disk(NamedTuple):
     memory_bytes: int = 0
 
 
+class Part:
+    """The rows of a shelf whose keys begin with some bytes, which are eight: a shelf of its own."""
+
+    def __init__(self, shelf: Shelf, start: bytes) -> None:
+        self._shelf, self._start = shelf, start + b"\x01"
+        self.span: Span = (start + b"\x00", start + b"\x02")
+
+    def get(self, key: bytes) -> tuple[str, int] | None:
+        """See `Shelf`."""
+        return self._shelf.get(self._start + key)
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """See `Shelf`."""
+        self._shelf.write((self._start + key, row, number) for key, row, number in rows)
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        """See `Shelf`."""
+        self._shelf.forget(self._start + key for key in keys)
+
+    def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+        """See `Shelf`."""
+        rows = self._shelf.page(self._own(span), count, since=since, aside=aside)
+        return [(key[len(self._start) :], row, number) for key, row, number in rows]
+
+    def count(self, span: Span, since: int = 0) -> int:
+        """See `Shelf`."""
+        return self._shelf.count(self._own(span), since)
+
+    def set_aside(self, span: Span) -> int:
+        """See `Shelf`."""
+        return self._shelf.set_aside(self._own(span))
+
+    def cut_out(self, span: Span) -> None:
+        """See `Shelf`."""
+        self._shelf.cut_out(self._own(span))
+
+    def _own(self, span: Span) -> Span:
+        after, until = span
+        return (
+            self.span[0] if after is None else self._start + after,
+            self.span[1] if until is None else self._start + until,
+        )
+
+
 class Walk:
     """Goes through a shelf by key. What is written meanwhile is not seen: before that it is told to step aside."""
 
@@ -67,7 +119,7 @@ class Walk:
         self._aside = 0
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        while page := self._shelf.page(self._after, PAGE, aside=self._aside):
+        while page := self._shelf.page((self._after, None), PAGE, aside=self._aside):
             self._after = page[-1][0]
             for _, row, number in page:
                 if not number & GONE:
@@ -76,7 +128,7 @@ class Walk:
     def step_aside(self) -> None:
         """Go on in a copy of what is left."""
         if not self._aside:
-            self._aside = self._shelf.set_aside(self._after)
+            self._aside = self._shelf.set_aside((self._after, None))
 
 
 class Changes(Collection[tuple[Any, Any]]):
@@ -84,14 +136,14 @@ class Changes(Collection[tuple[Any, Any]]):
 
     def __init__(self, shelf: Shelf, codec: Codec, since: int) -> None:
         self._shelf, self._codec, self._since = shelf, codec, since
-        self._count = shelf.count(since)
+        self._count = shelf.count(ALL, since)
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         after = None
-        while page := self._shelf.page(after, PAGE, since=self._since):
+        while page := self._shelf.page((after, None), PAGE, since=self._since):
             after = page[-1][0]
             for _, row, number in page:
                 yield (self._codec.load_key(row), None) if number & GONE else self._codec.load(row)

@@ -12,6 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from heapq import merge
 from itertools import islice
 from typing import Any
 from weakref import WeakSet
@@ -22,7 +23,7 @@ from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.keys import KeyForm
 from rewindow.core.plain import copied
 from rewindow.core.record import UNKNOWN
-from rewindow.core.shelf import GONE, NEW, STEP, Changes, OpenShelf, Row, Shelf, Walk
+from rewindow.core.shelf import ALL, GONE, NEW, STEP, Changes, OpenShelf, Row, Shelf, Walk
 from rewindow.core.spill import Codec
 from rewindow.core.stores import StoreBuilder
 
@@ -30,22 +31,22 @@ ROW_BYTES = 400
 """What a row costs in memory besides its text, about: objects, and entries of two dictionaries."""
 TEXT_BYTES = 3
 """What a character of its text costs in memory, about."""
-_SAMPLE = 64
+SAMPLE = 64
 
 
 class ShelvedStore(KeyValueStore):
     """A key-value store whose memory is bound, by an estimate from a sample of its rows."""
 
-    def __init__(self, builder: StoreBuilder, shelf: OpenShelf, memory_bytes: int) -> None:
-        """``shelf`` is opened when it is needed first."""
-        super().__init__(builder)
+    def __init__(self, builder: StoreBuilder, shelf: OpenShelf, memory_bytes: int, keys: KeyForm | None = None) -> None:
+        """``shelf`` is opened when it is needed first; ``keys``: of a store that this is a part of."""
+        super().__init__(builder, keys)
         self.__dict__.pop("get", None)  # the short cuts of a store that is all in memory
         self.__dict__.pop("find", None)
-        self._keys = KeyForm(builder, self._live_keys)
+        self._keys = keys or KeyForm(builder, self._live_keys)
         self._codec = builder.codec or Codec(_dump_plain, load_value)
         self._open, self._memory_bytes = shelf, memory_bytes
         self._shelf: Shelf | None = None
-        self._look_at = max(1, min(_SAMPLE, memory_bytes // ROW_BYTES))
+        self._look_at = max(1, min(SAMPLE, memory_bytes // ROW_BYTES))
         """How many rows there are in memory when it is looked whether they are too many."""
         self._gone: dict[Any, None] = {}
         """Keys that the shelf may have, and that were deleted."""
@@ -94,10 +95,15 @@ class ShelvedStore(KeyValueStore):
         """See `KeyValueStore`."""
         if self._shelf is None:
             return super().all()
-        self._empty()
+        if not self._is_held:
+            self._empty()
         walk = Walk(self._shelf, self._codec)
         self._walks.add(walk)
-        return iter(walk)
+        if not self._is_held:
+            return iter(walk)
+        hidden = {*self._values, *self._gone}
+        resting = ((key, value) for key, value in walk if key not in hidden)
+        return merge(list(super().all()), resting, key=_bytes_of)
 
     def __iter__(self) -> Iterator[Any]:
         """See `KeyValueStore`."""
@@ -109,11 +115,24 @@ class ShelvedStore(KeyValueStore):
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`. However many rows there are, memory holds a few of them."""
+        del clock_ms
+        self.begin_restore()
+        self.take_in(rows)
+        self.end_restore()
+
+    def begin_restore(self) -> None:
+        """From now on rows of a checkpoint come."""
         self._is_restoring = True
-        super().restore(self._with_room(rows), clock_ms)
+
+    def take_in(self, rows: Iterable[tuple[Any, Any]]) -> None:
+        """Take in some rows of a checkpoint."""
+        super().restore(self._with_room(rows))
+
+    def end_restore(self) -> None:
+        """All rows of the checkpoint have come."""
         if self._shelf is not None:
             self._empty()
-            self._resting = self._shelf.count()
+            self._resting = self._shelf.count(ALL)
         self._is_restoring = False
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
@@ -181,13 +200,16 @@ class ShelvedStore(KeyValueStore):
         """Empty memory if it is full. Only now and then it is looked whether it is."""
         if self._is_held or len(self._values) + len(self._gone) < self._look_at:
             return
-        sample = list(islice(reversed(self._values.items()), _SAMPLE))
-        texts = sum(len(self._codec.dump(key, value)) for key, value in sample)
-        row_bytes = ROW_BYTES + TEXT_BYTES * texts // max(1, len(sample))
-        most = max(1, self._memory_bytes // row_bytes)
+        most = self.most_rows(self._memory_bytes)
         if len(self._values) + len(self._gone) >= most:
             self._empty()
-        self._look_at = min(most, 2 * max(_SAMPLE, len(self._values)))
+        self._look_at = min(most, 2 * max(SAMPLE, len(self._values)))
+
+    def most_rows(self, memory_bytes: int) -> int:
+        """Return how many rows such as the last ones so much memory has room for, about."""
+        sample = list(islice(reversed(self._values.items()), SAMPLE))
+        texts = sum(len(self._codec.dump(key, value)) for key, value in sample)
+        return max(1, memory_bytes // (ROW_BYTES + TEXT_BYTES * texts // max(1, len(sample))))
 
     def _empty(self) -> None:
         """Put on the shelf what it does not have as it is."""
@@ -222,6 +244,10 @@ class ShelvedStore(KeyValueStore):
             for key, _ in Walk(self._shelf, self._codec):
                 if key not in self._values and key not in self._gone:
                     yield key
+
+
+def _bytes_of(item: tuple[Any, Any]) -> bytes:
+    return encode_key(item[0])
 
 
 def _dump_plain(key: Any, value: Any) -> str:

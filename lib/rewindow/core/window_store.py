@@ -21,7 +21,7 @@ class WindowStore(Store):
         self._windows: dict[int, KeyValueStore] = {}
         self._starts: list[int] = []
         """The starts of the windows, sorted."""
-        self._starts_of: dict[Any, list[int]] | None = None
+        self._starts_of: Any = None
         """The starts of each key's windows, sorted; kept from the first `fetch_range` on."""
         self._keys = KeyForm(builder, lambda: (key for window in self._windows.values() for key in window))
         self._newest_start_ms = UNKNOWN
@@ -61,11 +61,8 @@ class WindowStore(Store):
         Writing meanwhile is safe and not seen.
         """
         if self._starts_of is None:
-            self._starts_of = {}
-            for start_ms in self._starts:
-                for one in self._windows[start_ms]:
-                    self._starts_of.setdefault(one, []).append(start_ms)
-        starts = self._starts_of.get(key, [])
+            self._starts_of = self._index()
+        starts = self._starts_of.get(key) or ()
         inside = starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
         return iter([(start_ms, self.fetch(key, start_ms)) for start_ms in inside])
 
@@ -122,6 +119,17 @@ class WindowStore(Store):
         """Let `fetch_range` look again which windows each key has."""
         self._starts_of = None
 
+    def _let_go(self, window: KeyValueStore) -> None:
+        """A window has expired."""
+
+    def _index(self) -> Any:
+        """Return the starts of each key's windows."""
+        starts_of: dict[Any, list[int]] = {}
+        for start_ms in self._starts:
+            for one in self._windows[start_ms]:
+                starts_of.setdefault(one, []).append(start_ms)
+        return starts_of
+
     def _opened(self, start_ms: int) -> KeyValueStore | None:
         """Return a window that nothing was put into yet, moving the clock; None if it has expired."""
         if start_ms.__class__ is not int:
@@ -134,9 +142,13 @@ class WindowStore(Store):
 
     def _window(self, start_ms: int) -> KeyValueStore:
         if start_ms not in self._windows:
-            self._windows[start_ms] = KeyValueStore(self.builder, self._keys)
+            self._windows[start_ms] = self._new_window(start_ms)
             insort(self._starts, start_ms)
         return self._windows[start_ms]
+
+    def _new_window(self, start_ms: int) -> KeyValueStore:
+        del start_ms
+        return KeyValueStore(self.builder, self._keys)
 
     def _windowed(self, start_ms: int, key: Any) -> Windowed:
         return Windowed(key, Window(start_ms, start_ms + self.builder.window_size_ms))
@@ -148,19 +160,25 @@ class WindowStore(Store):
         expired = bisect_right(self._starts, self._newest_start_ms - self.builder.retention_ms)
         for start_ms in self._starts[:expired]:
             window = self._windows.pop(start_ms)
+            self._let_go(window)
             if self._starts_of is not None:
                 for key in window:
                     self._note_start(self._starts_of, key, start_ms, is_there=False)
         del self._starts[:expired]
 
-    @staticmethod
-    def _note_start(starts_of: dict[Any, list[int]], key: Any, start_ms: int, *, is_there: bool) -> None:
+    def _note_start(self, starts_of: Any, key: Any, start_ms: int, *, is_there: bool) -> None:
         starts = starts_of.setdefault(key, [])
-        place = bisect_left(starts, start_ms)
-        was_there = place < len(starts) and starts[place] == start_ms
-        if is_there and not was_there:
-            starts.insert(place, start_ms)
-        elif was_there and not is_there:
-            del starts[place]
+        note_start(starts, start_ms, is_there=is_there)
         if not starts:
             del starts_of[key]
+
+
+def note_start(starts: list[int], start_ms: int, *, is_there: bool) -> bool:
+    """Note in sorted starts whether one is there; return whether that is new."""
+    place = bisect_left(starts, start_ms)
+    was_there = place < len(starts) and starts[place] == start_ms
+    if is_there and not was_there:
+        starts.insert(place, start_ms)
+    elif was_there and not is_there:
+        del starts[place]
+    return is_there != was_there

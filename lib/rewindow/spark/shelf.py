@@ -9,14 +9,12 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from rewindow.core.shelf import Row
+from rewindow.core.shelf import Row, Span
 from rewindow.errors import LimitError
 
 _MEMORY_KIB = 32 * 1024
 """How much of a file SQLite may keep in memory."""
 _COLUMNS = "aside INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (aside, key)"
-_BEFORE_ALL = ""
-"""A text, which SQLite sorts before all bytes."""
 
 
 class SqliteShelf:
@@ -51,28 +49,34 @@ class SqliteShelf:
         """See `Shelf`."""
         self._run_many("DELETE FROM shelf WHERE aside = 0 AND key = ?", ((key,) for key in keys))
 
-    def page(self, after: bytes | None, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+    def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
         """See `Shelf`."""
+        where, bounds = _within(aside, span)
         return self._run(
-            "SELECT key, row, number FROM shelf WHERE aside = ? AND key > ? AND number >= ? ORDER BY key LIMIT ?",
-            (aside, _BEFORE_ALL if after is None else after, since, count),
+            f"SELECT key, row, number FROM shelf WHERE {where} AND number >= ? ORDER BY key LIMIT ?",  # noqa: S608
+            (*bounds, since, count),
         ).fetchall()
 
-    def count(self, since: int = 0) -> int:
+    def count(self, span: Span, since: int = 0) -> int:
         """See `Shelf`."""
+        where, bounds = _within(0, span)
         (found,) = self._run(
-            "SELECT count(*) FROM shelf WHERE aside = 0 AND number >= ? AND (? > 0 OR number & 2 = 0)", (since, since)
+            f"SELECT count(*) FROM shelf WHERE {where} AND number >= ? AND (? > 0 OR number & 2 = 0)",  # noqa: S608
+            (*bounds, since, since),
         ).fetchone()
         return int(found)
 
-    def set_aside(self, after: bytes | None) -> int:
+    def set_aside(self, span: Span) -> int:
         """See `Shelf`."""
         self._asides += 1
-        self._run(
-            "INSERT INTO shelf SELECT ?, key, row, number FROM shelf WHERE aside = 0 AND key > ?",
-            (self._asides, _BEFORE_ALL if after is None else after),
-        )
+        where, bounds = _within(0, span)
+        self._run(f"INSERT INTO shelf SELECT ?, key, row, number FROM shelf WHERE {where}", (self._asides, *bounds))  # noqa: S608
         return self._asides
+
+    def cut_out(self, span: Span) -> None:
+        """See `Shelf`."""
+        where, bounds = _within(0, span)
+        self._run(f"DELETE FROM shelf WHERE {where}", bounds)  # noqa: S608
 
     def close(self) -> None:
         """Give the file back to the machine."""
@@ -95,3 +99,11 @@ class SqliteShelf:
             f"the store {self._store!r} is larger than its memory and cannot go to a temporary file ({error}): free "
             "space in the temporary folder (TMPDIR), or raise limits: {store_memory: BYTES} in the job's file"
         )
+
+
+def _within(aside: int, span: Span) -> tuple[str, tuple[Any, ...]]:
+    """Return what stands in a WHERE for a span, and its values: none of them is in the words."""
+    words, values = "aside = ?", [aside, *(bound for bound in span if bound is not None)]
+    for bound, comparison in zip(span, "><", strict=True):
+        words += "" if bound is None else f" AND key {comparison} ?"
+    return words, tuple(values)

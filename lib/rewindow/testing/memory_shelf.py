@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rewindow.core.shelf import Row
+from rewindow.core.shelf import Row, Span
 
 
 class MemoryShelf:
@@ -32,16 +32,27 @@ class MemoryShelf:
         for key in keys:
             self._rows[0].pop(key, None)
 
-    def page(self, after: bytes | None, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+    def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
         """See `Shelf`."""
-        rows = [row for key, row in sorted(self._rows[aside].items()) if after is None or key > after]
-        return [row for row in rows if row[2] >= since][:count]
+        return [row for row in self._within(span, aside) if row[2] >= since][:count]
 
-    def count(self, since: int = 0) -> int:
+    def count(self, span: Span, since: int = 0) -> int:
         """See `Shelf`."""
-        return sum(row[2] >= since if since else not row[2] & 2 for row in self._rows[0].values())
+        return sum(row[2] >= since if since else not row[2] & 2 for row in self._within(span))
 
-    def set_aside(self, after: bytes | None) -> int:
+    def set_aside(self, span: Span) -> int:
         """See `Shelf`."""
-        self._rows.append({key: row for key, row in self._rows[0].items() if after is None or key > after})
+        self._rows.append({row[0]: row for row in self._within(span)})
         return len(self._rows) - 1
+
+    def cut_out(self, span: Span) -> None:
+        """See `Shelf`."""
+        self.forget([row[0] for row in self._within(span)])
+
+    def _within(self, span: Span, aside: int = 0) -> list[Row]:
+        after, until = span
+        return [
+            row
+            for key, row in sorted(self._rows[aside].items())
+            if (after is None or key > after) and (until is None or key < until)
+        ]
