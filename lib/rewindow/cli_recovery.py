@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,10 +11,20 @@ from rewindow.cli_options import Debug, Folder, Json, Target
 from rewindow.config import names_of
 from rewindow.core.duration import to_ms
 from rewindow.errors import ConfigError, UsageError
+from rewindow.keeping import Collected
+from rewindow.landing.keeping import FeedCollected
 from rewindow.plan.spec import MAIN
 from rewindow.printing_recovery import RecoveryPrinter
 from rewindow.project import Project
-from rewindow.recovery import Recovery
+from rewindow.recovery import FeedRecovery, Recovery
+
+
+class Kind(StrEnum):
+    """What `gc` is asked to keep small."""
+
+    JOB = "job"
+    FEED = "feed"
+
 
 Lineage = Annotated[str, typer.Option(help="The lineage; `main` has the published tables.")]
 
@@ -61,7 +72,8 @@ def resume(
 
 
 def gc(
-    job: Annotated[str | None, typer.Argument(help="A job (default: all).")] = None,
+    name: Annotated[str | None, typer.Argument(help="A job or a feed (default: all).")] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Which of the two, where both are called so.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
     keep: Annotated[str, typer.Option(help="How long what nothing needs is kept, such as 12h or 30d.")] = "30d",
     target: Target = "local",
@@ -69,16 +81,36 @@ def gc(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Keep jobs small: snapshots in place of long changelogs, and nothing of what no lineage stands on."""
+    """Keep jobs and feeds small: snapshots for long changelogs, large files for small ones, nothing that nothing needs."""
     opened, keep_ms = Project.open(project, target, debug=debug), _duration(keep)
-    jobs = [job] if job else names_of(opened.root, "jobs")
+    jobs, feeds = _meant(opened, name, kind)
     printer = RecoveryPrinter(as_json=as_json)
-    done = {}
+    done: dict[str, Collected | FeedCollected] = {}
     with printer.progress() as on_step:
-        for name in jobs:
-            recovery = Recovery(opened, name)
-            done[name] = recovery.would_collect(keep_ms) if dry_run else recovery.collect(keep_ms, on_step=on_step)
+        for feed in feeds:
+            upkeep = FeedRecovery(opened, feed)
+            shown = f"{feed} (feed)" if feed in jobs else feed
+            done[shown] = upkeep.would_collect(keep_ms) if dry_run else upkeep.collect(keep_ms, on_step=on_step)
+        for job in jobs:
+            recovery = Recovery(opened, job)
+            done[job] = recovery.would_collect(keep_ms) if dry_run else recovery.collect(keep_ms, on_step=on_step)
     printer.collected(done, dry_run=dry_run)
+
+
+def _meant(project: Project, name: str | None, kind: Kind | None) -> tuple[list[str], list[str]]:
+    """Return the jobs and feeds that are meant. Raises `UsageError` (2) for a name that is both, or neither."""
+    jobs, feeds = names_of(project.root, "jobs"), names_of(project.root, "feeds")
+    jobs = [] if kind is Kind.FEED else jobs
+    feeds = [] if kind is Kind.JOB else [feed for feed in feeds if name or project.feed_tables.rows(feed)]
+    if name is None:
+        return jobs, feeds
+    if name in jobs and name in feeds:
+        message = f"{name} is a job and a feed: say which with --kind job or --kind feed"
+        raise UsageError(message)
+    if name not in jobs and name not in feeds:
+        message = f"{name} is no job and no feed: jobs are {', '.join(jobs) or '-'}, feeds {', '.join(feeds) or '-'}"
+        raise UsageError(message)
+    return [one for one in jobs if one == name], [one for one in feeds if one == name]
 
 
 def _duration(said: str) -> int:

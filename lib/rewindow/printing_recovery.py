@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.delta.stores import StoreChange
 from rewindow.keeping import Collected
+from rewindow.landing.keeping import FeedCollected
 from rewindow.plan.planner import UpToDate
 from rewindow.printing import Printer, describe_result
 from rewindow.recovery import Resumed
@@ -73,12 +74,14 @@ class RecoveryPrinter(Printer):
         else:
             self.say(f"{count} rows of store {store} are in {to}.")
 
-    def collected(self, done: Mapping[str, Collected], *, dry_run: bool) -> None:
+    def collected(self, done: Mapping[str, Collected | FeedCollected], *, dry_run: bool) -> None:
         """Say what was written, forgotten and deleted, or would be."""
         if self.as_json:
-            self.json({job: _described(one) for job, one in done.items()})
+            self.json({name: _described(one) for name, one in done.items()})
             return
         would = "would be " if dry_run else ""
+        jobs = {name: one for name, one in done.items() if isinstance(one, Collected)}
+        feeds = {name: one for name, one in done.items() if isinstance(one, FeedCollected)}
         rows = [
             {
                 "job": job,
@@ -87,9 +90,21 @@ class RecoveryPrinter(Printer):
                 f"files {would}deleted": len(one.deleted),
                 "bytes": one.bytes,
             }
-            for job, one in done.items()
+            for job, one in jobs.items()
         ]
-        self.table("", rows)
+        of_feeds = [
+            {
+                "feed": feed,
+                f"files {would}merged": one.merged,
+                **({} if dry_run else {"into": one.into}),
+                f"files {would}deleted": len(one.deleted),
+                "bytes": one.bytes,
+            }
+            for feed, one in feeds.items()
+        ]
+        for some in (rows, of_feeds):
+            if some:
+                self.table("", some)
 
     def resumed(self, job: str, done: Resumed) -> None:
         """Say what was taken up."""
@@ -105,8 +120,10 @@ class RecoveryPrinter(Printer):
         self.ran([result])
 
 
-def _described(one: Collected) -> dict[str, Any]:
+def _described(one: Collected | FeedCollected) -> dict[str, Any]:
     files = [{"path": f"{file.folder}/{file.path}", "bytes": file.bytes, "why": file.why} for file in one.deleted]
+    if isinstance(one, FeedCollected):
+        return {"merged": one.merged, "into": one.into, "deleted": files}
     return {"snapshots": list(one.snapshots), "forgotten": one.forgotten, "reports": one.reports, "deleted": files}
 
 

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rewindow.config import load_feed, names_of
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import StageWork
+from rewindow.delta.feed_keeper import FeedKeeper
 from rewindow.delta.keeper import Keeper
 from rewindow.delta.mending import Mending
 from rewindow.errors import naming
 from rewindow.keeping import Collected, collect
+from rewindow.landing.keeping import FeedCollected, collect_feed
 from rewindow.liveness import this_attempt
 from rewindow.machine import drive
 from rewindow.plan.keeping import EVERY, decide_forget, due_snapshots
@@ -103,3 +106,29 @@ class Recovery:
             key=planned.key,
         )
         return Resumed(planned.name, planned.attempt.id, self._project.run(self._job, request, on_step))
+
+
+class FeedRecovery:
+    """The upkeep of one feed."""
+
+    def __init__(self, project: Project, feed: str) -> None:
+        """Bind to a feed of a project. Raises `ConfigError` (78) if it has no such feed."""
+        load_feed(project.root, feed)
+        self._project, self._feed = project, feed
+        self._keeper = FeedKeeper(project.feed_tables, feed, self._is_quiet)
+
+    def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
+        """Merge small files, and delete what has been superfluous for ``keep_ms``, a day at least."""
+        with naming(FEED=self._feed):
+            publish = self._project.feed_tables.publish_steps
+            return drive(collect_feed(self._feed, publish, self._keeper, keep_ms=keep_ms), on_step)
+
+    def would_collect(self, keep_ms: int) -> FeedCollected:
+        """Return what `collect` would do first. Changes nothing."""
+        return FeedCollected(self._keeper.due(), 0, list(self._keeper.garbage(keep_ms)))
+
+    def _is_quiet(self) -> bool:
+        """Whether no run that reads the feed is being made."""
+        states = [self._project.tables.state(job) for job in names_of(self._project.root, "jobs")]
+        plans = [one.pending for state in states for one in state.lineages.values() if one.pending]
+        return not any(plan.feed == self._feed and self._project.is_alive(plan.attempt) for plan in plans)

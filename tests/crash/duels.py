@@ -25,7 +25,7 @@ from tests.crash import scene
 from tests.crash.forks import Child, answer, fork, side_by_side
 from tests.crash.judge import View, verdict, view
 from tests.crash.matrix import Mutate, Outcome, folder, in_a_line, nothing, warm_up
-from tests.crash.operations import OPERATIONS, branched, some_runs, unpublished
+from tests.crash.operations import OPERATIONS, branched, ravaged, small_files_read, some_runs, unpublished
 from tests.crash.results import Results
 from tests.crash.scene import JOB
 from tests.crash.settings import Figures, Settings
@@ -64,6 +64,17 @@ PAIRS = {
         Pair("run | rewind-republish", some_runs([1, 2]), "run", "rewind-republish"),
         Pair("first-run | first-run", some_runs([]), "first-run", "first-run"),
         Pair("land | land", scene.write_source, "land", "land"),
+        Pair("gc-feed | land", small_files_read, "gc-feed", "land-last"),
+        Pair("land | gc-feed", small_files_read, "land-last", "gc-feed"),
+        Pair("gc-feed | gc-feed", small_files_read, "gc-feed", "gc-feed"),
+        Pair("gc-feed | run", small_files_read, "gc-feed", "run"),
+        Pair("run | gc-feed", small_files_read, "run", "gc-feed"),
+        Pair("gc | run", some_runs([1, 2]), "gc", "run"),
+        Pair("run | gc", some_runs([1, 2]), "run", "gc"),
+        Pair("gc | rewind", some_runs([1, 2, 3]), "gc", "rewind"),
+        Pair("gc | promote", branched, "gc", "promote"),
+        Pair("mend | run", ravaged, "mend", "run"),
+        Pair("mend | rewind", ravaged, "mend", "rewind"),
     )
 }
 

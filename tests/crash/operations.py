@@ -10,19 +10,25 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from rewindow import republish, travel
+from rewindow.delta.feed_keeper import FeedKeeper
 from rewindow.delta.keeper import Keeper
+from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.mending import Mending
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.keeping import collect
+from rewindow.landing.keeping import collect_feed
 from rewindow.machine import drive
 from rewindow.plan.fold_travel import REPUBLISH
 from rewindow.plan.lineage import LedgerRow, Standing
 from rewindow.plan.spec import MAIN
 from tests.crash import scene
 from tests.crash.scene import JOB, Steps
+from tests.landing.local_engine import HOUR, T0
 
 BRANCH = "trial"
+HOURS = 6
+"""Of records, where a log is to be in many small files."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ def _republish(warehouse: str) -> Steps:
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
-def _ravaged(warehouse: str, seed: int) -> None:
+def ravaged(warehouse: str, seed: int) -> None:
     """Leave what another hand leaves: staged files of runs gone, one of them rewound, and an output deleted from."""
     some_runs([1, 2, 3])(warehouse, seed)
     tables = DeltaTables(warehouse)
@@ -139,6 +145,29 @@ def _collect(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
     keeper = Keeper(tables, JOB, lambda: scene.attempt("snapshot").id, lambda _attempt: False)
     yield from collect(JOB, tables, keeper, before_ms=2**60, keep_ms=0, every=2)
+
+
+def _small_files(warehouse: str, seed: int) -> None:
+    """Leave a log in small files, some merged long ago, and a landing that died and was overtaken."""
+    scene.write_source(warehouse, seed, hours=HOURS)
+    for hours in (1, 2, 3):
+        drive(scene.landing(warehouse, now_ms=T0 + hours * HOUR))  # type: ignore[arg-type]
+    drive(_collect_feed(warehouse))  # type: ignore[arg-type]
+    scene.grow_old(warehouse)
+    _stop_before(scene.landing(warehouse, now_ms=T0 + 4 * HOUR), "decide")
+    for hours in (4, HOURS - 1):
+        drive(scene.landing(warehouse, now_ms=T0 + hours * HOUR))  # type: ignore[arg-type]
+
+
+def small_files_read(warehouse: str, seed: int) -> None:
+    """The same, and a job that has read the first of them."""
+    _small_files(warehouse, seed)
+    scene.run_until(warehouse, [1])
+
+
+def _collect_feed(warehouse: str) -> Steps:
+    tables = DeltaFeedTables(warehouse)
+    yield from collect_feed(scene.FEED, tables.publish_steps, FeedKeeper(tables, scene.FEED, lambda: True), keep_ms=0)
 
 
 def _rewind_and_republish(warehouse: str) -> Steps:
@@ -186,8 +215,10 @@ OPERATIONS = {
         Operation("backfill-late", _late, partial(_backfill, at="main/2")),
         Operation("promote", branched, _promote),
         Operation("republish", _rewound_once, _republish),
-        Operation("mend", _ravaged, _mend),
+        Operation("mend", ravaged, _mend),
         Operation("gc", _untidy, _collect),
+        Operation("gc-feed", _small_files, _collect_feed),
+        Operation("land-last", _small_files, partial(scene.landing, now_ms=T0 + HOURS * HOUR)),
         Operation("rewind-republish", some_runs([1, 2, 3]), _rewind_and_republish),
         Operation("publish", unpublished, _publish),
     )

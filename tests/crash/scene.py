@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
@@ -129,6 +130,17 @@ def write_and_land(warehouse: str, seed: int) -> None:
     write_source(warehouse, seed)
     drive(landing(warehouse))  # type: ignore[arg-type]
     write_source(warehouse, seed, hours=4)
+
+
+def grow_old(warehouse: str, days: int = 3) -> None:
+    """Let a log's files be some days old, and what its table says of when they left."""
+    log = Path(warehouse, "logs", FEED, TOPIC)
+    for file in log.rglob("*.parquet"):
+        seconds = file.stat().st_mtime - days * 86_400
+        os.utime(file, (seconds, seconds))
+    for commit in (log / "_delta_log").glob("*.json"):
+        left = re.compile(r'(?<="deletionTimestamp":)[0-9]+')
+        commit.write_text(left.sub(lambda found: str(int(found[0]) - days * 86_400_000), commit.read_text()))
 
 
 def landing(warehouse: str, *, now_ms: int = NOW_MS) -> Steps:

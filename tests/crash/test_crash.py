@@ -19,6 +19,8 @@ MACHINES = (
     "republish.py",
     "keeping.py",
     "landing/command.py",
+    "landing/keeping.py",
+    "delta/compaction.py",
     "delta/publish.py",
     "delta/logs.py",
 )
@@ -36,6 +38,7 @@ DURABLE = {
 }
 WRAPPED = {
     ("delta/files.py", "delete_file"),
+    ("delta/compaction.py", "create_write_transaction"),
     ("delta/ledger.py", "create_write_transaction"),
     ("delta/tables.py", "create_write_transaction"),
     ("delta/tables.py", "create"),

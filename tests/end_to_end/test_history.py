@@ -115,7 +115,17 @@ def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixtu
         said = json.loads(capsys.readouterr().out)
         assert (said[JOB]["snapshots"], said[JOB]["forgotten"]) == ([], 0)
     assert run_command(["gc", *here]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 4
+    said = json.loads(capsys.readouterr().out)
+    assert len([one for one in said.values() if "snapshots" in one]) == 4
+    assert set(said["flights"]) == {"merged", "into", "deleted"}
+    assert run_command(["gc", "nothing", *here]) == 2
+    assert "no job and no feed" in "".join(capsys.readouterr())
+    both = root / "conf" / "jobs" / "flights.yaml"
+    both.write_text((both.parent / f"{JOB}.yaml").read_text())
+    assert run_command(["gc", "flights", *here]) == 2
+    assert "--kind" in "".join(capsys.readouterr())
+    both.unlink()
+    assert run_command(["gc", "flights", "--kind", "feed", "--dry-run", *here]) == 0
     assert run_command(["gc", JOB, "--keep", "soon", *here]) == 2
     assert Project.open(root).tables.hashes(JOB, "main") == before
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 
 from rewindow.core.land import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.core.staging import StagedFile
+from rewindow.delta.contents import table_files
 from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
 from rewindow.delta.job_source import look_at_output
@@ -114,7 +116,7 @@ class DeltaFeedTables:
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
         """Return the first offset of a landed file, from ``offset`` on, with a timestamp above a time."""
-        times = self._timestamps.of(table_path(self.warehouse, log_path(feed, file.topic)), file.path)
+        times = self._timestamps.of(table_path(self.warehouse, log_path(feed, file.topic)), file)
         above = np.flatnonzero(times[offset - file.start :] > time_ms)
         return offset + int(above[0]) if len(above) else None
 
@@ -218,13 +220,29 @@ class _Timestamps:
         self._files: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
         self._rows = 0
 
-    def of(self, root: str, path: str) -> npt.NDArray[np.int64]:
-        """Return a file's timestamps in offset order."""
+    def of(self, root: str, file: HeldFile) -> npt.NDArray[np.int64]:
+        """Return a file's timestamps in offset order. If `gc` has merged it into another, its rows are still in the log."""
+        path, folder = file.path, Folder(root)
         if (root, path) not in self._files:
-            times = np.asarray(Folder(root).read_table(path, ["timestamp"])["timestamp"])
+            is_there = folder.facts(path) is not None
+            rows = folder.read_table(path, ["timestamp"]) if is_there else _rows_of(root, file)
+            times = np.asarray(rows["timestamp"])
             if self._rows + len(times) > TIMESTAMPS_AT_HAND:
                 self._files.clear()
                 self._rows = 0
             self._files[root, path] = times
             self._rows += len(times)
         return self._files[root, path]
+
+
+def _rows_of(root: str, file: HeldFile) -> pa.Table:
+    """Return the rows that a file had which is gone, from the log. Raises `StorageError` (74) if they are not there."""
+    folder, directory = Folder(root), file.path.rpartition("/")[0]
+    names = [one.path for one in table_files(root, _reopened(root)) if one.path.startswith(f"{directory}/")]
+    parts = [folder.read_table(name, ["offset", "timestamp"]) for name in names]
+    inside = (pc.field("offset") >= file.start) & (pc.field("offset") < file.end)
+    rows = pa.concat_tables(parts).filter(inside).sort_by("offset") if parts else None
+    if rows is None or not np.array_equal(np.asarray(rows["offset"]), np.arange(file.start, file.end)):
+        message = f"{folder.full_path(file.path)} is gone, and so are its rows: put it back from a copy"
+        raise StorageError(message)
+    return rows

@@ -98,15 +98,14 @@ class Sweeping:
         if path in self._dropped():
             yield from self._whole(root, keep_ms)
             return
-        old = self._old(table, keep_ms) if table else set()
-        nobodys = self._old(table, max(keep_ms, NOBODYS_MS)) if table else set()
+        old = left_before(table, keep_ms) if table else set()
+        nobodys = left_before(table, max(keep_ms, NOBODYS_MS)) if table else set()
         counts, known = self._counting(path, targets), self._known()
         is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may be reading what left it
         for name, size, _ in folder.files():
-            staged = _NAME.fullmatch(name.rpartition("/")[2])
             if name in listed or not name.endswith(".parquet"):
                 continue
-            attempt = staged[1] if staged else ""
+            attempt = staged_by(name)
             if attempt in self._dead:
                 yield Garbage(root, name, size, "an attempt that died")
             elif path in EVERYBODYS or attempt in self._pending or attempt in counts:
@@ -144,7 +143,7 @@ class Sweeping:
                 yield Garbage(root, path, facts.bytes, "the reports of an attempt that died")
         root = table_path(self._warehouse, RUNS)
         ledger = open_table(root)
-        for path in sorted(self._old(ledger, max(keep_ms, NOBODYS_MS))) if ledger else ():
+        for path in sorted(left_before(ledger, max(keep_ms, NOBODYS_MS))) if ledger else ():
             facts = Folder(root).facts(path)
             if path.startswith(f"name={self._job}/") and facts is not None:
                 yield Garbage(root, path, facts.bytes, "merged into another file of the ledger")
@@ -185,8 +184,15 @@ class Sweeping:
         runs = (*state.committed, *state.snapshots.values())
         return {attempt for run in runs for attempt in (run.spec.attempt.id, run.commit.attempt)}
 
-    @staticmethod
-    def _old(table: DeltaTable, keep_ms: int) -> set[str]:
-        hours = -(-keep_ms // HOUR_MS)
-        paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
-        return {unquote(path) for path in paths}
+
+def left_before(table: DeltaTable, keep_ms: int) -> set[str]:
+    """Return the files below a table that are not in it: those that left so long ago, and those of nobody that are so old."""
+    hours = -(-keep_ms // HOUR_MS)
+    paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
+    return {unquote(path) for path in paths}
+
+
+def staged_by(path: str) -> str:
+    """Return the attempt that a staged file's name says; nothing for another name."""
+    staged = _NAME.fullmatch(path.rpartition("/")[2])
+    return staged[1] if staged else ""

@@ -1,0 +1,98 @@
+"""Mutants of what keeps tables small and mends them: `gc` of jobs and feeds, `republish`."""
+
+from __future__ import annotations
+
+from tests.crash.mutant import Mutant
+from tests.crash.probes import Forged, Hold, Kill, Remake
+from tests.crash.rewriting import Rewrite
+
+MUTANTS_OF_UPKEEP = (
+    Mutant(
+        "gc: what is not committed yet is dead",
+        [
+            Rewrite(
+                "plan.keeping:dead_attempts",
+                'kept |= {lineage.pending.attempt.id, lineage.pending.repeats or ""}',
+                "pass",
+            )
+        ],
+        [Hold("run | gc", "commit")],
+    ),
+    Mutant(
+        "gc: who is dead is judged by a state that is older than the rows",
+        [
+            Rewrite(
+                "delta.keeper:Keeper._sweeping",
+                "rows = self._tables.ledger(self._job).read()",
+                "state = self._tables.state(self._job); rows = self._tables.ledger(self._job).read()",
+            ),
+            Rewrite("delta.keeper:Keeper._sweeping", "\n    state = self._tables.state(self._job)\n", "\n"),
+        ],
+        [Hold("gc | run", "reports > rewindow/runs: asked")],
+    ),
+    Mutant(
+        "gc: a snapshot is published before its row",
+        [
+            Rewrite(
+                "keeping:_snapshot",
+                "row = keeper.stage_snapshot(state, run)\n",
+                "row = keeper.stage_snapshot(state, run)\n"
+                "        from rewindow.plan.fold import fold_row\n"
+                "        list(tables.publish(job, fold_row(state, row), run.spec.lineage))\n",
+            )
+        ],
+        [Hold("gc | run", "snapshot")],
+    ),
+    Mutant(
+        "gc: what a branch stands on is forgotten",
+        [
+            Rewrite("plan.keeping:decide_forget", "if lineage.is_open:", "if lineage.name == 'main':"),
+            Rewrite("plan.fold_keeping:_fold_forget", "if lineage.is_open and", "if lineage.name == 'main' and"),
+        ],
+        [Hold("gc | promote", "forget")],
+    ),
+    Mutant(
+        "fold lets be forgotten what a lineage stands on",
+        [Rewrite("plan.fold_keeping:_fold_forget", "if lineage.is_open and", "if False and")],
+        [Forged()],
+    ),
+    Mutant(
+        "gc of a feed: what was merged goes at once",
+        [
+            Rewrite(
+                "delta.feed_keeper:FeedKeeper._of_log",
+                "is_quiet and name in old and name not in held",
+                "name not in held",
+            )
+        ],
+        [Hold("run | gc-feed", "execute")],
+    ),
+    Mutant(
+        "gc of a feed: merges whatever came between",
+        [
+            Rewrite("delta.compaction:_commit", ", max_commit_retries=0", ""),
+            Rewrite("delta.compaction:_commit", "Transaction(app_id, version)", "Transaction(uuid4().hex, version)"),
+        ],
+        [Hold("gc-feed | gc-feed", "compact events: written")],
+    ),
+    Mutant(
+        "republish: a table is published anew under its old id",
+        [
+            Rewrite(
+                "delta.publish:publish",
+                "publication_id(job, due.target, due.restart.epoch)",
+                "publication_id(job, due.target)",
+            )
+        ],
+        [Kill("republish", "republish")],
+    ),
+    Mutant(
+        "republish: a run that was made again counts whatever it gave",
+        [
+            Rewrite(
+                "republish:_make_again", "if content(made.get(target)) != content(committed.get(target)):", "if False:"
+            )
+        ],
+        [Remake()],
+    ),
+)
