@@ -41,8 +41,10 @@ class Keeper:
         self._tables.ledger(self._job).compact()
 
     def _sweeping(self) -> Sweeping:
+        # The rows first: a plan that came between the two looks must be known to the state, or it would look dead.
+        rows = self._tables.ledger(self._job).read()
         state = self._tables.state(self._job)
-        dead = dead_attempts(self._tables.ledger(self._job).read(), state)
+        dead = dead_attempts(rows, state)
         plans = [lineage.pending for lineage in state.lineages.values() if lineage.pending]
         is_quiet = not any(self._alive(plan.attempt) for plan in plans)
         return Sweeping(self._tables.warehouse, self._job, state, dead, is_quiet=is_quiet)
