@@ -9,6 +9,7 @@ from typing import Any
 from rewindow.errors import InvariantError
 from rewindow.plan import fold as folding
 from rewindow.plan.fold import COMMIT, FENCE, PLAN
+from rewindow.plan.fold_keeping import FORGET
 from rewindow.plan.fold_travel import BRANCH, DROP, PROMOTE, REPUBLISH, REWIND
 from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.spec import RunSpec
@@ -101,6 +102,8 @@ FORGED: dict[str, Callable[[], Rows]] = {
         *_promote(_branched()),
         replace(_pending_on_trial()[-1], seq=len(_branched()) + 2),
     ],
+    "a forgetting of what a lineage stands on": lambda: _and(_runs(1, 2), FORGET, runs=[3]),
+    "a forgetting of nobody": lambda: _and(_runs(1, 2), FORGET, runs=[99]),
     "a drop of main": lambda: _and(_runs(1), DROP, lineage="main"),
     "a second drop": lambda: _and(_and(_branched(), DROP, lineage="trial"), DROP, lineage="trial"),
     "a table anew that is not there": lambda: _and(_runs(1), REPUBLISH, lineage="main", target="output/none"),

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from tests.crash import simulation
 from tests.crash.forks import answer, side_by_side
 from tests.crash.matrix import folder, nothing, warm_up
+from tests.crash.mutant import Mutant
+from tests.crash.mutants_of_upkeep import MUTANTS_OF_UPKEEP
 from tests.crash.probes import Ask, Forged, Grounds, Hold, Kill, Lose, Probe, Spoil, first_catch
 from tests.crash.rewriting import Rewrite
 from tests.crash.settings import Figures, Settings
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A fault with a name, and the probes that should see it."""
-
-    name: str
-    rewrites: Sequence[Rewrite]
-    probes: Sequence[Probe] = field(default_factory=tuple)
-
-    def apply(self) -> None:
-        """Break the code of this process."""
-        for rewrite in self.rewrites:
-            rewrite.apply()
-
 
 LEDGER, TABLES, PUBLISH = "delta.ledger:Ledger", "delta.tables", "delta.publish"
 FOLD, TRAVEL_FOLD = "plan.fold", "plan.fold_travel"
@@ -215,7 +200,7 @@ MUTANTS = (
     ),
     Mutant(
         "a table published anew keeps what was there",
-        [Rewrite(f"{PUBLISH}:publish", "retract_all if is_restart", "None if is_restart")],
+        [Rewrite(f"{PUBLISH}:_retract", "return retract_all", "return None")],
         [Kill("republish", "republish")],
     ),
     Mutant(
@@ -232,9 +217,9 @@ MUTANTS = (
         "a shared table gets the runs of one lineage",
         [
             Rewrite(
-                "plan.lineage:JobState.naming",
-                "run for run in self.committed if",
-                "run for run in self.committed if run.spec.lineage == 'main' and",
+                "plan.lineage:JobState.shared",
+                "tuple(run for run in change.adds if _writes(run, path))",
+                "tuple(run for run in change.adds if _writes(run, path) and run.spec.lineage == 'main')",
             )
         ],
         [Kill("backfill", "commit")],
@@ -309,6 +294,7 @@ MUTANTS = (
         [Rewrite("delta.logs:DeltaFeedTables.sweep", "if staged and staged[1] in dead:", "if staged:")],
         [Kill("land-more", "decide")],
     ),
+    *MUTANTS_OF_UPKEEP,
     _fold("fold accepts a gap of numbers", "fold_row", "if row.seq != state.rows + 1:", "if row.seq < state.rows + 1:"),
     _fold("fold accepts a number twice", "fold_row", "if row.seq != state.rows + 1:", "if row.seq > state.rows + 1:"),
     _fold(

@@ -13,6 +13,8 @@ from typing import Any
 
 from rewindow import travel
 from rewindow.errors import RewindowError
+from rewindow.plan.fold_travel import REPUBLISH
+from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.runner import steps
 from tests.crash.forks import side_by_side
@@ -43,7 +45,21 @@ def _branch_run(simulation: Simulation) -> Iterator[str]:
     return _run(simulation, "trial")
 
 
-MACHINES: dict[str, Machine] = {"run": _run, "rewind": _rewind, "promote": _promote, "backfill": _branch_run}
+def _republish(simulation: Simulation) -> Iterator[str]:
+    tables = Tables(simulation.feed)
+    yield "republish"
+    state = tables.state(JOB)
+    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "lineage": MAIN}))
+    yield from tables.publish(JOB, tables.state(JOB), MAIN)
+
+
+MACHINES: dict[str, Machine] = {
+    "run": _run,
+    "rewind": _rewind,
+    "promote": _promote,
+    "backfill": _branch_run,
+    "republish": _republish,
+}
 
 
 def ground() -> World:

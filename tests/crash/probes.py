@@ -188,6 +188,36 @@ class _Skipping(LocalEngine):
 
 
 @dataclass(frozen=True)
+class Remake:
+    """Let runs whose files are gone give other rows when they are made again: nothing may come of it."""
+
+    need = "ground:mend#0"
+
+    def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
+        prepared = grounds.ground(self.need)
+        with folder() as place:
+            warehouse = f"{place}/w"
+            shutil.copytree(prepared.folder, warehouse)
+
+            def made_again() -> str:
+                mutate()
+                scene.engine_of = _Differing
+                return call(warehouse, "mend")
+
+            said = answer(made_again)
+            if not said.startswith("InvariantError"):
+                yield f"wrong: other rows than were committed were told as {said[:200]}"
+
+
+class _Differing(LocalEngine):
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        return [
+            replace(one, files=tuple(replace(file, rows_digest="0" * 32) for file in one.files))
+            for one in super().run_stage(work)
+        ]
+
+
+@dataclass(frozen=True)
 class Forged:
     """Give the fold ledgers that nobody may have written."""
 
@@ -201,7 +231,7 @@ class Forged:
         yield from answer(judged)
 
 
-Probe = Kill | Hold | Ask | Spoil | Lose | Forged
+Probe = Kill | Hold | Ask | Spoil | Lose | Remake | Forged
 Probes = Sequence[Probe]
 
 

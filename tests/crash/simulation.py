@@ -29,8 +29,9 @@ from rewindow.delta.checkpoints import find_checkpoint
 from rewindow.delta.tables import METRICS
 from rewindow.errors import RewindowError
 from rewindow.keeping import collect
+from rewindow.plan.fold_keeping import FORGET, SNAPSHOT
 from rewindow.plan.fold_travel import REPUBLISH
-from rewindow.plan.keeping import decide_snapshot
+from rewindow.plan.keeping import dead_attempts, decide_snapshot
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow, Standing
 from rewindow.plan.planner import UpToDate
@@ -84,10 +85,10 @@ def step(before: str, partition: int, epoch: int) -> str:
 
 
 class MemoryKeeper:
-    """Writes snapshots of what the tables in memory hold. It deletes nothing: no file of these worlds is ever in the way."""
+    """Writes snapshots of what the tables in memory hold, and deletes what dead attempts left."""
 
-    def __init__(self, tables: Tables, new_attempt: Callable[[], Attempt]) -> None:
-        self._tables, self._new_attempt = tables, new_attempt
+    def __init__(self, tables: Tables, new_attempt: Callable[[], Attempt], met: Counter[str]) -> None:
+        self._tables, self._new_attempt, self._met = tables, new_attempt, met
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
         number, attempt = state.rows + 1, self._new_attempt().id
@@ -107,11 +108,17 @@ class MemoryKeeper:
     def drop_reports(self) -> int:
         return 0
 
-    def garbage(self, _keep_ms: int) -> Iterator[Any]:
-        return iter(())
+    def garbage(self, _keep_ms: int) -> Iterator[str]:
+        rows = self._tables.ledger(JOB).read()
+        dead = dead_attempts(rows, self._tables.state(JOB))
+        for path in list(here().world.files):
+            name = path.rpartition("/")[2]
+            if "-".join(name.split("-")[:2]) in dead and not path.startswith(f"{ROOT}/rewindow/"):
+                yield path
 
-    def delete(self, _garbage: Any) -> None:
-        return
+    def delete(self, garbage: str) -> None:
+        here().faults.point(f"{garbage}: delete")
+        self._met["deleted"] += here().world.files.pop(garbage, None) is not None
 
     def compact_ledger(self) -> None:
         return
@@ -273,7 +280,7 @@ class Simulation:
         dice = self._dice
         self.restless = dice.choice([0.1, 0.3, 0.8])
         mix = frozenset(fault for fault in FAULTS if dice.random() < 0.5)
-        threads = [self._process(f"p{n}", mix, dice.randrange(2, 4)) for n in range(dice.randrange(1, 4))]
+        threads = [self._process(f"p{n}", mix, dice.randrange(3, 7)) for n in range(dice.randrange(1, 4))]
         for thread in threads:
             thread.start()
         while len(self._ended) < len(threads):
@@ -344,7 +351,7 @@ class Simulation:
             case "promote" if branches:
                 yield from travel.promote(JOB, chance.dice.choice(branches), binding(MAIN), tables)
             case "gc":
-                keeper, before_ms = MemoryKeeper(tables, self.attempt), chance.dice.choice([0, 2**60])
+                keeper, before_ms = MemoryKeeper(tables, self.attempt, self.met), chance.dice.choice([0, 2**60])
                 yield from collect(
                     JOB, tables, keeper, before_ms=before_ms, keep_ms=0, every=chance.dice.choice([1, 2])
                 )
@@ -382,6 +389,8 @@ class Simulation:
                 self.met["damage told"] += 1  # it came after the audit: no wrong number, a file to put back
                 return "ok"
             return f"wrong: in the end {type(error).__name__}: {error}"
+        kinds = Counter(row.kind for row in tables.ledger(JOB).read())
+        self.met.update({kind: kinds[kind] for kind in (SNAPSHOT, FORGET) if kinds[kind]})
         return self._compared(state)
 
     def _last_run(self, tables: Tables) -> Any:

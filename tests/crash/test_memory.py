@@ -16,13 +16,24 @@ def test_histories_with_faults_end_as_a_plain_loop_does():
     assert [(seed, word) for seed, word, _ in said if word != "ok"] == []
     assert sum(met.get("kills", 0) for _, _, met in said) > 10
     assert sum(met.get("exit 75", 0) for _, _, met in said) > 10
+    for of_gc in ("SNAPSHOT", "FORGET", "deleted"):
+        assert sum(met.get(of_gc, 0) for _, _, met in said) > 0, f"the histories hold no {of_gc}"
 
 
 def test_a_history_repeats_by_its_seed():
     assert play([7, 8, 9]) == play([7, 8, 9])
 
 
-@pytest.mark.parametrize("pair", [("run", "run"), ("run", "rewind"), ("promote", "run"), ("rewind", "promote")])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("run", "run"),
+        ("run", "rewind"),
+        ("promote", "run"),
+        ("rewind", "promote"),
+        ("republish", "rewind"),
+    ],
+)
 def test_two_held_at_a_few_points_end_well(pair):
     with in_memory():
         world = ground()
