@@ -24,6 +24,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 @pytest.fixture(scope="module")
+def landed(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Return the project whose third hour is landed too: most cases begin there."""
+    bench = copy_of(template, tmp_path_factory.mktemp("landed") / "project")
+    assert bench.run("land", "activity").code == 0
+    return bench
+
+
+@pytest.fixture(scope="module")
 def clean(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     bench = copy_of(template, tmp_path_factory.mktemp("clean") / "project")
     goes_on(bench)
@@ -50,9 +58,9 @@ def test_what_is_asked_wrongly_is_refused_before_anything_is_touched(case: Case,
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_is_wrong_is_said_and_changes_nothing(
-    case: Case, template: Bench, clean: dict[str, str], tmp_path: Path
+    case: Case, template: Bench, landed: Bench, clean: dict[str, str], tmp_path: Path
 ) -> None:
-    check(case, copy_of(template, tmp_path / "project"), clean)
+    check(case, landed if case.landed else template, tmp_path / "project", clean)
 
 
 def test_the_corpus_is_as_large_as_it_says() -> None:

@@ -24,6 +24,7 @@ from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
+from rewindow.delta.inside import checked_inside
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.plan.spec import MAIN
 
@@ -33,8 +34,7 @@ RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journa
 METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
 
 _ATTEMPTS, _LOOKS = 8, 3
-_CLOSED = 2**62
-"""The version of an application id that is done with."""
+_CLOSED = 2**62  # the version of an application id that is done with
 _CONFIGURATION = {"delta.checkpointInterval": "10"}
 """Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
 
@@ -52,8 +52,8 @@ _ARROW: Mapping[str, pa.DataType] = {
 
 
 def table_path(warehouse: str, path: str) -> str:
-    """Return the full path or URI of a table from its path below the warehouse."""
-    return f"{warehouse.rstrip('/')}/{path}"
+    """Return the full path or URI of a table from its path below the warehouse. Raises as `checked_inside` does."""
+    return checked_inside(warehouse, f"{warehouse.rstrip('/')}/{path}")
 
 
 def output_path(name: str, lineage: str = MAIN) -> str:

@@ -1,0 +1,62 @@
+"""A symbolic link below the warehouse that leads out of it is refused, whether something is read there or written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input.scene import Bench, copy_of, goes_on, make_template, without_spark
+
+pytestmark = pytest.mark.slow
+
+LINKS = {
+    "the log": ("logs/activity/events", ("land", "activity")),
+    "the log for a run": ("logs/activity/events", ("run", "counts")),
+    "a partition of the log": ("logs/activity/events/[!_.]*", ("run", "counts")),
+    "an output": ("alerts/totals", ("run", "counts")),
+    "an output's Delta log": ("alerts/totals/_delta_log", ("run", "counts")),
+    "the folder of an output": ("alerts", ("run", "counts")),
+    "the runs": ("rewindow/runs", ("run", "counts")),
+    "the state": ("state", ("run", "counts")),
+    "the output that is shown": ("rewindow/runs", ("show", "counts")),
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with without_spark():
+        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+
+
+@pytest.mark.parametrize(("link", "words"), LINKS.values(), ids=LINKS)
+def test_a_link_out_of_the_warehouse_is_refused(
+    link: str, words: tuple[str, ...], template: Bench, tmp_path: Path
+) -> None:
+    bench, outside = copy_of(template, tmp_path / "project"), tmp_path / "outside"
+    if words[0] == "run":
+        assert bench.run("land", "activity").code == 0
+    place = next(one for one in sorted(bench.warehouse.glob(link)) if one.is_dir())
+    shutil.move(place, outside)
+    place.symlink_to(outside, target_is_directory=True)
+    before = _files(outside)
+    answer = bench.run(*words)
+    assert answer.code == 78, answer.err
+    assert "out of the warehouse" in answer.err
+    assert _files(outside) == before
+    place.unlink()
+    shutil.move(outside, place)
+    goes_on(bench)
+
+
+def test_a_warehouse_that_is_a_link_itself_is_one(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    shutil.move(bench.warehouse, tmp_path / "elsewhere")
+    bench.warehouse.symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    goes_on(bench)
+
+
+def _files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
