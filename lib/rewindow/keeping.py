@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rewindow.errors import NotNowError
+from rewindow.errors import NotNowError, StorageError
 from rewindow.plan.keeping import EVERY, decide_forget, due_snapshots
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
 from rewindow.runner import Tables
@@ -111,12 +111,20 @@ def collect(job: str, tables: Tables, keeper: Keeper, *, before_ms: int, keep_ms
 
 
 def _snapshot(job: str, run: CommittedRun, tables: Tables, keeper: Keeper, every: int) -> Generator[str, None, bool]:
+    is_published = False
     for _ in range(_ATTEMPTS):
         state = tables.state(job)
         if run.spec.run not in [one.spec.run for one in due_snapshots(state, every)]:
             return False  # another was faster, or the lineage went on
         yield f"snapshot {run.spec.name}"
-        row = keeper.stage_snapshot(state, run)
+        try:
+            row = keeper.stage_snapshot(state, run)
+        except StorageError:  # another may have committed since, and not published
+            if is_published:
+                raise
+            yield from _publish_all(job, tables)
+            is_published = True
+            continue
         yield f"snapshot {run.spec.name}: staged"
         # Its rows bear the number of this very row: where another came between, they are written again.
         if tables.append(job, row):

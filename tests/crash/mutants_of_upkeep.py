@@ -37,8 +37,8 @@ MUTANTS_OF_UPKEEP = (
                 "keeping:_snapshot",
                 "row = keeper.stage_snapshot(state, run)\n",
                 "row = keeper.stage_snapshot(state, run)\n"
-                "        from rewindow.plan.fold import fold_row\n"
-                "        list(tables.publish(job, fold_row(state, row), run.spec.lineage))\n",
+                "            from rewindow.plan.fold import fold_row\n"
+                "            list(tables.publish(job, fold_row(state, row), run.spec.lineage))\n",
             )
         ],
         [Hold("gc | run", "snapshot")],

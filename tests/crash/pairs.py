@@ -13,6 +13,7 @@ from typing import Any
 
 from rewindow import travel
 from rewindow.errors import RewindowError
+from rewindow.keeping import collect
 from rewindow.plan.fold_travel import REPUBLISH
 from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.spec import MAIN, RunRequest
@@ -20,7 +21,7 @@ from rewindow.runner import steps
 from tests.crash.forks import side_by_side
 from tests.crash.memory import Faults, Process, World, here, in_memory
 from tests.crash.settings import Figures, Settings
-from tests.crash.simulation import EPOCHS, JOB, MemoryEngine, Simulation, Tables, binding, job
+from tests.crash.simulation import EPOCHS, JOB, MemoryEngine, MemoryKeeper, Simulation, Tables, binding, job
 
 Machine = Callable[[Simulation], Iterator[str]]
 ALLOWED = (2, 75, 76, 78)
@@ -53,12 +54,19 @@ def _republish(simulation: Simulation) -> Iterator[str]:
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
+def _collect(simulation: Simulation) -> Iterator[str]:
+    tables = Tables(simulation.feed)
+    keeper = MemoryKeeper(tables, simulation.attempt, simulation.met)
+    return collect(JOB, tables, keeper, before_ms=2**60, keep_ms=0, every=2)
+
+
 MACHINES: dict[str, Machine] = {
     "run": _run,
     "rewind": _rewind,
     "promote": _promote,
     "backfill": _branch_run,
     "republish": _republish,
+    "gc": _collect,
 }
 
 

@@ -32,6 +32,9 @@ def test_a_history_repeats_by_its_seed():
         ("promote", "run"),
         ("rewind", "promote"),
         ("republish", "rewind"),
+        ("gc", "run"),
+        ("run", "gc"),
+        ("gc", "promote"),
     ],
 )
 def test_two_held_at_a_few_points_end_well(pair):

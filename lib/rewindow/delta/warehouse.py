@@ -161,8 +161,18 @@ class DeltaTables:
         if runs and self._published.get((spec.job, maker), 0) < runs[-1].shared_ordinal:
             for _ in self.publish(spec.job, state, maker):
                 pass
-        check_has_state(state, spec.parent)
-        return find_checkpoint(self.warehouse, runs[-1] if runs else None, state.basis(spec.parent), self.reports)
+        try:
+            return self._checkpoint(state, spec.parent)
+        except StorageError:  # `gc` may have put a snapshot in their place that nobody has published yet
+            now = self.state(spec.job)
+            for _ in self.publish(spec.job, now, maker):
+                pass
+            return self._checkpoint(now, spec.parent)
+
+    def _checkpoint(self, state: JobState, parent: int | None) -> Checkpoint:
+        check_has_state(state, parent)
+        runs = state.chain_to(parent)
+        return find_checkpoint(self.warehouse, runs[-1] if runs else None, state.basis(parent), self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Keep all that an attempt made in one append to the journal. Calling it again changes nothing."""
