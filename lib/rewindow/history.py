@@ -8,8 +8,8 @@ from typing import Any
 
 from rewindow.config import load_feed, names_of
 from rewindow.core.binding import bind_sink
-from rewindow.delta.compare import Difference, compare_tables
-from rewindow.delta.tables import checked_name, table_path
+from rewindow.delta.compare import Difference
+from rewindow.delta.tables import checked_name
 from rewindow.errors import UsageError
 from rewindow.liveness import this_attempt
 from rewindow.machine import drive
@@ -150,16 +150,13 @@ class History:
         for target, keys in self._output_keys().items():
             tables = [lineage.tables[target] for lineage in (one, other) if target in lineage.tables]
             if len(tables) == 2:
-                first_path, second_path = (table_path(self._tables.warehouse, table.path) for table in tables)
-                found[target.removeprefix(OUTPUT)] = compare_tables(
-                    first_path, second_path, keys, epochs=(after, through), samples=samples
+                found[target.removeprefix(OUTPUT)] = self._tables.compare(
+                    tables[0], tables[1], keys, epochs=(after, through), samples=samples
                 )
         return found
 
     def verify(self, lineage: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
         """Replay committed runs, by default the last one of a lineage, and compare; see `verify.verify`."""
-        from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
-
         state = self.state
         known = self._known(state, lineage)
         chosen = [self._run(state, known, said) for said in runs] or [known.runs[-1]]
@@ -168,8 +165,7 @@ class History:
             job = project.bind(self._job, run.spec.lineage)
             # Another grouping of tasks than a run of this project has.
             slots = 1 if project.slots > 1 else job.feed.definition.partitions
-            engine = SparkEngine(project.spark, slots=slots, import_paths=[str(project.root)], lane=project.lane)
-            yield drive(verify(job, run, this_attempt(), engine, self._tables), on_step)
+            yield drive(verify(job, run, this_attempt(), project.engine_of(slots), self._tables), on_step)
 
     def _readers(self, lineage: str) -> list[str]:
         """Return the feeds that land an output of the job: of its published lineage."""

@@ -188,6 +188,10 @@ class Project:
     @cached_property
     def engine(self) -> Engine:
         """Where runs are made: Spark, which starts when the first stage does."""
+        return self.engine_of(self.slots)
+
+    def engine_of(self, slots: int) -> Engine:
+        """Return an engine that makes so many groups of tasks."""
         from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
         if self.target.commit == "spark":
@@ -196,10 +200,10 @@ class Project:
 
             assert isinstance(self.tables, CatalogTables)  # noqa: S101 - by the same setting
             roots = [str(self.root)]
-            return RowsEngine(self.spark, self.tables.journal, slots=self.slots, import_paths=roots, lane=self.lane)
+            return RowsEngine(self.spark, self.tables.journal, slots=slots, import_paths=roots, lane=self.lane)
         return SparkEngine(
             self.spark,
-            slots=self.slots,
+            slots=slots,
             import_paths=[str(self.root)],
             lane=self.lane,
             on_share=lambda done: self._watch.share(done) if self._watch else None,

@@ -13,7 +13,7 @@ from rewindow.core.work import StageWork
 from rewindow.delta.feed_keeper import FeedKeeper
 from rewindow.delta.keeper import Keeper
 from rewindow.delta.mending import Mending
-from rewindow.errors import naming
+from rewindow.errors import ConfigError, naming
 from rewindow.keeping import Collected, collect
 from rewindow.landing.keeping import FeedCollected, collect_feed
 from rewindow.liveness import this_attempt
@@ -64,6 +64,11 @@ class Recovery:
         ``outputs`` are published anew even if nothing is found; ``all_tables``: all tables of the lineage are.
         """
         project = self._project
+        self._check_files(
+            "republish",
+            "a commit of Spark's has one transaction id, so nobody could be kept from publishing what it leaves out. "
+            "RESTORE the table to the version before, or replay in another lineage",
+        )
         with naming(JOB=self._job):
             job = project.bind(self._job, lineage)
             asked = Asked(lineage, None if all_tables else [OUTPUT + name for name in outputs])
@@ -81,12 +86,22 @@ class Recovery:
 
     def would_collect(self, keep_ms: int) -> Collected:
         """Return what `collect` would do first; what its own steps make superfluous is not in it. Changes nothing."""
-        state = self._project.tables.state(self._job)
+        keeper, state = self._keeper(), self._project.tables.state(self._job)
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
-        return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, list(self._keeper().garbage(keep_ms)))
+        return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, list(keeper.garbage(keep_ms)))
+
+    def _check_files(self, command: str, why: str) -> None:
+        """Refuse what works on files where the tables are a catalog's. Raises `ConfigError` (78)."""
+        if self._project.target.commit == "spark":
+            raise ConfigError(f"`{command}` is not there with `commit: spark`: {why}")
 
     def _keeper(self) -> Keeper:
+        self._check_files(
+            "gc",
+            "files belong to the catalog, and stores go on from all that is in the journal. VACUUM deletes what the "
+            "catalog's tables no longer name, DROP TABLE a dropped branch's tables",
+        )
         return Keeper(self._project.tables, self._job, lambda: this_attempt().id, self._project.is_alive)
 
     def resume(self, lineage: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:

@@ -11,7 +11,6 @@ from rewindow.core.schema import Column
 from rewindow.core.staging import QUARANTINE
 from rewindow.core.topology import SourceNode
 from rewindow.core.work import Lane, LogTable
-from rewindow.delta.tables import open_table, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.plan.lineage import CommittedRun, Lineage
 from rewindow.plan.spec import OUTPUT
@@ -44,14 +43,14 @@ def describe_published(tables: DeltaTables, job: str, lineage: str) -> list[dict
     described = []
     for target, table in known.tables.items():
         total = known.head.commit.targets.get(target)
-        opened = open_table(table_path(tables.warehouse, table.path)) if target.startswith(OUTPUT) else None
-        if opened is None:
+        version = tables.version_of(table) if target.startswith(OUTPUT) else None
+        if version is None:
             continue
         described.append(
             {
                 "topic": target.removeprefix(OUTPUT),
                 "table": table.path,
-                "version": opened.version(),
+                "version": version,
                 "run": known.head.spec.name,
                 "rows": total.rows if total else 0,
                 "digest": total.digest if total else None,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,7 +15,9 @@ from pyspark.sql import SparkSession
 from rewindow.catalog.engine import RowsEngine
 from rewindow.catalog.ledger import SparkLedger
 from rewindow.catalog.names import TableName, output_name
+from rewindow.catalog.sql import OWNER, make_table, owner
 from rewindow.catalog.tables import CatalogTables
+from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Lane
 from rewindow.delta.ledger import Ledger
@@ -28,6 +31,8 @@ from rewindow.plan.spec import RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Engine, Job, Steps, steps
 from rewindow.spark.engine import LocalEngine
+from rewindow.travel import branch, promote, rewind
+from rewindow.verify import verify
 from tests.conftest import ROOT
 from tests.crash import scene
 
@@ -45,8 +50,8 @@ class Backend:
     output: Callable[[str, str], str]
     ledger: Callable[[str], Ledger | SparkLedger]
 
-    def running(self, lineage: str, through: int | None = None) -> Steps:
-        """Give the steps of one run by an attempt of its own, with a fresh look at the tables."""
+    def job(self, lineage: str) -> Job:
+        """Return the job bound to a lineage's tables."""
         tables = self.tables()
         feed = tables.feed(scene.FEED)
         code = JobCode(scene.topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
@@ -56,9 +61,12 @@ class Backend:
             metrics=METRICS_TABLE.path,
         )
         binding = bind_job(scene.JOB, feed, scene.topology(), code.load_logs(), asdict(code.semantics), paths)
+        return Job(scene.JOB, code, binding, feed)
+
+    def running(self, lineage: str, through: int | None = None) -> Steps:
+        """Give the steps of one run by an attempt of its own, with a fresh look at the tables."""
         request = RunRequest(lineage=lineage, through_landing=through)
-        job = Job(scene.JOB, code, binding, feed)
-        return steps(job, request, scene.attempt(), self.engine, tables, lambda _attempt: False)
+        return steps(self.job(lineage), request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
 
     def run(self, lineage: str, *throughs: int) -> dict[str, str]:
         """Run up to each landing; return the hashes of the outputs."""
@@ -165,10 +173,58 @@ def test_two_who_publish_at_once_add_nothing_twice(backend: Backend, expected: d
     assert backend.outputs("two") == expected
 
 
+def test_a_branch_promoted_after_a_rewind_gives_the_tables_of_one_run(
+    backend: Backend, expected: dict[str, str]
+) -> None:
+    backend.run("back-1", 1)
+    after_one = backend.outputs("back-1")
+    backend.run("back-1", 2)
+    tables = backend.tables()
+    first = tables.state(scene.JOB).lineage("back-1").runs[0].spec.name
+    drive(rewind(scene.JOB, "back-1", first, tables))
+    assert backend.outputs("back-1") == after_one
+    drive(branch(scene.JOB, "its.branch-2", tables, parent="back-1", at=first))
+    backend.run("its.branch-2", scene.LANDINGS)
+    drive(promote(scene.JOB, "its.branch-2", backend.job("back-1").binding, tables, into="back-1"))
+    assert backend.outputs("back-1") == expected
+    for lineage in ("back-1", "its.branch-2"):
+        tables.check_published(scene.JOB, tables.state(scene.JOB), lineage)
+
+
+def test_a_branch_becomes_a_lineage_that_never_ran(backend: Backend, expected: dict[str, str]) -> None:
+    drive(branch(scene.JOB, "first-of-all", backend.tables(), parent="never-ran"))
+    backend.run("first-of-all", scene.LANDINGS)
+    drive(promote(scene.JOB, "first-of-all", backend.job("never-ran").binding, backend.tables(), into="never-ran"))
+    assert backend.outputs("never-ran") == expected
+
+
+def test_a_committed_run_is_verified_and_leaves_nothing(backend: Backend) -> None:
+    backend.run("proved", 2, scene.LANDINGS)
+    tables, attempt = backend.tables(), scene.attempt("proof")
+    run = tables.state(scene.JOB).lineage("proved").runs[-1]
+    proof = drive(verify(backend.job("proved"), run, attempt, backend.engine, tables))
+    assert proof.rows > 0
+    assert not proof.differences
+    if isinstance(tables, CatalogTables):
+        assert tables.journal(scene.JOB).blocks([attempt.id]).count() == 0
+
+
+@pytest.mark.cluster
+def test_two_lineages_of_one_table_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(f"CREATE SCHEMA spark_catalog.shared LOCATION '{tmp_path}'")
+    names = {output_name("spark_catalog.shared.hourly", lineage, "") for lineage in ("fix-1", "fix_1", "fix.1")}
+    (name,) = names
+    for _ in range(2):
+        make_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix-1")})
+    with pytest.raises(ConfigError, match="name another table or branch"):
+        make_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix_1")})
+
+
 def test_names_of_a_catalog_are_validated_and_quoted() -> None:
     assert TableName.parse("main.shop.orders-2", "other").quoted == "`main`.`shop`.`orders-2`"
     assert str(TableName.parse("shop.orders", "main")) == "main.shop.orders"
     assert output_name("shop.orders", "fix", "main") == "main.shop.orders__fix"
+    assert output_name("shop.orders", "backfill-2", "main") == "main.shop.orders__backfill_2"
     for wrong in ("orders", "a.b.c.d", "main.shop.or`ders", "main..orders", "main.shop.x; DROP TABLE y", "ü.b.c"):
         with pytest.raises(ConfigError, match="names no table"):
             TableName.parse(wrong, "main")

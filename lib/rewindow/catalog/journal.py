@@ -95,6 +95,13 @@ class SparkJournal:
                     message = f"the journal {self.table}: {path} {what}. Nothing was committed: run again"
                     raise StorageError(message)
 
+    def drop(self, attempts: Sequence[str]) -> None:
+        """Take all that some attempts left out of the table, in one commit."""
+        names = ", ".join(f"'{attempt}'" for attempt in attempts)
+        where = f"job = '{self.job}' AND attempt IN ({names})"
+        with mapped():
+            self._spark_of().sql(f"DELETE FROM {self.table.quoted} WHERE {where}")  # noqa: S608 - names are checked
+
     def _of(self, attempts: Sequence[str]) -> DataFrame:
         rows = self._spark_of().table(self.table.quoted)
         return rows.where((F.col("job") == self.job) & F.col("attempt").isin(list(attempts)))

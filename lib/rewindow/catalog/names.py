@@ -46,7 +46,11 @@ class TableName(NamedTuple):
 
 
 def output_name(text: str, lineage: str, default_catalog: str) -> str:
-    """Return the full name of an output table; of another lineage than main with its name at the end."""
+    """Return the full name of an output table; of another lineage than main with its name at the end.
+
+    A catalog's tables have no ``-`` and no ``.``: a lineage's become ``_``. That two lineages do not share a table, the
+    table's properties see to (`CatalogTables`).
+    """
     name = TableName.parse(text, default_catalog)
-    made = name if lineage == MAIN else name._replace(name=f"{name.name}__{lineage}")
+    made = name if lineage == MAIN else name._replace(name=f"{name.name}__{re.sub('[-.]', '_', lineage)}")
     return str(TableName.parse(str(made), default_catalog))

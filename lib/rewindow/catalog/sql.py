@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,6 +17,8 @@ from rewindow.errors import CheckpointError, ConfigError
 from rewindow.spark.errors import mapped
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
+OWNER = "rewindow.owner"
+"""The table property that says which job and lineage write the table."""
 KEPT: Mapping[str, str] = {"delta.logRetentionDuration": "interval 3650 days"}
 
 
@@ -46,7 +49,8 @@ def make_table(
         raise CheckpointError(message)
     for key, value in (properties or {}).items():
         if kept.get(key) != value:
-            message = f"the table {name} has {key} = {kept.get(key)!r}, not {value!r}: name another table"
+            what = "is written by another job or branch" if key == OWNER else f"has not {key} = {value!r}"
+            message = f"the table {name} {what}: name another table or branch"
             raise ConfigError(message)
 
 
@@ -58,6 +62,11 @@ def add_once(frame: DataFrame, name: TableName, app_id: str, version: int, *, re
         writer.mode("overwrite").option("replaceWhere", replaces).saveAsTable(name.quoted)
     else:
         writer.mode("append").saveAsTable(name.quoted)
+
+
+def owner(job: str, lineage: str) -> str:
+    """Return what `OWNER` is: a digest, as Spark shows no property that looks like a secret to it, ``hourly`` for its url."""
+    return blake2b(f"{job}/{lineage}".encode(), digest_size=16).hexdigest()
 
 
 def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:

@@ -9,22 +9,24 @@ from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.catalog.engine import ROOT
 from rewindow.catalog.journal import REPORT, SparkJournal, block_path, journal_row, rows_of_block, summary
 from rewindow.catalog.ledger import SparkLedger
 from rewindow.catalog.names import TableName
 from rewindow.catalog.publish import publish
-from rewindow.catalog.sql import make_table
+from rewindow.catalog.sql import OWNER, last_version, make_table, owner
 from rewindow.core.staging import PARTITION, TaskReport
 from rewindow.delta.audit import INTERNAL, audit_counts, consumed, held, totals
 from rewindow.delta.checkpoints import Checkpoint
-from rewindow.delta.compare import first_difference
+from rewindow.delta.compare import Difference, compare, first_difference
 from rewindow.delta.contents import hash_rows
-from rewindow.delta.publish import EVERYBODYS
+from rewindow.delta.damage import due_rows
+from rewindow.delta.publish import EVERYBODYS, due_tables, publication_id
 from rewindow.delta.tables import arrow_schema
 from rewindow.delta.warehouse import DeltaTables
-from rewindow.errors import ConfigError, InvariantError, StorageError
+from rewindow.errors import InvariantError, StorageError
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
 from rewindow.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, make_commit
@@ -42,7 +44,7 @@ class CatalogTables(DeltaTables):
         self._spark_of = spark
         self._home = TableName.parse(f"{home}.rewindow_runs", "")
         self._spark_ledgers: dict[str, SparkLedger] = {}
-        self._made: set[str] = set()
+        self._made: set[tuple[str, str]] = set()
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
@@ -67,12 +69,23 @@ class CatalogTables(DeltaTables):
         if not self._made:
             self.journal(spec.job).prepare()
         for target, table in spec.binding.tables.items():
-            if not target.startswith(CHANGELOG) and table.path not in self._made:
-                self._made.add(table.path)
-                owner = {} if table.path in EVERYBODYS else {"rewindow.job": spec.job}
-                make_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, owner)
+            self._make(spec.job, spec.lineage, target, table)
+        return self.scratch_roots(spec, internal)
+
+    def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
+        """Return where the blocks of each target are called; a replay's have its own attempt's name."""
         targets = (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
         return {target: f"{ROOT}{block_path(spec.attempt.id, target, '')}".rstrip("/") for target in targets}
+
+    def discard(self, spec: RunSpec) -> None:
+        """Take what a replay made out of the journal."""
+        self.journal(spec.job).drop([spec.attempt.id])
+
+    def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
+        """Return in words the first row of a target that a replay made otherwise."""
+        before = self._staged(spec.job, run.commit.attempt, target, self.reports(run))
+        now = self._staged(spec.job, spec.attempt.id, target, reports)
+        return first_difference(before, now) or "the rows are equal, their digests are not"
 
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
         """Return the checkpoint that a run goes on from: blocks of the journal, in the order of their runs."""
@@ -150,24 +163,23 @@ class CatalogTables(DeltaTables):
 
     def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
         """Bring a lineage's tables up to the ledger; yield before each commit. Anyone may, at any time."""
+        for due in due_tables(state, lineage):
+            if due.publications:
+                self._make(job, lineage, due.target, due.table)
         yield from publish(self._spark_of, self.journal(job), state, lineage, self.name_of, self.reports)
 
     def check_published(self, job: str, state: JobState, lineage: str) -> None:
         """See that a lineage's outputs have the rows that were published. Raises `StorageError` (74)."""
-        for target, table in state.lineage(lineage).tables.items():
-            if target.startswith(OUTPUT):
-                name = self.name_of(table.path)
+        for due in due_tables(state, lineage):
+            if due.target.startswith(OUTPUT) and due.publications:
+                name = self.name_of(due.table.path)
                 with mapped():
-                    counted = self._frame(table).groupBy("_run").count().collect()
-                found = {row["_run"]: row["count"] for row in counted}
-                due = {
-                    run.spec.run: run.commit.targets[target].rows
-                    for run in state.lineage(lineage).runs
-                    if target in run.commit.targets
-                }
-                if found != {run: rows for run, rows in due.items() if rows}:
+                    published = last_version(self._spark_of(), name, publication_id(job, due.target))
+                    counted = self._frame(due.table).groupBy("_run").count().collect()
+                if {row["_run"]: row["count"] for row in counted} != due_rows(due, published):
                     message = (
-                        f"{name} has not the rows that {job} published: restore the table, or replay in a new lineage"
+                        f"{name} has not the rows that {job} published: another hand altered it. RESTORE it to the version "
+                        "before, or replay in another lineage"
                     )
                     raise StorageError(message)
 
@@ -191,6 +203,27 @@ class CatalogTables(DeltaTables):
         with mapped():
             return self._frame(table).count()
 
+    def version_of(self, table: TableSpec) -> int | None:
+        """Return a table's Delta version; None if it is not there."""
+        name = self.name_of(table.path).quoted
+        with mapped():
+            if not self._spark_of().catalog.tableExists(name):
+                return None
+            (last,) = self._spark_of().sql(f"DESCRIBE HISTORY {name} LIMIT 1").select("version").collect()
+        return int(last["version"])
+
+    def compare(
+        self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
+    ) -> Difference:
+        """Compare two output tables key by key (`compare_tables`): the rows of these epochs come to this process."""
+        rows = []
+        for table in (first, second):
+            schema = arrow_schema(table.columns)
+            asked = self._frame(table).where((F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1]))
+            with mapped():
+                rows.append(asked.toArrow().select(schema.names).cast(schema))
+        return compare(rows[0], rows[1], keys, samples=samples)
+
     def content_hash(self, table: TableSpec) -> str:
         """Return the content hash of a table: its rows come to this process."""
         with mapped():
@@ -203,9 +236,13 @@ class CatalogTables(DeltaTables):
         tables = self.state(job).lineage(lineage).tables
         return {target: self.content_hash(table) for target, table in tables.items() if target.startswith(OUTPUT)}
 
-    def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:  # noqa: ARG002
-        """Refuse: rows are replayed into folders, and with staged rows there are none."""
-        raise ConfigError("`verify` works on staged files: use a target with `staging: files`")
+    def _make(self, job: str, lineage: str, target: str, table: TableSpec) -> None:
+        """Make a table that is missing, once in a process. Raises `ConfigError` (78) if it is another's."""
+        if target.startswith(CHANGELOG) or (table.path, lineage) in self._made:
+            return
+        whose = {} if table.path in EVERYBODYS else {OWNER: owner(job, lineage)}
+        make_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, whose)
+        self._made.add((table.path, lineage))
 
     def _frame(self, table: TableSpec) -> DataFrame:
         return self._spark_of().table(self.name_of(table.path).quoted)

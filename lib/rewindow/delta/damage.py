@@ -95,7 +95,7 @@ def quick(warehouse: str, job: str, state: JobState, lineage: str) -> Iterator[D
     for due, table, published in _published(warehouse, job, state, lineage):
         if not due.target.startswith(OUTPUT) or table is None:
             continue
-        wanted, found = _due_rows(due, published), Counter[int]()
+        wanted, found = due_rows(due, published), Counter[int]()
         path = table_path(warehouse, due.table.path)
         files = [file for file in table_files(path, table) if file.rows]
         for file in files:
@@ -149,7 +149,7 @@ def _damage(
     except StorageError as error:
         return f"cannot be read ({error})"
     found.update(rows["_run"].to_pylist())
-    wanted = _due_rows(due, published)
+    wanted = due_rows(due, published)
     if found != wanted:
         return _difference(wanted, found, state)
     for run in runs:
@@ -183,7 +183,8 @@ def _is_as_staged(folder: Folder, file: StagedFile) -> bool:
     return is_there and file.file_digest in ("", folder.digest(file.path))
 
 
-def _due_rows(due: Due, published: int) -> Counter[int]:
+def due_rows(due: Due, published: int) -> Counter[int]:
+    """Return how many rows of each run a table has after so many publications."""
     rows = Counter[int]()
     for run in net(due.publications[:published]).adds:
         total = run.commit.targets.get(due.target)

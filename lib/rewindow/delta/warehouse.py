@@ -12,7 +12,7 @@ from rewindow.core.staging import TaskReport
 from rewindow.core.work import LogFile, LogTable
 from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, held, totals
 from rewindow.delta.checkpoints import Checkpoint, find_checkpoint
-from rewindow.delta.compare import first_difference, staged_rows
+from rewindow.delta.compare import Difference, compare_tables, first_difference, staged_rows
 from rewindow.delta.contents import content_hash, count_rows
 from rewindow.delta.damage import check_published
 from rewindow.delta.files import Folder
@@ -21,7 +21,7 @@ from rewindow.delta.ledger import Ledger
 from rewindow.delta.log_files import LogFiles
 from rewindow.delta.publish import prepare, publish
 from rewindow.delta.sameness import lineage_hashes
-from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, internal_path, log_path, table_path
+from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, internal_path, log_path, open_table, table_path
 from rewindow.errors import InvariantError, SourceError, StorageError
 from rewindow.plan.fold import fold_row
 from rewindow.plan.landings import Feed, fold_feed
@@ -219,6 +219,17 @@ class DeltaTables:
     def count_rows(self, table: TableSpec) -> int:
         """Return how many rows a table has."""
         return count_rows(self.place_of(table))
+
+    def version_of(self, table: TableSpec) -> int | None:
+        """Return a table's Delta version; None if it is not there."""
+        opened = open_table(self.place_of(table))
+        return opened.version() if opened else None
+
+    def compare(
+        self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
+    ) -> Difference:
+        """Compare two output tables key by key; see `compare_tables`."""
+        return compare_tables(self.place_of(first), self.place_of(second), keys, epochs=epochs, samples=samples)
 
     def content_hash(self, table: TableSpec) -> str:
         """Return the content hash of a table."""

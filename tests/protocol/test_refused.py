@@ -1,0 +1,31 @@
+"""What works on files is refused where a catalog governs the tables, before Spark starts; the message says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rewindow.errors import ConfigError
+from rewindow.project import Project
+from rewindow.recovery import Recovery
+
+ASKED: dict[str, tuple[str, Callable[[Recovery], object]]] = {
+    "republish": ("RESTORE the table", lambda recovery: recovery.republish("main", [], all_tables=False)),
+    "gc": ("VACUUM", lambda recovery: recovery.collect(0)),
+    "gc --dry-run": ("VACUUM", lambda recovery: recovery.would_collect(0)),
+}
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_what_needs_files_is_refused_in_a_catalog(project: Path, command: str) -> None:
+    target = {"target": "rows", "warehouse": "warehouse", "cores": 1, "source": "shuffled"}
+    through = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow"}
+    (project / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, **through}))
+    says, ask = ASKED[command]
+    opened = Project.open(project, "rows")
+    with pytest.raises(ConfigError, match=f"is not there with `commit: spark`.*{says}"):
+        ask(Recovery(opened, "quiet_carriers"))
+    assert "spark" not in vars(opened)
