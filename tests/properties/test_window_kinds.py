@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewindow import (
@@ -85,7 +85,11 @@ def test_cuts_make_no_difference(
     assert results[0] == results[1]
 
 
+A_CLOSED_SESSION_IS_MERGED = [Epoch((("in", "a", 0, 0), ("in", "a", 0, 3), ("in", "a", 0, 1)))]
+
+
 @given(epochs(["in"]), windows(), KEPT, TIMES)
+@example(A_CLOSED_SESSION_IS_MERGED, SessionWindows.of("2ms", grace="0ms"), "1d", "records")
 @examples(60)
 def test_finals_come_once_and_both_ways_agree(
     given_epochs: list[Epoch], kind: Any, retention: str | None, time: str

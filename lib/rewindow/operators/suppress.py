@@ -170,8 +170,8 @@ class _Suppress(Processor):
         self._buffer.sample()
 
     def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
-        if new is None and prior is None and self._settings.is_final:
-            return  # nothing of this window was ever sent
+        if new is None and self._settings.is_final:
+            return  # nothing of this window was sent, or its last word: a closed session can be merged while it is retained
         self._emitted.record()
         self.context.forward(Record(key, Change(new, prior), timestamp))
 
