@@ -198,7 +198,7 @@ def _lacking(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
     ]
     return [
         *lines,
-        "* Model: publications of outputs and the ledger; no janitor, as there is no `gc` yet. Time bounds it.",
+        "* Model: publications of outputs and the ledger, snapshots and forgetting; no deletion of files. Time bounds it.",
         "* Simulation: its goal of a million is hours of this machine; the command plays as many as its default says.",
         "* Duels of two Spark drivers: not built.",
         "* Chunking, layouts, bad input, corruption, fuzzing, soak, source mutation score: not of this command.",
