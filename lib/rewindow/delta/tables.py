@@ -198,15 +198,14 @@ def commit_files(
 
     Versions of an application id are ``after`` + 1, + 2, ...: one that is already there is left alone (False), one that
     would leave a gap is refused with `InvariantError` (70). No files make an empty commit, which counts. Anyone may
-    repeat the call at any time. ``table``: a handle just opened, to save opening another. ``retract`` says what else
-    the commit does, given the path and the handle: which files leave the table. Under the ids that the commit ``closes``
-    nothing lands any more, not even what is on its way.
+    repeat the call at any time. ``table``: a handle just opened. ``retract`` says which files leave the table, given the
+    path and the handle. Under the ids that the commit ``closes`` nothing lands any more, not even what is on its way.
 
     Raises `StorageError` (74) if a file is missing or has another size, if the table is gone, has features that this
     commit would break, or if the commit does not land.
     """
     failure: Exception | None = None
-    was_sent = False
+    was_sent, gaps = False, 0
     actions: list[AddAction] | None = None
     for attempt in range(_ATTEMPTS):
         if table is None or attempt > 0:
@@ -217,8 +216,9 @@ def commit_files(
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
-        if last != version - 1:
-            if attempt + 1 < _LOOKS:  # an old handle, or a listing that lags behind
+        gaps = gaps + 1 if last != version - 1 else 0
+        if gaps:
+            if gaps < _LOOKS:  # an old handle, or a listing that lags behind; several may follow an attempt
                 time.sleep(0.002 * 2**attempt)
                 continue
             message = (
