@@ -2,6 +2,9 @@
 
 A case counts only if the kill was seen: the exit status is that of the kill, and the last word of the process was the
 name of the site. Every third seed the command that mends is killed too, at a moment of the seed's choosing.
+
+Many operations pass sites of one name. The first seeds kill each operation at each of them; the others kill at each name
+once, in an operation of the seed's choosing.
 """
 
 from __future__ import annotations
@@ -10,10 +13,13 @@ import random
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from tests.crash.forks import answer, fork, preload, side_by_side
 from tests.crash.judge import View, verdict, view
@@ -23,6 +29,9 @@ from tests.crash.settings import Figures, Settings
 from tests.crash.sites import KILLED, Sites, die, die_at, traced
 
 Mutate = Callable[[], object]
+
+EVERYWHERE = 3
+"""Of so many seeds each site is a case in each operation that passes it."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +153,17 @@ def in_a_line(traceback: str) -> str:
     return f"wrong: {last}"
 
 
+def cases_of(seed: int, sites: Mapping[str, Sequence[str]]) -> list[Case]:
+    """Return the cases of a seed. ``sites``: by operation, those that a clean call passed."""
+    if seed < EVERYWHERE:
+        return [Case(name, seed, site) for name, passed in sites.items() for site in passed]
+    passing: defaultdict[str, list[str]] = defaultdict(list)
+    for name, passed in sites.items():
+        for site in passed:
+            passing[site].append(name)
+    return [Case(random.Random(f"{seed} {site}").choice(names), seed, site) for site, names in passing.items()]
+
+
 def run_matrix(
     names: Sequence[str],
     seeds: Sequence[int],
@@ -155,35 +175,48 @@ def run_matrix(
 ) -> Iterator[Outcome]:
     """Run all cases of some operations that are not yet in the results; yield each outcome as it is known.
 
-    ``every``: only each so-manyth site.
+    ``point``: only sites with this in their names; ``every``: only each so-manyth of these.
     """
-    for name in names:
-        for seed in seeds:
-            if results.has_all(name, seed, point):
-                continue
-            with folder() as place:
-                prepared = ground(place, OPERATIONS[name], seed)
-                results.note_sites(name, seed, prepared.sites)
-                cases = [
-                    Case(name, seed, site)
-                    for site in prepared.sites[::every]
-                    if (point is None or point in site) and not results.knows(name, seed, site)
-                ]
-                jobs = [partial(_as_json, case, prepared) for case in cases]
-                for said in side_by_side(jobs, at_once):
-                    if "error" in said:
-                        raise RuntimeError(said["error"])
-                    outcome = Outcome(**said)
-                    results.add(outcome)
-                    yield outcome
+
+    def left(seed: int) -> list[Case]:
+        sites = {name: results.sites[name, seed] for name in names}
+        cases = [case for case in cases_of(seed, sites) if point is None or point in case.site][::every]
+        return [case for case in cases if not results.knows(case.operation, seed, case.site)]
+
+    for seed in seeds:
+        if all((name, seed) in results.sites for name in names) and not left(seed):
+            continue
+        with folder() as place:
+            grounds = {}
+            for made in side_by_side([partial(_ground, place, name, seed) for name in names], at_once):
+                name, prepared = _said(made)
+                grounds[name] = Ground(**prepared)
+                results.note_sites(name, seed, grounds[name].sites)
+            jobs = [partial(_outcome, case, grounds[case.operation]) for case in left(seed)]
+            for said in side_by_side(jobs, at_once):
+                outcome = Outcome(**_said(said))
+                results.add(outcome)
+                yield outcome
 
 
-def _as_json(case: Case, prepared: Ground) -> dict[str, object]:
+def _ground(place: str, name: str, seed: int) -> tuple[str, dict[str, object]]:
+    own = f"{place}/{name}"
+    Path(own).mkdir()
+    return name, asdict(ground(own, OPERATIONS[name], seed))
+
+
+def _outcome(case: Case, prepared: Ground) -> dict[str, object]:
     return asdict(run_case(case, prepared))
 
 
+def _said(answered: Any) -> Any:
+    if isinstance(answered, dict) and "error" in answered:
+        raise RuntimeError(answered["error"])
+    return answered
+
+
 def suite(settings: Settings) -> Figures:
-    """Kill each operation at each site for each seed; ``quick``: some sites of one seed."""
+    """Kill at each site for each seed; ``quick``: at some sites of one seed."""
     figures, results = Figures("matrix"), Results.of("matrix", settings.results)
     warm_up()
     names = [settings.point] if settings.point in OPERATIONS else list(OPERATIONS)
@@ -197,9 +230,10 @@ def suite(settings: Settings) -> Figures:
     for (name, seed, site), said in results.said.items():
         if name in names and seed < settings.seeds and (point is None or point in site):
             figures.count(said, f"{name} {seed} {site}")
-    sites = {(name, site) for (name, _), passed in results.sites.items() for site in passed}
-    steps = sorted({site.partition(" > ")[0] for _, site in sites})
-    figures.more = {"sites": len(sites), "seeds": len({seed for _, seed, _ in results.said}), "steps": steps}
+    figures.more = {
+        **results.extent(),
+        "steps": sorted({site.partition(" > ")[0] for passed in results.sites.values() for site in passed}),
+    }
     return figures
 
 

@@ -52,8 +52,7 @@ def known(suite: str, folder: Path | None) -> tuple[Figures, bool]:
             figures.count(word, f"{name} {seed} {site}")
             kills, contested = kills + int((rest.split() or ["0"])[0]), contested + int((rest.split() or ["0"] * 3)[2])
         figures.more = {
-            "sites": len({(name, site) for name, _, site in results.said}),
-            "seeds": len({seed for _, seed, _ in results.said}),
+            **results.extent(),
             **({"kills": kills, "contested": contested} if suite == "duels" else {}),
         }
     return figures, is_done
@@ -131,13 +130,13 @@ def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str
             "Kills at named sites, processes on Delta tables: sites x seeds",
             "60 x 20",
             "matrix",
-            f"{more['matrix'].get('sites', 0)} x {more['matrix'].get('seeds', 0)} = {cases['matrix']}",
+            _kills(more["matrix"], cases["matrix"]),
         ),
         (
             "The same with the work on Spark",
             "60 x 3",
             "spark",
-            f"{more['spark'].get('sites', 0)} x {more['spark'].get('seeds', 0)} = {cases['spark']}",
+            _kills(more["spark"], cases["spark"]),
         ),
         ("Python workers of Spark killed at a record", "500", "workers", cases["workers"]),
         ("Histories simulated on tables in memory, with faults", "1 M", "simulation", cases["simulation"]),
@@ -170,6 +169,10 @@ def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str
             f"{put.get('both', 0)} of {put.get('rounds', 0):,}, {put.get('contested', 0):,} of them at the same time",
         ),
     ]
+
+
+def _kills(more: Mapping[str, int], cases: str) -> str:
+    return f"{more.get('sites', 0)} x {more.get('seeds', 0)} ({more.get('places', 0)} places, a site in an operation): {cases}"
 
 
 def _power(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:

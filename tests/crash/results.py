@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 _LIB = ROOT / "lib" / "rewindow"
-_PROTOCOL = ("runner.py", "travel.py", "machine.py", "delta/*.py", "plan/*.py", "landing/*.py", "spark/stage.py")
-
+_PROTOCOL = (
+    "runner.py",
+    "machine.py",
+    "travel.py",
+    "republish.py",
+    "keeping.py",
+    "delta/*.py",
+    "plan/*.py",
+    "landing/*.py",
+    "spark/stage.py",
+)
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
 _OWN = {
@@ -77,23 +84,13 @@ class Results:
         """Whether a case was run."""
         return (operation, seed, site) in self.said
 
-    def has_all(self, operation: str, seed: int, point: str | None) -> bool:
-        """Whether all cases of an operation and seed were run."""
-        sites = self.sites.get((operation, seed))
-        wanted = [site for site in sites or () if point is None or point in site]
-        return sites is not None and all(self.knows(operation, seed, site) for site in wanted)
-
-    def counts(self) -> Counter[str]:
-        """Return how often each word was said; ``cases`` is their sum."""
-        words = Counter(said.partition(":")[0] for said in self.said.values())
-        words["cases"] = len(self.said)
-        return words
-
-    def failures(self) -> Iterator[tuple[str, int, str, str]]:
-        """Yield what was not as it must be."""
-        for (operation, seed, site), said in self.said.items():
-            if said != "ok":
-                yield operation, seed, site, said
+    def extent(self) -> dict[str, int]:
+        """Return how many names of ``sites``, ``places`` (a site in an operation) and ``seeds`` the cases are about."""
+        return {
+            "sites": len({site for _, _, site in self.said}),
+            "places": len({(name, site) for name, _, site in self.said}),
+            "seeds": len({seed for _, seed, _ in self.said}),
+        }
 
     def _write(self, line: dict[str, Any]) -> None:
         with self.path.open("a") as file:

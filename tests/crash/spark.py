@@ -80,5 +80,5 @@ def suite(settings: Settings) -> Figures:
         scene.engine_of = scene.LocalEngine
     for (name, seed, site), said in results.said.items():
         figures.count(said, f"{name} {seed} {site}")
-    figures.more = {"seeds": len({seed for _, seed, _ in results.said})}
+    figures.more = dict(results.extent())
     return figures

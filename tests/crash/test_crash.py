@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.crash.matrix import EVERYWHERE, cases_of
 
 LIB = ROOT / "lib" / "rewindow"
 MACHINES = (
@@ -80,6 +81,15 @@ def test_every_step_that_is_named_has_cases(quick):
     assert len(named) > 12
     without = [name for name in sorted(named) if not any(step.startswith(name) for step in traced)]
     assert not without, f"no operation of tests/crash/operations.py passes these steps: {without}"
+
+
+def test_each_seed_kills_at_each_name_and_the_first_ones_in_each_operation():
+    sites = {"run": ["plan", "commit > runs: landed"], "mend": ["plan", "mend"]}
+    everywhere = [(case.operation, case.site) for case in cases_of(EVERYWHERE - 1, sites)]
+    assert everywhere == [(name, site) for name, passed in sites.items() for site in passed]
+    later = [cases_of(seed, sites) for seed in range(EVERYWHERE, 20)]
+    assert all(sorted(case.site for case in cases) == ["commit > runs: landed", "mend", "plan"] for cases in later)
+    assert {case.operation for cases in later for case in cases if case.site == "plan"} == {"run", "mend"}
 
 
 def test_every_write_that_lasts_has_sites():
