@@ -12,7 +12,19 @@ if TYPE_CHECKING:
 
 
 def open_session(root: Path, target: TargetConfig, cores: int, *, debug: bool = False) -> SparkSession:
-    """Return the session of a target, started or joined. Raises `ConfigError` (78) if that is not possible."""
+    """Return the session of a target, started or joined. Raises `ConfigError` (78) if that is not possible.
+
+    Raises `NotNowError` (75) where Spark is to commit on a local disk and another process does so now.
+    """
+    session = _session(root, target, cores, debug=debug)
+    if target.commit == "spark" and not target.connect:
+        from rewindow.catalog.lock import hold_local_disk  # noqa: PLC0415
+
+        hold_local_disk(str(session.conf.get("spark.sql.warehouse.dir")))
+    return session
+
+
+def _session(root: Path, target: TargetConfig, cores: int, *, debug: bool) -> SparkSession:
     from rewindow.spark.session import cluster_session, local_session  # noqa: PLC0415 - Spark only where it is needed
     from rewindow.spark.shipping import shipped  # noqa: PLC0415
 
