@@ -19,9 +19,10 @@ from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.runner import steps
 from tests.crash.forks import side_by_side
+from tests.crash.history import Simulation
 from tests.crash.memory import Faults, Process, World, here, in_memory
+from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryKeeper, Tables, binding, job
 from tests.crash.settings import Figures, Settings
-from tests.crash.simulation import EPOCHS, JOB, MemoryEngine, MemoryKeeper, Simulation, Tables, binding, job
 
 Machine = Callable[[Simulation], Iterator[str]]
 ALLOWED = (2, 75, 76, 78)

@@ -26,12 +26,13 @@ _PROTOCOL = (
 )
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
+_IN_MEMORY = ("history.py", "chance.py", "oracle.py", "memory_job.py", "memory.py")
 _OWN = {
     "holds": ("duels.py",),
     "duels": ("duels.py",),
     "answers": ("answers.py", "duels.py"),
-    "simulation": ("simulation.py", "memory.py"),
-    "pairs": ("pairs.py", "simulation.py", "memory.py"),
+    "simulation": ("simulation.py", *_IN_MEMORY),
+    "pairs": ("pairs.py", *_IN_MEMORY),
     "spark": ("spark.py",),
     "model": ("model.py",),
     "put": ("put.py",),

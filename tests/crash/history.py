@@ -1,0 +1,194 @@
+"""One history: a few processes, each with commands to give, on one job; and what the tables come to in the end."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewindow import travel
+from rewindow.errors import RewindowError
+from rewindow.keeping import collect
+from rewindow.plan.fold_keeping import FORGET, SNAPSHOT
+from rewindow.plan.fold_travel import REPUBLISH
+from rewindow.plan.landings import Feed
+from rewindow.plan.lineage import LedgerRow, Standing
+from rewindow.plan.planner import UpToDate
+from rewindow.plan.spec import MAIN, Attempt, RunRequest
+from rewindow.runner import steps
+from tests.crash.chance import FAULTS, Chance, Killed
+from tests.crash.memory import ROOT, Faults, Process, World, here
+from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryKeeper, Tables, binding, feed, job
+from tests.crash.oracle import compared
+
+
+@dataclass
+class Simulation:
+    """One history. ``restless``: how readily another process comes to its turn."""
+
+    seed: int
+    world: World = field(default_factory=World)
+    landed: int = 2
+    restless: float = 0.3
+    trace: list[tuple[str, str]] = field(default_factory=list)
+    late: list[Callable[[], None]] = field(default_factory=list)
+    attempts: int = 0
+    met: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._dice = random.Random(f"simulation {self.seed}")
+        self._turns: dict[str, threading.Semaphore] = {}
+        self._back = threading.Semaphore(0)
+        self._ended: set[str] = set()
+        self._failure: BaseException | None = None
+
+    def feed(self) -> Feed:
+        return feed(self.landed)
+
+    def committed_attempts(self) -> Iterator[str]:
+        """Say which attempts a COMMIT row names, as the storage has it: no process is asked."""
+        for version in self.world.tables.get(f"{ROOT}/rewindow/runs", ()):
+            for add in version.adds:
+                if add.file[0].kind == "COMMIT":
+                    yield add.file[0].body["attempt"]
+
+    def pause(self, *, stay: bool) -> None:
+        """Give the turn away, and wait for the next one."""
+        name = here().name
+        if stay or name not in self._turns:
+            return
+        self._back.release()
+        self._turns[name].acquire()
+
+    def run(self) -> str:
+        """Play the history; say ``ok``, or what is wrong."""
+        dice = self._dice
+        self.restless = dice.choice([0.1, 0.3, 0.8])
+        mix = frozenset(fault for fault in FAULTS if dice.random() < 0.5)
+        threads = [self._process(f"p{n}", mix, dice.randrange(3, 7)) for n in range(dice.randrange(1, 4))]
+        for thread in threads:
+            thread.start()
+        while len(self._ended) < len(threads):
+            waiting = sorted(set(self._turns) - self._ended)
+            if self.landed < EPOCHS and dice.random() < 0.02:
+                self.landed += 1
+            self._turns[dice.choice(waiting)].release()
+            self._back.acquire()
+        for thread in threads:
+            thread.join()
+        if self._failure is not None:
+            return f"wrong: {type(self._failure).__name__}: {self._failure}"
+        for send in self.late:
+            with suppress(Exception):
+                send()
+        return self.end()
+
+    def _process(self, name: str, mix: frozenset[str], commands: int) -> threading.Thread:
+        self._turns[name] = threading.Semaphore(0)
+        chance = Chance(self, random.Random(f"{self.seed} {name}"), mix)
+
+        def play() -> None:
+            self._turns[name].acquire()
+            Process(self.world, chance, name).enter()
+            try:
+                for _ in range(commands):
+                    self._command(chance)
+            except BaseException as error:  # noqa: BLE001 - told by the one who waits
+                self._failure = error
+            self._ended.add(name)
+            self._back.release()
+
+        return threading.Thread(target=play, daemon=True)
+
+    def _command(self, chance: Chance) -> None:
+        command = chance.dice.choice(
+            ["run", "run", "run", "branch", "rewind", "promote", "publish", "republish", "gc", "gc"]
+        )
+        for _ in range(3):
+            try:
+                for _step in self._machine(command, chance):
+                    chance.point("step")
+            except Killed:
+                self.met["kills"] += 1
+                continue
+            except RewindowError as error:
+                self.met[f"exit {error.exit_code}"] += 1
+                if error.exit_code == 70:
+                    raise
+            return
+
+    def _machine(self, command: str, chance: Chance) -> Iterator[str]:
+        tables = Tables(self.feed)
+        branches = [
+            name for name, one in tables.state(JOB).lineages.items() if name != MAIN and one.standing is Standing.OPEN
+        ]
+        match command:
+            case "run":
+                yield from self._run(tables, chance.dice.choice([MAIN, *branches]), chance)
+            case "branch" if len(branches) < 2:
+                name = f"b{tables.state(JOB).rows}"
+                runs = tables.state(JOB).lineage(MAIN).runs
+                yield from travel.branch(JOB, name, tables, at=chance.dice.choice(runs).spec.name if runs else "0")
+            case "rewind":
+                runs = tables.state(JOB).lineage(MAIN).runs
+                if len(runs) > 1:
+                    yield from travel.rewind(JOB, MAIN, chance.dice.choice(runs[:-1]).spec.name, tables)
+            case "promote" if branches:
+                yield from travel.promote(JOB, chance.dice.choice(branches), binding(MAIN), tables)
+            case "gc":
+                keeper, before_ms = MemoryKeeper(tables, self.attempt, self.met), chance.dice.choice([0, 2**60])
+                yield from collect(
+                    JOB, tables, keeper, before_ms=before_ms, keep_ms=0, every=chance.dice.choice([1, 2])
+                )
+            case "republish":
+                state = tables.state(JOB)
+                if "output/totals" in state.lineage(MAIN).tables:
+                    row = LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "lineage": MAIN})
+                    yield "republish"
+                    tables.append(JOB, row)
+        for lineage in tables.state(JOB).lineages:
+            yield from tables.publish(JOB, tables.state(JOB), lineage)
+
+    def _run(self, tables: Tables, lineage: str, chance: Chance) -> Iterator[str]:
+        through = chance.dice.choice([None, None, 1, 2])
+        request = RunRequest(lineage=lineage, through_landing=through)
+        return (yield from steps(job(tables, lineage), request, self.attempt(), MemoryEngine(), tables, chance.alive))
+
+    def attempt(self) -> Attempt:
+        self.attempts += 1
+        return Attempt(f"{here().name}-{self.attempts}", "", 0, 0)
+
+    def end(self) -> str:
+        """Let a process without faults finish, and compare everything with a plain loop over the epochs."""
+        Process(self.world, Faults(), "end").enter()
+        tables = Tables(self.feed)
+        try:
+            while not isinstance(_driven(self._last_run(tables)), UpToDate):
+                pass
+            state = tables.state(JOB)
+            for lineage in state.lineages:
+                for _ in tables.publish(JOB, state, lineage):
+                    pass
+        except RewindowError as error:
+            if self.met["flips"] and "damaged" in str(error):
+                self.met["damage told"] += 1  # it came after the audit: no wrong number, a file to put back
+                return "ok"
+            return f"wrong: in the end {type(error).__name__}: {error}"
+        kinds = Counter(row.kind for row in tables.ledger(JOB).read())
+        self.met.update({kind: kinds[kind] for kind in (SNAPSHOT, FORGET) if kinds[kind]})
+        return compared(self.world, state, self.landed)
+
+    def _last_run(self, tables: Tables) -> Any:
+        return steps(job(tables, MAIN), RunRequest(), self.attempt(), MemoryEngine(), tables, lambda _attempt: False)
+
+
+def _driven(machine: Any) -> Any:
+    while True:
+        try:
+            next(machine)
+        except StopIteration as end:
+            return end.value

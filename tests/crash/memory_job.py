@@ -1,0 +1,149 @@
+"""A small job that lives in memory: what its epochs add to, what reads and writes its state, what cleans up after it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import blake2b
+from types import SimpleNamespace
+from typing import Any
+
+from rewindow.core.schema import Column
+from rewindow.core.semantics import Semantics
+from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.core.work import StageWork
+from rewindow.delta.checkpoints import find_checkpoint
+from rewindow.delta.tables import METRICS
+from rewindow.plan.keeping import dead_attempts, decide_snapshot
+from rewindow.plan.landings import Feed
+from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
+from rewindow.plan.spec import MAIN, Attempt, JobBinding, TableSpec
+from rewindow.plan.stages import JobCode
+from rewindow.runner import Job
+from tests.crash.memory import ROOT, File, MemoryTables, here
+from tests.plan.ledgers import BINDING, TOPIC, a_feed
+
+JOB = "counts"
+PARTITIONS = 2
+EPOCHS = 4
+
+_LOGS = [SimpleNamespace(topic=TOPIC, is_internal=False)]
+_PART = SimpleNamespace(index=0, sources=_LOGS, sinks=[SimpleNamespace(topic="totals", is_internal=False)], stores=())
+_TOPOLOGY = SimpleNamespace(sub_topologies=lambda: (_PART,))
+CODE = JobCode(lambda: _TOPOLOGY, lambda: None, Semantics())  # type: ignore[arg-type,return-value]
+_COLUMNS = (Column("user", "string"),)
+
+
+@lru_cache
+def feed(landings: int) -> Feed:
+    return a_feed(landings)
+
+
+@lru_cache
+def binding(lineage: str) -> JobBinding:
+    """Bind the job: an output of the lineage's own, a changelog and metrics that all share."""
+    path = "out/totals" if lineage == MAIN else f"out/totals__{lineage}"
+    tables = {
+        "output/totals": TableSpec(path, _COLUMNS),
+        "changelog/sums": TableSpec("state/sums", _COLUMNS),
+        "metrics": TableSpec(METRICS, _COLUMNS),
+    }
+    return replace(BINDING, tables=tables)
+
+
+def step(before: str, partition: int, epoch: int) -> str:
+    """Return what an epoch makes of a state."""
+    return blake2b(f"{before} {partition} {epoch}".encode(), digest_size=8).hexdigest()
+
+
+class MemoryKeeper:
+    """Writes snapshots of what the tables in memory hold, and deletes what dead attempts left."""
+
+    def __init__(self, tables: Tables, new_attempt: Callable[[], Attempt], met: Counter[str]) -> None:
+        self._tables, self._new_attempt, self._met = tables, new_attempt, met
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        number, attempt = state.rows + 1, self._new_attempt().id
+        checkpoint = find_checkpoint(ROOT, run, state.basis(run.spec.run), self._tables.reports)
+        files = []
+        for (_, partition), paths in sorted(checkpoint.stores.items()):
+            rows: dict[int, str] = {}
+            for path in paths:
+                rows |= dict(here().world.files[path].rows[1])
+            changes = [(partition, rows[partition])]
+            stage = MemoryEngine()._stage
+            files.append(stage(attempt, f"{ROOT}/state/sums", "changelog/sums", partition, number, changes))
+        reports = [TaskReport(0, 0, tuple(files), {}, (), {})]
+        journal = self._tables._journal(JOB).append(attempt, reports)
+        return decide_snapshot(state, run, attempt, journal, self._tables.totals(reports))
+
+    def drop_reports(self) -> int:
+        return 0
+
+    def garbage(self, _keep_ms: int) -> Iterator[str]:
+        rows = self._tables.ledger(JOB).read()
+        dead = dead_attempts(rows, self._tables.state(JOB))
+        for path in list(here().world.files):
+            name = path.rpartition("/")[2]
+            if "-".join(name.split("-")[:2]) in dead and not path.startswith(f"{ROOT}/rewindow/"):
+                yield path
+
+    def delete(self, garbage: str) -> None:
+        here().faults.point(f"{garbage}: delete")
+        self._met["deleted"] += here().world.files.pop(garbage, None) is not None
+
+    def compact_ledger(self) -> None:
+        return
+
+
+class MemoryEngine:
+    """Goes on from the state that it is given, epoch by epoch; each says what all before it came to."""
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        return [self._task(work, task.partition, task.stores) for task in work.tasks]
+
+    def _task(self, work: StageWork, partition: int, _stores: object) -> TaskReport:
+        state = here().restored.get(partition, "")  # type: ignore[attr-defined]
+        rows, changes = [], []
+        for epoch in work.epochs:
+            state = step(state, partition, epoch.number)
+            rows.append((partition, epoch.number, state))
+        changes.append((partition, state))
+        files = [
+            self._stage(work.attempt, work.roots["output/totals"], "output/totals", partition, work.run, rows),
+            self._stage(work.attempt, work.roots["changelog/sums"], "changelog/sums", partition, work.run, changes),
+        ]
+        return TaskReport(0, partition, tuple(files), {}, (), {TOPIC: 10 * len(work.epochs)})
+
+    def stage_rows(self, target: str, root: str, attempt: str, _columns: object, rows: Any) -> list[StagedFile]:
+        run = int(attempt.rpartition("-")[2])
+        return [self._stage(attempt, root, target, 0, run, list(rows) or [()])]
+
+    def _stage(
+        self, attempt: str, root: str, target: str, partition: int, run: int, rows: Sequence[tuple[Any, ...]]
+    ) -> StagedFile:
+        process = here()
+        process.faults.point(f"{target}: stage")
+        path = f"{attempt}-{target.partition('/')[0]}-{partition}-{len(process.world.files)}"
+        process.world.files[f"{root}/{path}"] = File((run, rows))
+        digest = blake2b(repr(rows).encode(), digest_size=16).hexdigest()
+        return StagedFile(target, partition, path, len(rows), 1, {"_partition": str(partition)}, {}, digest, "")
+
+
+class Tables(MemoryTables):
+    """Reads a chain's state as a task would: later rows of a partition win."""
+
+    def restore(self, state: Any, spec: Any) -> Any:
+        checkpoint = super().restore(state, spec)
+        restored: dict[int, str] = {}
+        for (_store, _partition), paths in sorted(checkpoint.stores.items()):
+            for path in paths:
+                restored |= dict(here().world.files[path].rows[1])
+        here().restored = restored  # type: ignore[attr-defined]
+        return replace(checkpoint, states={})
+
+
+def job(tables: Tables, lineage: str) -> Job:
+    return Job(JOB, CODE, binding(lineage), tables.feed("activity"))
