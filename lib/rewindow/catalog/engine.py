@@ -28,7 +28,19 @@ from rewindow.errors import RewindowError, StorageError
 from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.engine import SparkEngine, groups_of
 from rewindow.spark.errors import mapped, mark
-from rewindow.spark.shuffled import DATA, FIRST, GROUP, LAST, TASK, TOPIC, for_packs, run_shuffled, shuffled_frame
+from rewindow.spark.shuffled import (
+    DATA,
+    FIRST,
+    GROUP,
+    LAST,
+    PACK,
+    PIECE,
+    TASK,
+    TOPIC,
+    for_packs,
+    run_shuffled,
+    shuffled_frame,
+)
 
 ROOT = "block:"
 """How the roots of a run's targets begin: what follows is the beginning of a block's path."""
@@ -61,7 +73,7 @@ class RowsEngine(SparkEngine):
         failure: RewindowError | None = None
         self._journal = self._journal_of(work.job)
         try:
-            with mapped(), for_packs(self._spark):
+            with mapped(), for_packs(self._spark, has_files=True):
                 self._journal.append(work.attempt, work.stage, self._rows(work))
         except RewindowError as error:
             failure = error  # the append may have landed all the same: the journal says
@@ -108,8 +120,9 @@ class RowsEngine(SparkEngine):
             asked = self._spark.createDataFrame(pa.table(columns, schema=_WANTED))
             attempts = sorted({path.partition("/")[0] for *_, path in wanted})
             found = self._journal.blocks(attempts).join(F.broadcast(asked), "path")
-            topic, last = (F.lit(number).cast("long") for number in (_BLOCK_TOPIC, -1))
-            yield found.select(GROUP, TASK, topic.alias(TOPIC), FIRST, last.alias(LAST), F.col("data").alias(DATA))
+            names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1, PIECE: 0}
+            places = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
+            yield found.select(GROUP, TASK, FIRST, *places, F.col("data").alias(DATA))
 
 
 DRIVER = 1_000_000

@@ -1,9 +1,9 @@
 """The shuffled source: where a task cannot open the files of its partition, Spark reads the log: one exchange, one sort.
 
-What travels is not records but packs of them: a worker makes of each batch that it reads one Arrow file for each task, and
-the exchange places and sorts those. The task's worker lays them down, and from there on everything is as with the aligned
-source: the same lanes, the same merge of several topics, the same check that each offset is there exactly once, and a
-partition may be larger than memory.
+What travels is not records but packs of them: a worker makes of some thousands of records one Arrow file for each task,
+cut into pieces, and the exchange places and sorts those. The task's worker lays them down, and from there on everything is
+as with the aligned source: the same lanes, the same merge of several topics, the same check that each offset is there
+exactly once, and a partition may be larger than memory.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import groupby
+from itertools import count, groupby
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -36,11 +37,27 @@ from rewindow.spark.execute import run_task
 from rewindow.spark.nested import Reader, canonical_json, json_readers
 from rewindow.spark.rows import arrow_schema
 
-PLACES = GROUP, TASK, TOPIC, FIRST, LAST = ("_group", "_task", "_topic", "_first", "_last")
+PLACES = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
+    "_group",
+    "_task",
+    "_topic",
+    "_first",
+    "_last",
+    "_pack",
+    "_piece",
+)
 DATA = "_data"
 _PLACES = ", ".join(f"{name} long" for name in PLACES)
 _ZONE = "spark.sql.session.timeZone"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+ROWS = 2_048
+"""How many rows Spark hands to a worker at once, at most: records, and pieces of packs."""
+PIECE_BYTES = 32 << 10
+PACK_ROWS = 65_536
+PACK_BYTES = 32 << 20
+NO_LIMIT = 2**31 - 1
+"""What Spark understands as no limit of bytes: then it does not look at them."""
 _HERE, _FROM = "_partition", "_stored"
 _NO_TOPIC = -1
 """The topic of a pack that only says that there is a task."""
@@ -55,7 +72,7 @@ def shuffled_frame(
 ) -> DataFrame:
     """Return the packs of a stage's tasks as the workers want them, with ``more`` of them. Nothing is read here."""
     group_of = {task.partition: number for number, group in enumerate(groups) for task in group}
-    marks = [(group, task, _NO_TOPIC, -1, -1) for task, group in group_of.items()]
+    marks = [(group, task, _NO_TOPIC, -1, -1, -1, 0) for task, group in group_of.items()]
     parts = [_values(spark, marks, PLACES).withColumn(DATA, F.lit(None).cast("binary")), *more]
     for number, (topic, table) in enumerate(work.tables.items()):
         spans = [
@@ -65,7 +82,7 @@ def shuffled_frame(
             parts.append(_topic_packs(spark, number, topic, table, spans, logs))
     packs = reduce(DataFrame.unionByName, parts)
     placed = packs.repartitionById(len(groups), F.col(GROUP).cast("int"))
-    return placed.sortWithinPartitions(TASK, TOPIC, FIRST)
+    return placed.sortWithinPartitions(TASK, TOPIC, FIRST, PACK, PIECE)
 
 
 def run_shuffled(
@@ -74,12 +91,15 @@ def run_shuffled(
     """Run the tasks whose packs come in, one after the other."""
     topics = list(work.tables)
     with TemporaryDirectory(prefix="rewindow-") as folder:
-        for partition, packs in groupby(_packs(batches), key=itemgetter(0)):
+        for partition, pieces in groupby(_pieces(batches), key=itemgetter(0)):
             files: dict[str, list[LogFile]] = {topic: [] for topic in topics}
-            for number, (_, topic, first, last, data) in enumerate(packs):
-                if data is not None:
+            for number, ((_, topic, first, last, _), datas) in enumerate(
+                groupby(pieces, key=itemgetter(0, 1, 2, 3, 4))
+            ):
+                if topic != _NO_TOPIC:
                     place = Path(folder) / f"{number}{SPOOLED}"
-                    place.write_bytes(data)
+                    with place.open("wb") as out:
+                        out.writelines(piece[-1] for piece in datas)
                     files[topics[topic]].append(LogFile(str(place), first, last))
             task = tasks[partition]
             slices = {topic: replace(task.logs[topic], files=tuple(made)) for topic, made in files.items()}
@@ -104,9 +124,15 @@ def in_utc(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def for_packs(spark: SparkSession) -> Iterator[None]:
-    """Hand packs to the workers a few at a time: each is some megabytes."""
-    with in_utc(spark), _set(spark, _BATCH_BYTES, str(64 << 20)):
+def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]:
+    """Bound what the workers are handed by rows, and by bytes only where whole files travel (``has_files``).
+
+    Spark looks at the bytes with each row, which costs it more than the row. A target whose records are large says fewer
+    rows: ``spark.sql.execution.arrow.maxRecordsPerBatch``.
+    """
+    rows = min(int(spark.conf.get(_BATCH_ROWS, None) or ROWS), ROWS)
+    most = 64 << 20 if has_files else NO_LIMIT
+    with in_utc(spark), _set(spark, _BATCH_BYTES, str(most)), _set(spark, _BATCH_ROWS, str(rows)):
         yield
 
 
@@ -188,9 +214,11 @@ def _topic_packs(
 
 
 def _pack(packing: _Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make packs of the rows that are asked for: one for each batch and span."""
+    """Make packs of the rows that are asked for: one for some batches and each span; give their pieces."""
     kinds = pa.schema([*(pa.field(name, pa.int64()) for name in PLACES), pa.field(DATA, pa.binary())])
-    for batch in batches:
+    context = TaskContext.get()
+    numbers = count((context.partitionId() if context else 0) << 32)
+    for batch in _larger(batches):
         here, made, offsets = (np.asarray(batch.column(place)) for place in range(3))
         arrays = [
             _cell(column, field, packing) for column, field in zip(batch.columns[2:], packing.schema, strict=True)
@@ -207,13 +235,41 @@ def _pack(packing: _Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
             chosen = np.flatnonzero(is_wanted)
             if len(chosen) == 0:
                 continue
-            chosen = chosen[np.argsort(own[chosen], kind="stable")]
-            whole = len(chosen) == len(own) and bool((np.diff(chosen) == 1).all())
-            some = rows if whole else rows.take(pa.array(chosen))
+            first = int(chosen[0])
+            if _counts_up(chosen) and _counts_up(own[chosen]):
+                some = rows.slice(first, len(chosen))  # as a file has them: nothing is copied
+            else:
+                chosen = chosen[np.argsort(own[chosen], kind="stable")]
+                some = rows.take(pa.array(chosen))
             some = some.set_column(0, "offset", pa.array(own[chosen]))
-            places = (group, task, packing.topic, int(own[chosen[0]]), int(own[chosen[-1]]))
-            cells = [pa.array([value], pa.int64()) for value in places]
-            yield pa.RecordBatch.from_arrays([*cells, pa.array([_as_file(some)], pa.binary())], schema=kinds)
+            pieces = _cut(_as_file(some))
+            places = (group, task, packing.topic, int(own[chosen[0]]), int(own[chosen[-1]]), next(numbers))
+            cells = [pa.repeat(pa.scalar(value, pa.int64()), len(pieces)) for value in places]
+            cells.append(pa.array(range(len(pieces)), pa.int64()))
+            yield pa.RecordBatch.from_arrays([*cells, pieces], schema=kinds)
+
+
+def _cut(data: pa.Buffer) -> pa.Array:
+    """Return the pieces of a file, in their order."""
+    bounds = np.append(np.arange(0, data.size, PIECE_BYTES), data.size).astype(np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), data])
+
+
+def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put batches together, some ten thousand rows or a few dozen megabytes."""
+    some: list[pa.RecordBatch] = []
+    for batch in batches:
+        some.append(batch)
+        if sum(one.num_rows for one in some) >= PACK_ROWS or sum(one.nbytes for one in some) >= PACK_BYTES:
+            yield pa.concat_batches(some)
+            some = []
+    if some:
+        yield pa.concat_batches(some)
+
+
+def _counts_up(numbers: Any) -> bool:
+    """Return whether numbers are one more each, given that they are distinct or in order."""
+    return bool((np.diff(numbers) == 1).all())
 
 
 def _cell(column: pa.Array, field: pa.Field, packing: _Packing) -> pa.Array:
@@ -222,20 +278,20 @@ def _cell(column: pa.Array, field: pa.Field, packing: _Packing) -> pa.Array:
     return column if column.type == field.type else column.cast(field.type)
 
 
-def _as_file(rows: pa.RecordBatch) -> bytes:
+def _as_file(rows: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, rows.schema) as writer:
         writer.write_batch(rows)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
-def _packs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, int, int, bytes | None]]:
-    """Yield ``(task, topic, first offset, last offset, file)``; of a task that is only named the file is None."""
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """Yield ``(task, topic, first offset, last offset, pack, data)``; of a task that is only named the data are None."""
     for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in PLACES[1:]]
+        columns = [batch.column(name).to_pylist() for name in PLACES[1:-1]]
         data = batch.column(DATA)
         for row, places in enumerate(zip(*columns, strict=True)):
-            yield *places, data[row].as_py()
+            yield *places, data[row].as_buffer()
 
 
 def _values(spark: SparkSession, rows: Sequence[tuple[int, ...]], names: Sequence[str]) -> DataFrame:
