@@ -268,7 +268,7 @@ def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _counts_up(numbers: Any) -> bool:
-    """Return whether numbers are one more each, given that they are distinct or in order."""
+    """Return whether each number is one more than the one before it."""
     return bool((np.diff(numbers) == 1).all())
 
 
