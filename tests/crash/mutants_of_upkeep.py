@@ -1,9 +1,9 @@
-"""Mutants of what keeps tables small and mends them: `gc` of jobs and feeds, `republish`."""
+"""Mutants of what keeps the tables of a job small and mends them: `gc`, `republish`."""
 
 from __future__ import annotations
 
 from tests.crash.mutant import Mutant
-from tests.crash.probes import Forged, Hold, Kill, Remake
+from tests.crash.probes import Hold, Kill, Remake
 from tests.crash.rewriting import Rewrite
 
 MUTANTS_OF_UPKEEP = (
@@ -50,30 +50,6 @@ MUTANTS_OF_UPKEEP = (
             Rewrite("plan.fold_keeping:_fold_forget", "if lineage.is_open and", "if lineage.name == 'main' and"),
         ],
         [Hold("gc | promote", "forget")],
-    ),
-    Mutant(
-        "fold lets be forgotten what a lineage stands on",
-        [Rewrite("plan.fold_keeping:_fold_forget", "if lineage.is_open and", "if False and")],
-        [Forged()],
-    ),
-    Mutant(
-        "gc of a feed: what was merged goes at once",
-        [
-            Rewrite(
-                "delta.feed_keeper:FeedKeeper._of_log",
-                "is_quiet and name in old and name not in held",
-                "name not in held",
-            )
-        ],
-        [Hold("run | gc-feed", "execute")],
-    ),
-    Mutant(
-        "gc of a feed: merges whatever came between",
-        [
-            Rewrite("delta.compaction:_commit", ", max_commit_retries=0", ""),
-            Rewrite("delta.compaction:_commit", "Transaction(app_id, version)", "Transaction(uuid4().hex, version)"),
-        ],
-        [Hold("gc-feed | gc-feed", "compact events: written")],
     ),
     Mutant(
         "republish: a table is published anew under its old id",

@@ -27,6 +27,7 @@ _PROTOCOL = (
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
 _IN_MEMORY = ("history.py", "chance.py", "oracle.py", "memory_job.py", "memory.py")
+_MUTANTS = tuple(f"mutants_of_{what}.py" for what in ("commits", "feeds", "fold", "lineages", "upkeep"))
 _OWN = {
     "holds": ("duels.py",),
     "duels": ("duels.py",),
@@ -36,7 +37,7 @@ _OWN = {
     "spark": ("spark.py",),
     "model": ("model.py",),
     "put": ("put.py",),
-    "mutants": ("mutants.py", "probes.py", "forged.py", "duels.py", "answers.py"),
+    "mutants": ("mutants.py", *_MUTANTS, "rewriting.py", "probes.py", "forged.py", "duels.py", "answers.py"),
 }
 
 

@@ -1,0 +1,155 @@
+"""Mutants of how a thing lands once: rows of the ledger, staged files and their audit, publications."""
+
+from __future__ import annotations
+
+from tests.crash.mutant import Mutant
+from tests.crash.probes import Ask, Hold, Kill, Lose, Spoil
+from tests.crash.rewriting import Rewrite
+
+LEDGER, TABLES, PUBLISH = "delta.ledger:Ledger", "delta.tables", "delta.publish"
+_ANY_LAST = Rewrite(f"{LEDGER}._check", " or last != len(numbers)", "")
+RENUMBERED = Rewrite(
+    "delta.warehouse:DeltaTables.append",
+    "return self.ledger(job).append([replace(",
+    "row = replace(row, seq=len(self.ledger(job).read()) + 1)\n    return self.ledger(job).append([replace(",
+)
+"""A row that came too late takes the next number."""
+
+
+def _without_txn(which: str) -> list[Rewrite]:
+    """Commit under an id that nobody asks for, again after an exception; what returned has landed."""
+    return [
+        Rewrite(
+            f"{TABLES}:commit_files",
+            "last = table.transaction_version(app_id) or after",
+            f"blind = {which!r} in app_id\n"
+            "        known = table.transaction_version(app_id) or after\n"
+            "        last = version - (not was_sent or failure is not None) if blind else known\n"
+            "        failure = None",
+        ),
+        Rewrite(
+            f"{TABLES}:commit_files",
+            "app_id, version, closes)",
+            "app_id + str(time.time_ns()) if blind else app_id, version, closes)",
+        ),
+    ]
+
+
+MUTANTS_OF_COMMITS = (
+    Mutant(
+        "ledger append without txn",
+        [
+            Rewrite(f"{LEDGER}.append", "self._app_id, rows[-1].seq)", "uuid4().hex, rows[-1].seq)"),
+            _ANY_LAST,
+        ],
+        [Hold("run | run", "plan > rewindow/runs: files"), Hold("run | run", "commit > rewindow/runs: files")],
+    ),
+    Mutant(
+        "ledger: an exception means that nothing landed",
+        [Rewrite(f"{LEDGER}.append", "failure = error", "return False")],
+        [Ask("run", "lost")],
+    ),
+    Mutant(
+        "ledger: no exception means that it landed",
+        [
+            Rewrite(
+                f"{LEDGER}.append",
+                "self._app_id, rows[-1].seq)\n",
+                "self._app_id, rows[-1].seq)\n            return True\n",
+            )
+        ],
+        [Ask("run", "made up")],
+    ),
+    Mutant(
+        "ledger: whoever finds a row at its number takes it for its own",
+        [Rewrite(f"{LEDGER}.append", "== texts", "!= ()")],
+        [Hold("run | run", "plan > rewindow/runs: files")],
+    ),
+    Mutant(
+        "ledger: a row that came too late takes the next number",
+        [RENUMBERED],
+        [Hold("run | run", "commit > rewindow/runs"), Hold("run | run", "plan > rewindow/runs")],
+    ),
+    Mutant(
+        "ledger: a merge forgets the newest row",
+        [
+            Rewrite(f"{LEDGER}._merge", "self._cells(paths)", "self._cells(paths)[:-1]"),
+            Rewrite(f"{LEDGER}.append", "len(small) > _FILES_MAX", "len(small) > 2"),
+        ],
+        [Kill("run", "plan")],
+    ),
+    Mutant(
+        "any commit through a handle that was not asked",
+        [
+            Rewrite(f"{TABLES}:commit_actions", "table.create_write", "DeltaTable(table.table_uri).create_write"),
+            _ANY_LAST,
+        ],
+        [Hold("publish | publish", "publish"), Hold("run | run", "plan > rewindow/runs: asked")],
+    ),
+    Mutant("stage without txn", _without_txn("rewindow.stage"), [Ask("run", "lost")]),
+    Mutant(
+        "publish without txn", _without_txn("rewindow.pub"), [Kill("run", "publish output/hourly"), Ask("run", "lost")]
+    ),
+    Mutant(
+        "publish only the newest",
+        [
+            Rewrite(
+                f"{PUBLISH}:publish",
+                "for ordinal in range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1):",
+                "for ordinal in range(max(published + 1, len(due.publications)), len(due.publications) + 1):",
+            ),
+            Rewrite(f"{TABLES}:commit_files", "if last != version - 1:", "if last > version - 1:"),
+        ],
+        [Kill("publish", "publish main")],
+    ),
+    Mutant(
+        "publish one ordinal too few",
+        [Rewrite(f"{PUBLISH}:publish", "len(due.publications) + 1)", "len(due.publications))")],
+        [Kill("run", "publish")],
+    ),
+    Mutant(
+        "publish before the COMMIT row",
+        [
+            Rewrite(
+                "runner:_commit",
+                "if tables.append(",
+                "from rewindow.plan.fold import fold_row\n"
+                "        guess = fold_row(state, LedgerRow(state.rows + 1, COMMIT, commit.as_json()))\n"
+                "        list(tables.publish(spec.job, guess, spec.lineage))\n"
+                "        if tables.append(",
+            )
+        ],
+        [Kill("run", "commit > rewindow/runs: files")],
+    ),
+    Mutant(
+        "recovery does not publish",
+        [
+            Rewrite(
+                "runner:steps",
+                "yield from tables.publish(job.name, tables.state(job.name), request.lineage)",
+                "tables.state(job.name)",
+            )
+        ],
+        [Kill("run", "publish")],
+    ),
+    Mutant(
+        "audit switched off",
+        [Rewrite("delta.warehouse:DeltaTables.audit", "audit_files(reports, self._roots(spec, ()))", "pass")],
+        [Spoil("out/hourly")],
+    ),
+    Mutant(
+        "audit looks at sizes only",
+        [Rewrite("delta.audit:_check_file", "if folder.digest(file.path) != file.file_digest:", "if False:")],
+        [Spoil("out/hourly")],
+    ),
+    Mutant(
+        "audit does not count tasks",
+        [Rewrite("delta.audit:audit_counts", "if sorted(tasks) != due:", "if False:")],
+        [Lose("report")],
+    ),
+    Mutant(
+        "audit does not count records",
+        [Rewrite("delta.audit:audit_counts", "if taken != wanted:", "if False:")],
+        [Lose("records")],
+    ),
+)

@@ -1,0 +1,112 @@
+"""Mutants of lineages: which plan may be committed, what a rewind or promotion publishes, whose state a run goes on from."""
+
+from __future__ import annotations
+
+from tests.crash.mutant import Mutant
+from tests.crash.mutants_of_commits import PUBLISH, RENUMBERED
+from tests.crash.mutants_of_fold import FOLD, TRAVEL_FOLD
+from tests.crash.probes import Forged, Hold, Kill
+from tests.crash.rewriting import Rewrite
+
+MUTANTS_OF_LINEAGES = (
+    Mutant(
+        "no fence check before COMMIT",
+        [Rewrite("runner:_commit", "check_is_pending(state, spec)", "pass")],
+        [Hold("run | run", "commit")],
+    ),
+    Mutant(
+        "the COMMIT of a fenced plan is pressed through",
+        [
+            Rewrite("runner:_commit", "check_is_pending(state, spec)", "pass"),
+            Rewrite(
+                f"{FOLD}:_fold_commit",
+                "lineage = _pending_in(state, commit.run)",
+                "lineage = _pending_in(state, commit.run) or next(iter(state.lineages.values()))",
+            ),
+            Rewrite(f"{FOLD}:_fold_commit", "or lineage.pending is None or", "or"),
+        ],
+        [Hold("run | run", "commit")],
+    ),
+    Mutant(
+        "a plan does not fence",
+        [Rewrite(f"{FOLD}:_fold_plan", "pending=spec)", "pending=lineage.pending or spec)")],
+        [Kill("run", "execute sub"), Forged()],
+    ),
+    Mutant(
+        "a rewind forgets to fence",
+        [Rewrite(f"{TRAVEL_FOLD}:_fold_rewind", "pending=None,", "")],
+        [Hold("run | rewind", "commit"), Forged()],
+    ),
+    Mutant(
+        "a rewind takes the rows of another run",
+        [Rewrite(f"{PUBLISH}:publish", "frozenset(run.spec.run for", "frozenset(run.spec.run - 2 for")],
+        [Kill("rewind", "decide")],
+    ),
+    Mutant(
+        "a rewind takes no rows",
+        [Rewrite(f"{PUBLISH}:publish", "for run in publication.removes)", "for run in ())")],
+        [Kill("rewind", "decide")],
+    ),
+    Mutant(
+        "a promotion is decided once and pressed through",
+        [RENUMBERED, Rewrite(f"{TRAVEL_FOLD}:_check_head", "if head != seen:", "if False:")],
+        [Hold("promote | run", "decide"), Hold("promote | rewind", "decide")],
+    ),
+    Mutant(
+        "a promotion leaves the rows that were there",
+        [Rewrite(f"{TRAVEL_FOLD}:_fold_promote", ", removes=into.runs[common:]", "")],
+        [Kill("promote", "decide")],
+    ),
+    Mutant(
+        "a promotion names the branch's files without copying them",
+        [Rewrite(f"{PUBLISH}:_files", "if staged_for.path != due.table.path:", "if False:")],
+        [Kill("promote", "decide")],
+    ),
+    Mutant(
+        "a table published anew keeps what was there",
+        [Rewrite(f"{PUBLISH}:_retract", "return retract_all", "return None")],
+        [Kill("republish", "republish")],
+    ),
+    Mutant(
+        "a table published anew gets what was rewound",
+        [Rewrite(f"{PUBLISH}:net", "runs.pop(run.spec.run, None)", "pass")],
+        [Kill("republish", "republish")],
+    ),
+    Mutant(
+        "a table published anew leaves the old ids open",
+        [Rewrite(f"{PUBLISH}:publish", "range(1, due.restart.epoch)", "range(0)")],
+        [Hold("run | rewind-republish", "publish output/hourly")],
+    ),
+    Mutant(
+        "a shared table gets the runs of one lineage",
+        [
+            Rewrite(
+                "plan.lineage:JobState.shared",
+                "tuple(run for run in change.adds if _writes(run, path))",
+                "tuple(run for run in change.adds if _writes(run, path) and run.spec.lineage == 'main')",
+            )
+        ],
+        [Kill("backfill", "commit")],
+    ),
+    Mutant(
+        "a run stands on every run that was committed",
+        [Rewrite("plan.lineage:JobState.chain_to", "return tuple(reversed(chain))", "return self.committed")],
+        [Kill("backfill", "commit")],
+    ),
+    Mutant(
+        "a run forgets what its parent changed",
+        [
+            Rewrite(
+                "delta.checkpoints:find_checkpoint",
+                "changelog_files(path, target, basis, reports, as_staged=as_staged)",
+                "changelog_files(path, target, basis[:-1], reports, as_staged=as_staged)",
+            )
+        ],
+        [Kill("run", "commit")],
+    ),
+    Mutant(
+        "the parent is not published before it is read",
+        [Rewrite("delta.warehouse:DeltaTables.restore", "if runs and", "if False and")],
+        [Kill("backfill-late", "execute")],
+    ),
+)
