@@ -35,7 +35,7 @@ _OWN = {
     "simulation": ("simulation.py", *_IN_MEMORY),
     "pairs": ("pairs.py", *_IN_MEMORY),
     "spark": ("spark.py",),
-    "model": ("model.py",),
+    "model": ("model.py", "interleavings.py", "decisions.py", "rewriting.py"),
     "put": ("put.py",),
     "mutants": ("mutants.py", *_MUTANTS, "rewriting.py", "probes.py", "forged.py", "duels.py", "answers.py"),
 }

@@ -1,0 +1,115 @@
+"""What production code decides on a ledger, remembered: the same question comes up in many interleavings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rewindow.errors import RewindowError
+from rewindow.plan import fold as folding
+from rewindow.plan import keeping, planner, travel
+from rewindow.plan.lineage import JobState, LedgerRow
+from rewindow.plan.planner import UpToDate
+from rewindow.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal
+from tests.plan.ledgers import BINDING, a_feed, commit_of
+
+BRANCH = "b"
+FOR_EVER = 2**60
+Row = int
+Ledger = tuple[Row, ...]
+
+
+@dataclass
+class Decisions:
+    """Each row is a number; None is given where production code appends nothing.
+
+    ``looks``: whether a process asks before its COMMIT if it was fenced.
+    """
+
+    epochs: int
+    looks: bool = True
+    _rows: list[LedgerRow] = field(default_factory=list)
+    _numbers: dict[str, Row] = field(default_factory=dict)
+    _states: dict[Ledger, JobState] = field(default_factory=lambda: {(): JobState()})
+    _decided: dict[Any, Any] = field(default_factory=dict)
+
+    def spec(self, plan: Row) -> RunSpec:
+        """Return what a PLAN row plans."""
+        return RunSpec.from_json(self._rows[plan].body)
+
+    def fold(self, ledger: Ledger) -> JobState:
+        """Fold a ledger; its beginnings are known."""
+        if ledger not in self._states:
+            row = replace(self._rows[ledger[-1]], seq=len(ledger))
+            self._states[ledger] = folding.fold_row(self.fold(ledger[:-1]), row)
+        return self._states[ledger]
+
+    def plan(self, ledger: Ledger, lineage: str, attempt: str) -> Row | None:
+        """Decide the PLAN of a lineage's next epoch."""
+        key = ("plan", ledger, lineage, attempt)
+        if key not in self._decided:
+            state = self.fold(ledger)
+            through = min(state.lineage(lineage).last_epoch + 1, self.epochs)
+            request = RunRequest(lineage=lineage, through_landing=through)
+            feed, nobody = a_feed(self.epochs), Attempt(attempt)
+            try:
+                spec = planner.plan_run(state, feed, request, BINDING, nobody, lambda _: False)
+            except RewindowError:
+                spec = UpToDate("refused")
+            row = (
+                None
+                if isinstance(spec, UpToDate)
+                else self._numbered(LedgerRow(spec.run, folding.PLAN, spec.as_json()))
+            )
+            self._decided[key] = row
+        return self._decided[key]  # type: ignore[no-any-return]
+
+    def commit(self, ledger: Ledger, plan: Row) -> Row | None:
+        """Decide the COMMIT of a plan that was staged."""
+        key = ("commit", ledger, plan)
+        if key not in self._decided:
+            state, spec = self.fold(ledger), self.spec(plan)
+            if state.find_run(spec.run) is not None and state.find_run(spec.run).spec.attempt == spec.attempt:  # type: ignore[union-attr]
+                self._decided[key] = None
+                return None
+            try:
+                if self.looks:
+                    planner.check_is_pending(state, spec)
+            except RewindowError:
+                self._decided[key] = None
+            else:
+                commit = commit_of(state, spec, {"output/totals": TargetTotal(1, 1, 1, "0" * 32)})
+                self._decided[key] = self._numbered(LedgerRow(state.rows + 1, folding.COMMIT, commit.as_json()))
+        return self._decided[key]  # type: ignore[no-any-return]
+
+    def travel(self, ledger: Ledger, kind: str) -> Row | None:
+        """Decide what a rewind, a branch, a promotion or a janitor appends."""
+        key = (kind, ledger)
+        if key not in self._decided:
+            try:
+                travelled = self._travelled(self.fold(ledger), kind)
+                self._decided[key] = None if travelled is None else self._numbered(travelled)
+            except RewindowError:
+                self._decided[key] = None
+        return self._decided[key]  # type: ignore[no-any-return]
+
+    def _travelled(self, state: JobState, kind: str) -> LedgerRow | None:
+        main = state.lineage(MAIN)
+        if kind == "forget":
+            return keeping.decide_forget(state, FOR_EVER)
+        if kind == "snapshot":
+            heads = keeping.due_snapshots(state, every=1)
+            journal, name = JournalFile("snapshot", 1, "0" * 32), f"snapshot-{state.rows}"
+            return keeping.decide_snapshot(state, heads[0], name, journal, {}) if heads else None
+        if kind == "rewind":
+            return travel.decide_rewind(state, MAIN, main.runs[-2].spec.name if len(main.runs) > 1 else "0")
+        if kind == "branch":
+            return travel.decide_branch(state, BRANCH, MAIN, main.runs[0] if main.runs else None)
+        return travel.decide_promote(state, BRANCH, MAIN, BINDING)
+
+    def _numbered(self, row: LedgerRow) -> Row:
+        text = f"{row.seq} {row.kind} {row.body}"
+        if text not in self._numbers:
+            self._numbers[text] = len(self._rows)
+            self._rows.append(row)
+        return self._numbers[text]

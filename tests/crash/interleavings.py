@@ -1,0 +1,235 @@
+"""Every interleaving of a few processes, exhaustively: the production `fold` and decisions over a ledger of commits.
+
+Each look, each append, each answer, each stage and each publication is a step of its own; a process may die before any,
+an append may be on its way while its sender has given up. What is production code: `fold_row`, `plan_run`,
+`check_is_pending`, `make_commit`, `decide_branch`, `decide_rewind`, `decide_promote`, `decide_snapshot`, `decide_forget`,
+`net`. What is modelled: that a commit lands at the version after the one that was seen, or not at all. In every state: the
+ledger is legal, what was committed was staged once, each table holds what the publications up to its ordinal come to, and
+the state that an open lineage goes on from was not forgotten.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.delta.publish import net
+from rewindow.errors import InvariantError
+from rewindow.plan.lineage import Standing
+from rewindow.plan.spec import MAIN
+from tests.crash.decisions import BRANCH, Decisions, Ledger, Row
+
+Content = tuple[int, ...]
+State = tuple[Any, ...]
+"""Ledger, staged attempts with how often, tables as (name, ordinal, runs), processes, budget, appends on their way."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far the search goes."""
+
+    processes: int = 2
+    epochs: int = 2
+    runs: int = 2
+    rewinds: int = 0
+    branches: int = 0
+    promotes: int = 0
+    crashes: int = 1
+    late: int = 0
+    janitors: int = 0
+    attempts: int = 2
+
+
+@dataclass
+class Model:
+    """The states that can be reached within bounds; ``faults`` names what is broken on purpose."""
+
+    bounds: Bounds
+    faults: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        looks = "does not look before its COMMIT" not in self.faults
+        self._decisions = Decisions(self.bounds.epochs, looks)
+
+    def initial(self) -> State:
+        b = self.bounds
+        budget = (b.runs, b.rewinds, b.branches, b.promotes, b.crashes, b.late, b.janitors)
+        return (), (), (), tuple(("idle", 0) for _ in range(b.processes)), budget, ()
+
+    def explore(self, limit: int, seconds: float) -> dict[str, Any]:
+        """Visit every state; say how many there are and what is wrong with the first bad one."""
+        begun, first = time.monotonic(), self.initial()
+        seen, queue = {first}, deque([first])
+        while queue:
+            state = queue.popleft()
+            try:
+                self.check(state)
+                following = list(self.following(state))
+                if not following:
+                    self.check_end(state)
+            except (AssertionError, InvariantError) as error:
+                return {"states": len(seen), "wrong": f"{type(error).__name__}: {error}"[:300]}
+            for after in following:
+                if after not in seen:
+                    seen.add(after)
+                    queue.append(after)
+            if len(seen) > limit or time.monotonic() - begun > seconds:
+                return {"states": len(seen), "wrong": None, "exhaustive": False}
+        return {"states": len(seen), "wrong": None, "exhaustive": True}
+
+    def check(self, state: State) -> None:
+        ledger, staged, tables, *_ = state
+        job = self._decisions.fold(ledger)
+        counts = dict(staged)
+        for run in job.committed:
+            assert counts.get(run.commit.attempt) == 1, (
+                f"{run.spec.name} was staged {counts.get(run.commit.attempt)} times"
+            )
+        for one in job.lineages.values():
+            head = one.head.spec.run if one.head else None
+            assert one.standing is not Standing.OPEN or job.has_state(head), f"the state of {one.name} was forgotten"
+        for name, ordinal, content in tables:
+            due = net(job.lineage(name).publications[:ordinal]).adds
+            assert content == tuple(sorted(run.spec.run for run in due)), f"{name} at {ordinal} has the runs {content}"
+            lineage = job.lineage(name)
+            if ordinal == len(lineage.publications) and lineage.standing is Standing.OPEN:
+                own = tuple(sorted(run.spec.run for run in lineage.own_runs))
+                assert content == own, f"{name} has the runs {content}, its chain {own}"
+
+    def check_end(self, state: State) -> None:
+        """See that nothing is stuck: who comes now can publish all and run to the end."""
+        ledger, _, tables, _, budget, _ = state
+        job = self._decisions.fold(ledger)
+        main = job.lineage(MAIN)
+        if not budget[0] or main.pending is not None:
+            return
+        assert main.last_epoch == self.bounds.epochs, f"main is stuck at {main.last_epoch}"
+        at = {name: ordinal for name, ordinal, _ in tables}
+        assert at.get(MAIN, 0) == len(main.publications), "main is not published"
+
+    def following(self, state: State) -> Iterator[State]:
+        ledger, staged, tables, processes, budget, late = state
+        for sent in late:
+            rest = tuple(one for one in late if one is not sent)
+            yield self._landed(ledger, sent[0], sent[1]), staged, tables, processes, budget, rest
+        for index, process in enumerate(processes):
+            for step in self._steps(state, index, process):
+                after, change = step
+                made = {"ledger": ledger, "staged": staged, "tables": tables, "budget": budget, "late": late, **change}
+                done = (*processes[:index], after, *processes[index + 1 :])
+                yield made["ledger"], made["staged"], made["tables"], done, made["budget"], made["late"]
+
+    def _steps(
+        self, state: State, me: int, process: tuple[Any, ...]
+    ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+        ledger, staged, tables, _, budget, late = state
+        what, attempts, *rest = process
+        if what != "idle" and budget[4]:
+            yield ("idle", attempts), {"budget": _less(budget, 4)}
+        match what:
+            case "idle":
+                yield from self._commands(state, me, attempts)
+            case "append":
+                row, seen, then = rest
+                asking = ("answer", attempts, row, seen, then)
+                yield asking, {"ledger": self._landed(ledger, row, seen)}
+                if budget[5]:
+                    yield asking, {"late": (*late, (row, seen)), "budget": _less(budget, 5)}
+            case "answer":
+                row, seen, then = rest
+                if row in ledger:
+                    yield (then[0], attempts, *then[1:]), {}
+                elif len(ledger) == seen:
+                    yield ("append", attempts, row, seen, then), {}
+                elif "presses through" in self.faults:
+                    yield ("append", attempts, row, len(ledger), then), {}
+                else:
+                    yield (
+                        ("idle", attempts)
+                        if then[0] != "publish" or then[2] is None
+                        else ("commit", attempts, then[2]),
+                        {},
+                    )
+            case "stage":
+                (plan,) = rest
+                mine = self._decisions.spec(plan).attempt.id
+                counts = dict(staged)
+                counts[mine] = counts.get(mine, 0) + 1 if "stages again" in self.faults else 1
+                yield ("commit", attempts, plan), {"staged": tuple(sorted(counts.items()))}
+                if "stages again" in self.faults and counts[mine] == 1:
+                    yield process, {"staged": tuple(sorted(counts.items()))}
+            case "commit":
+                (plan,) = rest
+                row = self._decisions.commit(ledger, plan)
+                if row is None:
+                    yield ("idle", attempts), {}
+                else:
+                    spec = self._decisions.spec(plan)
+                    sending = ("append", attempts, row, len(ledger), ("publish", spec.lineage, plan))
+                    if "publishes before its COMMIT" in self.faults:
+                        ordinal, content = _table(tables, spec.lineage)
+                        yield sending, {"tables": ((spec.lineage, ordinal + 1, (*content, spec.run)),)}
+                    yield sending, {}
+            case "publish" | "put":
+                yield from self._publishing(state, process)
+
+    def _publishing(self, state: State, process: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+        ledger, _, tables, *_ = state
+        what, attempts, lineage, *rest = process
+        ordinal, content = _table(tables, lineage)
+        if what == "publish":
+            due = self._decisions.fold(ledger).lineage(lineage).publications
+            if ordinal >= len(due):
+                yield ("idle", attempts), {}
+                return
+            upto = len(due) if "publishes the newest" in self.faults else ordinal + 1
+            adds, removes = (
+                tuple(run.spec.run for run in runs) for runs in (due[upto - 1].adds, due[upto - 1].removes)
+            )
+            yield ("put", attempts, lineage, ordinal, upto, adds, removes), {}
+            return
+        seen, upto, adds, removes = rest
+        change = {}
+        if ordinal == seen or "puts blindly" in self.faults:
+            kept = [run for run in content if run not in removes]
+            others = [table for table in tables if table[0] != lineage]
+            change = {"tables": tuple(sorted([*others, (lineage, upto, tuple(sorted([*kept, *adds])))]))}
+        yield ("publish", attempts, lineage, None), change
+
+    def _commands(self, state: State, me: int, attempts: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+        ledger, _, tables, _, budget, _ = state
+        job = self._decisions.fold(ledger)
+        open_branch = BRANCH in job.lineages and job.lineage(BRANCH).standing is Standing.OPEN
+        for lineage in job.lineages:
+            if _table(tables, lineage)[0] < len(job.lineage(lineage).publications):
+                yield ("publish", attempts, lineage, None), {}
+        if budget[0] and attempts < self.bounds.attempts:
+            for lineage in (MAIN, BRANCH) if open_branch else (MAIN,):
+                row = self._decisions.plan(ledger, lineage, f"{me}-{attempts}")
+                if row is not None:
+                    sending = ("append", attempts + 1, row, len(ledger), ("stage", row))
+                    yield sending, {"budget": _less(budget, 0)}
+        for place, kind in ((1, "rewind"), (2, "branch"), (3, "promote"), (6, "snapshot"), (6, "forget")):
+            if budget[place]:
+                row = self._decisions.travel(ledger, kind)
+                if row is not None:
+                    then = ("publish", MAIN, None) if kind in ("rewind", "promote") else ("idle",)
+                    yield ("append", attempts, row, len(ledger), then), {"budget": _less(budget, place)}
+
+    def _landed(self, ledger: Ledger, row: Row, seen: int) -> Ledger:
+        if row in ledger:
+            return ledger
+        if len(ledger) == seen or "appends blindly" in self.faults:
+            return (*ledger, row)
+        return ledger
+
+
+def _less(budget: tuple[int, ...], place: int) -> tuple[int, ...]:
+    return (*budget[:place], budget[place] - 1, *budget[place + 1 :])
+
+
+def _table(tables: Sequence[tuple[str, int, Content]], name: str) -> tuple[int, Content]:
+    return next(((ordinal, content) for table, ordinal, content in tables if table == name), (0, ()))
