@@ -22,7 +22,8 @@ from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
 from rewindow.plan.spec import MAIN, Attempt, JobBinding, TableSpec
 from rewindow.plan.stages import JobCode
 from rewindow.runner import Job
-from tests.crash.memory import ROOT, File, MemoryTables, here
+from tests.crash.memory import ROOT, File, here
+from tests.crash.memory_tables import MemoryTables
 from tests.plan.ledgers import BINDING, TOPIC, a_feed
 
 JOB = "counts"

@@ -20,8 +20,9 @@ from rewindow.plan.spec import MAIN, RunRequest
 from rewindow.runner import steps
 from tests.crash.forks import side_by_side
 from tests.crash.history import Simulation
-from tests.crash.memory import Faults, Process, World, here, in_memory
+from tests.crash.memory import Faults, Process, World, here
 from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryKeeper, Tables, binding, job
+from tests.crash.memory_tables import in_memory
 from tests.crash.settings import Figures, Settings
 
 Machine = Callable[[Simulation], Iterator[str]]

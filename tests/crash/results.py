@@ -26,7 +26,7 @@ _PROTOCOL = (
 )
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
-_IN_MEMORY = ("history.py", "chance.py", "oracle.py", "memory_job.py", "memory.py")
+_IN_MEMORY = ("history.py", "chance.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _MUTANTS = tuple(f"mutants_of_{what}.py" for what in ("commits", "feeds", "fold", "lineages", "upkeep"))
 _OWN = {
     "holds": ("duels.py",),

@@ -17,7 +17,7 @@ from typing import Any
 from tests.crash.forks import side_by_side
 from tests.crash.history import Simulation
 from tests.crash.matrix import Outcome
-from tests.crash.memory import in_memory
+from tests.crash.memory_tables import in_memory
 from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.crash.forged import FORGED, accepted
 from tests.crash.interleavings import Bounds, Model
-from tests.crash.memory import in_memory
+from tests.crash.memory_tables import in_memory
 from tests.crash.model import FAULTS
 from tests.crash.pairs import ground, meet
 from tests.crash.simulation import play
