@@ -28,7 +28,7 @@ from rewindow.core.binding import LogShapes, log_shape
 from rewindow.core.encoding import partition_of
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
-from rewindow.core.work import Epoch, LogFile, LogSlice, StageWork, TaskWork
+from rewindow.core.work import Epoch, Lane, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.spark.aligned import BATCH_ROWS
 from rewindow.spark.emit import Place
 
@@ -265,4 +265,5 @@ def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS)
         fingerprint=topology().fingerprint(),
         load_logs=partial(logs),
         semantics=Semantics(),
+        lane=Lane.RECORD,
     )
