@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Window, Windowed
-from rewindow.core.encoding import encode_key, partition_of
+from rewindow.core.encoding import encode_key, encoded_size, partition_of
+from rewindow.core.json_codec import dump_value
 from rewindow.core.record import row_class
 from rewindow.errors import DataError
 
@@ -77,3 +78,20 @@ def test_equal_decimals_have_equal_bytes(key: Decimal, zeros: int) -> None:
 def test_what_has_no_bytes_is_refused(key: Any) -> None:
     with pytest.raises(DataError):
         encode_key(key)
+
+
+CELLS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text() | st.binary()
+
+
+@given(st.recursive(CELLS, lambda parts: st.lists(parts, max_size=4).map(tuple), max_leaves=12))
+def test_the_size_of_a_row_is_that_of_its_bytes(value: Any) -> None:
+    try:
+        expected = 0 if value is None else len(encode_key(value))
+    except DataError:
+        return
+    assert encoded_size(value) == expected
+
+
+def test_the_size_of_what_has_no_bytes_is_that_of_its_json() -> None:
+    row = (1, 2**70, {"a": [1, 2]})
+    assert encoded_size(row) == len(dump_value(row).encode())

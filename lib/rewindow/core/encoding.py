@@ -34,6 +34,7 @@ Key = TypeVar("Key")
 _LONG = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
 _LENGTH = struct.Struct(">i")
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def encode_key(key: Any) -> bytes:
@@ -75,7 +76,7 @@ def encoded_size(value: Any) -> int:
         bounds = 16 if window.is_session else 8
         return bounds + (len(key) if key.__class__ is str and key.isascii() else encoded_size(key))
     try:
-        return len(encode_key(value))
+        return _tuple_size(value) if isinstance(value, tuple) else len(encode_key(value))
     except DataError:
         return len(dump_value(value).encode())
 
@@ -132,6 +133,19 @@ def _encode_windowed(key: Windowed) -> bytes:
     start_ms, end_ms, is_session = key.window
     bounds = _LONG.pack(end_ms) + _LONG.pack(start_ms) if is_session else _LONG.pack(start_ms)
     return encode_key(key.key) + bounds
+
+
+def _tuple_size(items: tuple[Any, ...]) -> int:
+    """Return the number of bytes of a tuple without making those of its numbers and texts."""
+    size = 4 * len(items)
+    for item in items:
+        if item.__class__ is float or (item.__class__ is int and _LEAST <= item <= _MOST):
+            size += 8
+        elif item.__class__ is str and item.isascii():
+            size += len(item)
+        elif item is not None:
+            size += len(encode_key(item))
+    return size
 
 
 def _encode_item(item: Any) -> bytes:
