@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Machines are shared and JVMs warm up: a slow example is no failure. A failure prints the blob that repeats it.
 settings.register_profile("local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), max_examples=200)
+settings.register_profile("thousand", settings.get_profile("local"), max_examples=1_000)
 settings.register_profile("deep", settings.get_profile("local"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
 

@@ -63,7 +63,7 @@ def _rewind(warehouse: str) -> Steps:
 def _late(warehouse: str, seed: int) -> None:
     """Leave a run on which a branch is to stand, committed and published nowhere."""
     some_runs([1])(warehouse, seed)
-    _stop_before(scene.running(DeltaTables(warehouse), MAIN, 2), "publish")
+    stop_before(scene.running(DeltaTables(warehouse), MAIN, 2), "publish")
 
 
 def _backfill(warehouse: str, at: str = "main/1") -> Steps:
@@ -133,7 +133,7 @@ def _untidy(warehouse: str, seed: int) -> None:
     """Leave what `gc` is for: long changelogs, a dead attempt, runs that were rewound, a branch given up."""
     some_runs([1, 2])(warehouse, seed)
     tables = DeltaTables(warehouse)
-    _stop_before(scene.running(tables, MAIN, 3), "commit")
+    stop_before(scene.running(tables, MAIN, 3), "commit")
     scene.run_until(warehouse, [3])
     drive(_backfill(warehouse))  # type: ignore[arg-type]
     drive(travel.rewind(JOB, MAIN, "main/2", tables))
@@ -154,7 +154,7 @@ def _small_files(warehouse: str, seed: int) -> None:
         drive(scene.landing(warehouse, now_ms=T0 + hours * HOUR))  # type: ignore[arg-type]
     drive(_collect_feed(warehouse))  # type: ignore[arg-type]
     scene.grow_old(warehouse)
-    _stop_before(scene.landing(warehouse, now_ms=T0 + 4 * HOUR), "decide")
+    stop_before(scene.landing(warehouse, now_ms=T0 + 4 * HOUR), "decide")
     for hours in (4, HOURS - 1):
         drive(scene.landing(warehouse, now_ms=T0 + hours * HOUR))  # type: ignore[arg-type]
 
@@ -185,12 +185,13 @@ def unpublished(warehouse: str, seed: int) -> None:
     """Leave what processes leave that died right after their row: a commit here, two rewinds one on the other there."""
     some_runs([1, 2, 3])(warehouse, seed)
     drive(travel.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
-    _stop_before(scene.running(DeltaTables(warehouse), BRANCH, 2), "publish")
+    stop_before(scene.running(DeltaTables(warehouse), BRANCH, 2), "publish")
     for to in ("main/2", "main/1"):
-        _stop_before(travel.rewind(JOB, MAIN, to, DeltaTables(warehouse)), "publish ")
+        stop_before(travel.rewind(JOB, MAIN, to, DeltaTables(warehouse)), "publish ")
 
 
-def _stop_before(machine: Iterator[str], step: str) -> None:
+def stop_before(machine: Iterator[str], step: str) -> None:
+    """Drive a machine until it says that a step comes next, and leave it there, as a process does that dies."""
     for reached in machine:
         if reached.startswith(step):
             return

@@ -168,6 +168,42 @@ def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str
             "put",
             f"{put.get('both', 0)} of {put.get('rounds', 0):,}, {put.get('contested', 0):,} of them at the same time",
         ),
+        (
+            "Random topologies, their records cut into runs at random: examples",
+            "1,000 topologies x 20 cuts",
+            "chunking",
+            f"{cases['chunking']} (each a topology and a cut)",
+        ),
+        (
+            "Batches, order of tasks, hash seeds, memory or disk: examples",
+            "1,000 topologies x 12 settings",
+            "layouts",
+            f"{cases['layouts']} (each a topology and a setting)",
+        ),
+        (
+            "Records of several logs taken in one order, as an oracle takes them: examples",
+            "1,000",
+            "order",
+            cases["order"],
+        ),
+        (
+            "Bad input: one clear error and its code or the quarantine, tables as before",
+            "500 (this issue: 150)",
+            "corpus",
+            cases["corpus"],
+        ),
+        (
+            "Flipped bits of each kind of file: noticed or harmless, never a wrong row",
+            "2,000",
+            "corruption",
+            cases["corruption"],
+        ),
+        (
+            "Seconds of the command after a kill between commit and publication, without the start of Python",
+            "2",
+            "recovery",
+            f"median {more['recovery'].get('median', 0)}, longest {more['recovery'].get('longest', 0)} of {cases['recovery']}",
+        ),
     ]
 
 
@@ -204,7 +240,7 @@ def _lacking(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
         "* Model: publications of outputs and the ledger, snapshots and forgetting; no deletion of files. Time bounds it.",
         "* Simulation: its goal of a million is hours of this machine; the command plays as many as its default says.",
         "* Duels of two Spark drivers: not built.",
-        "* Chunking, layouts, bad input, corruption, fuzzing, soak, source mutation score: not of this command.",
+        "* Timestamps and changed sources are among the bad input. Fuzzing, soak, coverage, mutation of all sources: not built.",
     ]
 
 

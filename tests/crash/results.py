@@ -37,16 +37,30 @@ _OWN = {
     "spark": ("spark.py",),
     "model": ("model.py", "interleavings.py", "decisions.py", "rewriting.py"),
     "put": ("put.py",),
+    "recovery": ("recovery.py",),
     "mutants": ("mutants.py", *_MUTANTS, "rewriting.py", "probes.py", "forged.py", "duels.py", "answers.py"),
 }
+_OF_ALL = {
+    "chunking": "properties/*.py",
+    "layouts": "properties/*.py",
+    "order": "properties/*.py",
+    "corpus": "bad_input/*.py",
+    "corruption": "bad_input/*.py",
+}
+"""Suites that speak of all of the library, and where their tests are."""
 
 
 def code_digest(suite: str) -> str:
-    """Return a digest of the protocol's sources and of those of a suite that breaks them."""
+    """Return a digest of the sources that a suite speaks of, most of the protocol's, and of its own."""
     digest = hashlib.blake2b(digest_size=6)
-    for path in sorted(path for pattern in _PROTOCOL for path in _LIB.glob(pattern)):
+    patterns, own = (
+        (("**/*.py",), ("examined.py",)) if suite in _OF_ALL else (_PROTOCOL, (*_COMMON, *_OWN.get(suite, ())))
+    )
+    for path in sorted(path for pattern in patterns for path in _LIB.glob(pattern)):
         digest.update(path.read_bytes())
-    for name in (*_COMMON, *_OWN.get(suite, ())):
+    for path in sorted((ROOT / "tests").glob(_OF_ALL[suite])) if suite in _OF_ALL else ():
+        digest.update(path.read_bytes())
+    for name in own:
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
 

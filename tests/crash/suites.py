@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from tests.crash import answers, duels, matrix, model, mutants, pairs, put, simulation, spark, workers
+from tests.crash import (
+    answers,
+    duels,
+    examined,
+    matrix,
+    model,
+    mutants,
+    pairs,
+    put,
+    recovery,
+    simulation,
+    spark,
+    workers,
+)
 from tests.crash.settings import Figures, Settings
 
 SUITES: Mapping[str, Callable[[Settings], Figures]] = {
@@ -19,4 +33,6 @@ SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "spark": spark.suite,
     "workers": workers.suite,
     "mutants": mutants.suite,
+    "recovery": recovery.suite,
+    **{name: partial(examined.suite, name) for name in examined.SELECTIONS},
 }
