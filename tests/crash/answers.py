@@ -12,9 +12,9 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from tests.crash.duels import call, compared, finish, of_main
 from tests.crash.forks import answer, side_by_side
 from tests.crash.matrix import Ground, Mutate, Outcome, folder, ground, nothing, warm_up
+from tests.crash.meetings import call, compared, finish, of_main
 from tests.crash.operations import OPERATIONS
 from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings

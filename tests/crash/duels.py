@@ -1,7 +1,6 @@
-"""Two processes at once, no lock around them: one held at a point while the other goes to the end, and both at random.
+"""Two processes or eight at once, each sleeping and dying at random: random duels find what nobody thought of.
 
-Directed holds find what random duels do not; random duels find what nobody thought of. Both count only where they meant
-something: a hold was seen at its site, and of the duels those rounds are counted in which both reached one commit.
+Of the duels those rounds are counted in which both reached one commit.
 """
 
 from __future__ import annotations
@@ -11,194 +10,17 @@ import random
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewindow.delta.warehouse import DeltaTables
-from rewindow.errors import RewindowError
-from rewindow.plan.lineage import Standing
-from rewindow.plan.spec import MAIN
-from tests.crash import scene
-from tests.crash.forks import Child, answer, fork, side_by_side
-from tests.crash.judge import View, verdict, view
-from tests.crash.matrix import Mutate, Outcome, folder, in_a_line, nothing, warm_up
-from tests.crash.operations import OPERATIONS, branched, ravaged, small_files_read, some_runs, unpublished
+from tests.crash.forks import fork, side_by_side
+from tests.crash.matrix import Mutate, Outcome, folder, nothing, warm_up
+from tests.crash.meetings import PAIRS, Meeting, call, compared, meeting
 from tests.crash.results import Results
-from tests.crash.scene import JOB
 from tests.crash.settings import Figures, Settings
-from tests.crash.sites import Sites, die, traced
-
-EXPECTED_ERRORS = ("NotNowError", "UsageError", "CheckpointError", "ConfigError")
-"""What the slower of two may be told: come back later, or that the other has done it."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two operations on one warehouse. After both, runs bring `main` to the end: there the clean call went, too."""
-
-    name: str
-    prepare: Callable[[str, int], None]
-    one: str
-    other: str
-
-
-PAIRS = {
-    pair.name: pair
-    for pair in (
-        Pair("run | run", some_runs([1, 2]), "run", "run"),
-        Pair("run | rewind", some_runs([1, 2]), "run", "rewind"),
-        Pair("rewind | run", some_runs([1, 2, 3]), "rewind", "run"),
-        Pair("rewind | rewind", some_runs([1, 2, 3]), "rewind", "rewind"),
-        Pair("backfill | run", some_runs([1, 2, 3]), "backfill", "run"),
-        Pair("backfill | backfill", some_runs([1, 2, 3]), "backfill", "backfill"),
-        Pair("run | promote", branched, "run", "promote"),
-        Pair("promote | run", branched, "promote", "run"),
-        Pair("promote | rewind", branched, "promote", "rewind"),
-        Pair("rewind | promote", branched, "rewind", "promote"),
-        Pair("promote | promote", branched, "promote", "promote"),
-        Pair("publish | publish", unpublished, "publish", "publish"),
-        Pair("republish | run", some_runs([1, 2]), "republish", "run"),
-        Pair("run | rewind-republish", some_runs([1, 2]), "run", "rewind-republish"),
-        Pair("first-run | first-run", some_runs([]), "first-run", "first-run"),
-        Pair("land | land", scene.write_source, "land", "land"),
-        Pair("gc-feed | land", small_files_read, "gc-feed", "land-last"),
-        Pair("land | gc-feed", small_files_read, "land-last", "gc-feed"),
-        Pair("gc-feed | gc-feed", small_files_read, "gc-feed", "gc-feed"),
-        Pair("gc-feed | run", small_files_read, "gc-feed", "run"),
-        Pair("run | gc-feed", small_files_read, "run", "gc-feed"),
-        Pair("gc | run", some_runs([1, 2]), "gc", "run"),
-        Pair("run | gc", some_runs([1, 2]), "run", "gc"),
-        Pair("gc | rewind", some_runs([1, 2, 3]), "gc", "rewind"),
-        Pair("gc | promote", branched, "gc", "promote"),
-        Pair("mend | run", ravaged, "mend", "run"),
-        Pair("mend | rewind", ravaged, "mend", "rewind"),
-    )
-}
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """A warehouse before a pair, the sites of the first one's clean call, and what `main` says in the end."""
-
-    folder: str
-    sites: list[str]
-    expected: View
-
-
-def meeting(place: str, pair: Pair, seed: int) -> Meeting:
-    """Prepare a pair and make both calls, one after the other."""
-    before, after = f"{place}/before", f"{place}/after"
-    answer(partial(pair.prepare, before, seed))
-    shutil.copytree(before, after)
-    names = answer(lambda: traced(after, OPERATIONS[pair.one].act(after), fine=True))
-    answer(partial(call, after, pair.other))
-    answer(partial(finish, after))
-    expected = of_main(answer(partial(view, after)))
-    shutil.rmtree(after)
-    return Meeting(before, names, expected)
-
-
-def call(warehouse: str, operation: str, sites: Sites | None = None) -> str:
-    """Make one call and say what it said: ``done``, or the name and text of its error."""
-    try:
-        machine = OPERATIONS[operation].act(warehouse)
-        if sites is not None:
-            sites.drive(machine)
-        for _ in machine:
-            pass
-    except RewindowError as error:
-        return f"{type(error).__name__}: {error}"
-    return "done"
-
-
-def finish(warehouse: str) -> None:
-    """Do what is left to do: publish every lineage, and run `main` to the end."""
-    if not (Path(warehouse) / "rewindow" / "runs").exists():
-        if (Path(warehouse) / "raw").exists():
-            call(warehouse, "land")
-        return
-    tables = DeltaTables(warehouse)
-    for lineage in (MAIN, *tables.state(JOB).lineages):
-        for _ in tables.publish(JOB, tables.state(JOB), lineage):
-            pass
-    if tables.state(JOB).lineage(MAIN).standing is Standing.OPEN:
-        for _ in scene.run_all(tables):
-            pass
-
-
-def of_main(says: View) -> View:
-    """Leave out what the order of two operations may change: how far other lineages are."""
-    kept = {name: rows for name, rows in says["rows"].items() if "__" not in name}
-    parts = {part: {MAIN: says[part].get(MAIN)} for part in ("hashes", "lineages") if part in says}
-    return {**says, **parts, "rows": kept}
-
-
-def hold(pair: Pair, met: Meeting, seed: int, site: str, mutate: Mutate = nothing) -> Outcome:
-    """Hold the first at a site, let the second go to the end, let the first go on; then compare."""
-    with folder() as place:
-        warehouse = f"{place}/w"
-        shutil.copytree(met.folder, warehouse)
-        gate, opened = os.pipe()
-        first = fork(partial(_held, warehouse, pair.one, site, gate, mutate))
-        if not _reaches(first, site):
-            return Outcome(pair.name, seed, site, f"not reached: {first.finish()} {first.said[-300:].decode()}")
-        said = [_last(answer(partial(_calling, warehouse, pair.other, mutate)))]
-        os.write(opened, b"x")
-        first.finish()
-        os.close(gate)
-        os.close(opened)
-        said.append(_last(first.said.decode()))
-        return Outcome(pair.name, seed, site, compared(warehouse, said, met.expected, mutate))
-
-
-def compared(warehouse: str, said: list[str], expected: View, mutate: Mutate = nothing) -> str:
-    """Do what is left, and say how `main` compares; ``said``: what the processes said in the end."""
-    for text in said:
-        if text != "done" and not text.startswith(EXPECTED_ERRORS):
-            return f"wrong: one said {text[-400:]}"
-    try:
-        answer(partial(_finishing, warehouse, mutate))
-        return verdict(expected, of_main(answer(partial(view, warehouse))))
-    except RuntimeError as error:
-        return in_a_line(str(error))
-
-
-def _held(warehouse: str, operation: str, site: str, gate: int, mutate: Mutate, mark: int) -> None:
-    mutate()
-
-    def visit(name: str) -> None:
-        if name == site:
-            os.write(mark, f"{site}\n".encode())
-            os.read(gate, 1)
-
-    sites = Sites(warehouse, visit, fine=True)
-    sites.install()
-    os.write(mark, f"\n{call(warehouse, operation, sites)}".encode())
-
-
-def _calling(warehouse: str, operation: str, mutate: Mutate) -> str:
-    mutate()
-    return call(warehouse, operation)
-
-
-def _finishing(warehouse: str, mutate: Mutate) -> None:
-    mutate()
-    finish(warehouse)
-
-
-def _reaches(child: Child, site: str) -> bool:
-    while chunk := os.read(child.pipe, 1 << 16):
-        child.said += chunk
-        if child.said.decode().startswith(f"{site}\n"):
-            return True
-    return False
-
-
-def _last(text: str) -> str:
-    return text.rpartition("\n")[2] if "\ndone" in text else text.partition("\n\n")[2] or text
+from tests.crash.sites import Sites, die
 
 
 @dataclass(frozen=True)
@@ -272,44 +94,10 @@ def _contested(warehouse: str) -> bool:
     return any(len(names) > 1 for names in who.values())
 
 
-def holds(settings: Settings) -> Figures:
-    """Hold the first of each pair at each of its sites; ``quick``: at a few of one pair."""
-    figures, results = Figures("holds"), Results.of("holds", settings.results)
-    warm_up()
-    pairs = [PAIRS["run | run"], PAIRS["promote | rewind"]] if settings.quick else list(PAIRS.values())
-    for pair in pairs:
-        with folder() as place:
-            met = meeting(place, pair, 0)
-            sites = met.sites[:: max(1, len(met.sites) // 6)] if settings.quick else met.sites
-            if settings.point:
-                sites = [site for site in sites if settings.point in site or settings.point in pair.name]
-            left = [site for site in sites if not results.knows(pair.name, 0, site)]
-            results.note_sites(pair.name, 0, met.sites)
-            for said in side_by_side([partial(_hold_as_json, pair, met, site) for site in left], settings.at_once):
-                _keep(said, results, settings)
-            for site in sites:
-                figures.count(results.said[pair.name, 0, site], f"{pair.name} held at {site}")
-    figures.more = {"pairs": len(pairs)}
-    return figures
-
-
-def _hold_as_json(pair: Pair, met: Meeting, site: str) -> dict[str, Any]:
-    return asdict(hold(pair, met, 0, site))
-
-
-def _keep(said: dict[str, Any], results: Results, settings: Settings) -> None:
-    if "error" in said:
-        raise RuntimeError(said["error"])
-    outcome = Outcome(**{name: said[name] for name in ("operation", "seed", "site", "said")})
-    results.add(outcome)
-    if outcome.said != "ok":
-        settings.say(f"{outcome.operation} {outcome.seed} {outcome.site}: {outcome.said}")
-
-
 ROUNDS = 1_000
 
 
-def duels(settings: Settings) -> Figures:
+def suite(settings: Settings) -> Figures:
     """Fight rounds of two, all pairs in turn, and a tenth as many of eight runners."""
     figures, results = Figures("duels"), Results.of("duels", settings.results)
     warm_up()

@@ -14,10 +14,11 @@ from rewindow.core.work import StageWork
 from rewindow.spark.engine import LocalEngine
 from tests.crash import scene
 from tests.crash.answers import ask, commits_of
-from tests.crash.duels import PAIRS, Meeting, call, compared, finish, hold, meeting, of_main
 from tests.crash.forged import FORGED, accepted
 from tests.crash.forks import answer, side_by_side
+from tests.crash.holds import hold
 from tests.crash.matrix import Case, Ground, Mutate, folder, ground, run_case
+from tests.crash.meetings import PAIRS, Meeting, call, compared, finish, meeting, of_main
 from tests.crash.operations import OPERATIONS
 
 

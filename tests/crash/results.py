@@ -27,18 +27,20 @@ _PROTOCOL = (
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
 _IN_MEMORY = ("history.py", "chance.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
-_MUTANTS = tuple(f"mutants_of_{what}.py" for what in ("commits", "feeds", "fold", "lineages", "upkeep"))
+_KINDS = ("commits", "feeds", "fold", "lineages", "upkeep")
+_MUTANTS = ("mutants.py", *(f"mutants_of_{kind}.py" for kind in _KINDS), "rewriting.py")
 _OWN = {
-    "holds": ("duels.py",),
-    "duels": ("duels.py",),
-    "answers": ("answers.py", "duels.py"),
+    "holds": ("holds.py", "meetings.py"),
+    "duels": ("duels.py", "meetings.py"),
+    "answers": ("answers.py", "meetings.py"),
     "simulation": ("simulation.py", *_IN_MEMORY),
     "pairs": ("pairs.py", *_IN_MEMORY),
     "spark": ("spark.py",),
+    "workers": ("workers.py", "spark.py", "meetings.py"),
     "model": ("model.py", "interleavings.py", "decisions.py", "rewriting.py"),
     "put": ("put.py",),
     "recovery": ("recovery.py",),
-    "mutants": ("mutants.py", *_MUTANTS, "rewriting.py", "probes.py", "forged.py", "duels.py", "answers.py"),
+    "mutants": (*_MUTANTS, "probes.py", "forged.py", "holds.py", "meetings.py", "answers.py"),
 }
 _OF_ALL = {
     "chunking": "properties/*.py",

@@ -9,6 +9,7 @@ from tests.crash import (
     answers,
     duels,
     examined,
+    holds,
     matrix,
     model,
     mutants,
@@ -23,9 +24,9 @@ from tests.crash.settings import Figures, Settings
 
 SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "matrix": matrix.suite,
-    "holds": duels.holds,
+    "holds": holds.suite,
     "answers": answers.suite,
-    "duels": duels.duels,
+    "duels": duels.suite,
     "put": put.suite,
     "simulation": simulation.suite,
     "pairs": pairs.suite,

@@ -14,9 +14,9 @@ from typing import Any
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from tests.crash import scene
-from tests.crash.duels import call
 from tests.crash.forks import answer, side_by_side
 from tests.crash.matrix import Ground, Outcome, folder, ground, recovered, warm_up
+from tests.crash.meetings import call
 from tests.crash.operations import OPERATIONS
 from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings

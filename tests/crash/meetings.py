@@ -1,0 +1,142 @@
+"""Two processes at once on one warehouse, no lock around them: which operations meet, and how it must be in the end."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import RewindowError
+from rewindow.plan.lineage import Standing
+from rewindow.plan.spec import MAIN
+from tests.crash import scene
+from tests.crash.forks import answer
+from tests.crash.judge import View, verdict, view
+from tests.crash.matrix import Mutate, in_a_line, nothing
+from tests.crash.operations import OPERATIONS, branched, ravaged, small_files_read, some_runs, unpublished
+from tests.crash.scene import JOB
+from tests.crash.sites import Sites, traced
+
+EXPECTED_ERRORS = ("NotNowError", "UsageError", "CheckpointError", "ConfigError")
+"""What the slower of two may be told: come back later, or that the other has done it."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two operations on one warehouse. After both, runs bring `main` to the end: there the clean call went, too."""
+
+    name: str
+    prepare: Callable[[str, int], None]
+    one: str
+    other: str
+
+
+PAIRS = {
+    pair.name: pair
+    for pair in (
+        Pair("run | run", some_runs([1, 2]), "run", "run"),
+        Pair("run | rewind", some_runs([1, 2]), "run", "rewind"),
+        Pair("rewind | run", some_runs([1, 2, 3]), "rewind", "run"),
+        Pair("rewind | rewind", some_runs([1, 2, 3]), "rewind", "rewind"),
+        Pair("backfill | run", some_runs([1, 2, 3]), "backfill", "run"),
+        Pair("backfill | backfill", some_runs([1, 2, 3]), "backfill", "backfill"),
+        Pair("run | promote", branched, "run", "promote"),
+        Pair("promote | run", branched, "promote", "run"),
+        Pair("promote | rewind", branched, "promote", "rewind"),
+        Pair("rewind | promote", branched, "rewind", "promote"),
+        Pair("promote | promote", branched, "promote", "promote"),
+        Pair("publish | publish", unpublished, "publish", "publish"),
+        Pair("republish | run", some_runs([1, 2]), "republish", "run"),
+        Pair("run | rewind-republish", some_runs([1, 2]), "run", "rewind-republish"),
+        Pair("first-run | first-run", some_runs([]), "first-run", "first-run"),
+        Pair("land | land", scene.write_source, "land", "land"),
+        Pair("gc-feed | land", small_files_read, "gc-feed", "land-last"),
+        Pair("land | gc-feed", small_files_read, "land-last", "gc-feed"),
+        Pair("gc-feed | gc-feed", small_files_read, "gc-feed", "gc-feed"),
+        Pair("gc-feed | run", small_files_read, "gc-feed", "run"),
+        Pair("run | gc-feed", small_files_read, "run", "gc-feed"),
+        Pair("gc | run", some_runs([1, 2]), "gc", "run"),
+        Pair("run | gc", some_runs([1, 2]), "run", "gc"),
+        Pair("gc | rewind", some_runs([1, 2, 3]), "gc", "rewind"),
+        Pair("gc | promote", branched, "gc", "promote"),
+        Pair("mend | run", ravaged, "mend", "run"),
+        Pair("mend | rewind", ravaged, "mend", "rewind"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A warehouse before a pair, the sites of the first one's clean call, and what `main` says in the end."""
+
+    folder: str
+    sites: list[str]
+    expected: View
+
+
+def meeting(place: str, pair: Pair, seed: int) -> Meeting:
+    """Prepare a pair and make both calls, one after the other."""
+    before, after = f"{place}/before", f"{place}/after"
+    answer(partial(pair.prepare, before, seed))
+    shutil.copytree(before, after)
+    names = answer(lambda: traced(after, OPERATIONS[pair.one].act(after), fine=True))
+    answer(partial(call, after, pair.other))
+    answer(partial(finish, after))
+    expected = of_main(answer(partial(view, after)))
+    shutil.rmtree(after)
+    return Meeting(before, names, expected)
+
+
+def call(warehouse: str, operation: str, sites: Sites | None = None) -> str:
+    """Make one call and say what it said: ``done``, or the name and text of its error."""
+    try:
+        machine = OPERATIONS[operation].act(warehouse)
+        if sites is not None:
+            sites.drive(machine)
+        for _ in machine:
+            pass
+    except RewindowError as error:
+        return f"{type(error).__name__}: {error}"
+    return "done"
+
+
+def finish(warehouse: str) -> None:
+    """Do what is left to do: publish every lineage, and run `main` to the end."""
+    if not (Path(warehouse) / "rewindow" / "runs").exists():
+        if (Path(warehouse) / "raw").exists():
+            call(warehouse, "land")
+        return
+    tables = DeltaTables(warehouse)
+    for lineage in (MAIN, *tables.state(JOB).lineages):
+        for _ in tables.publish(JOB, tables.state(JOB), lineage):
+            pass
+    if tables.state(JOB).lineage(MAIN).standing is Standing.OPEN:
+        for _ in scene.run_all(tables):
+            pass
+
+
+def of_main(says: View) -> View:
+    """Leave out what the order of two operations may change: how far other lineages are."""
+    kept = {name: rows for name, rows in says["rows"].items() if "__" not in name}
+    parts = {part: {MAIN: says[part].get(MAIN)} for part in ("hashes", "lineages") if part in says}
+    return {**says, **parts, "rows": kept}
+
+
+def compared(warehouse: str, said: list[str], expected: View, mutate: Mutate = nothing) -> str:
+    """Do what is left, and say how `main` compares; ``said``: what the processes said in the end."""
+    for text in said:
+        if text != "done" and not text.startswith(EXPECTED_ERRORS):
+            return f"wrong: one said {text[-400:]}"
+    try:
+        answer(partial(_finishing, warehouse, mutate))
+        return verdict(expected, of_main(answer(partial(view, warehouse))))
+    except RuntimeError as error:
+        return in_a_line(str(error))
+
+
+def _finishing(warehouse: str, mutate: Mutate) -> None:
+    mutate()
+    finish(warehouse)
