@@ -209,6 +209,27 @@ def test_a_committed_run_is_verified_and_leaves_nothing(backend: Backend) -> Non
         assert tables.journal(scene.JOB).blocks([attempt.id]).count() == 0
 
 
+def test_two_lineages_are_compared_a_part_of_the_keys_at_a_time(
+    backend: Backend, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("catalog.tables", "delta.buckets"):
+        monkeypatch.setattr(f"rewindow.{module}.BUCKET_ROWS", 5)
+    backend.run("whole", scene.LANDINGS)
+    backend.run("short", 2)
+    tables = backend.tables()
+    state = tables.state(scene.JOB)
+    target = min(expected)
+    one, other = (state.lineage(name).tables[target] for name in ("whole", "short"))
+    keys = ["key"]
+    alike = tables.compare(one, one, keys, epochs=(0, 9), samples=3)
+    assert alike.is_none
+    assert alike.equal > 0
+    cut = tables.compare(one, other, keys, epochs=(0, 9), samples=3)
+    assert cut.different + cut.only_first > 0
+    assert cut.only_second == 0
+    assert all(key.keys() == {"key"} and ours for key, ours, _theirs in cut.samples)
+
+
 @pytest.mark.cluster
 def test_two_lineages_of_one_table_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(f"CREATE SCHEMA spark_catalog.shared LOCATION '{tmp_path}'")

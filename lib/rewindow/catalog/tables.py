@@ -19,8 +19,9 @@ from rewindow.catalog.publish import publish
 from rewindow.catalog.sql import OWNER, last_version, make_table, owner
 from rewindow.core.staging import PARTITION, TaskReport
 from rewindow.delta.audit import INTERNAL, audit_counts, consumed, held, totals
+from rewindow.delta.buckets import BUCKET_ROWS
 from rewindow.delta.checkpoints import Checkpoint
-from rewindow.delta.compare import Difference, compare, first_difference
+from rewindow.delta.compare import Difference, check_keys, compare_pairs, first_difference
 from rewindow.delta.contents import hash_rows
 from rewindow.delta.damage import due_rows
 from rewindow.delta.publish import EVERYBODYS, due_tables, publication_id
@@ -215,21 +216,24 @@ class CatalogTables(DeltaTables):
     def compare(
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
     ) -> Difference:
-        """Compare two output tables key by key (`compare_tables`): the rows of these epochs come to this process."""
-        rows = []
-        for table in (first, second):
-            schema = arrow_schema(table.columns)
-            asked = self._frame(table).where((F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1]))
-            with mapped():
-                rows.append(asked.toArrow().select(schema.names).cast(schema))
-        return compare(rows[0], rows[1], keys, samples=samples)
+        """Compare two output tables key by key (`compare_tables`): the rows of a part of the keys come to this process."""
+        schemas = [arrow_schema(table.columns) for table in (first, second)]
+        check_keys(schemas[0], schemas[1], keys)
+        inside = (F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1])
+        asked = [self._frame(table).where(inside) for table in (first, second)]
+        with mapped():
+            parts = 1 + max(frame.count() for frame in asked) // BUCKET_ROWS if keys else 1
+            part = F.pmod(F.xxhash64(*(F.col(f"`{name}`") for name in keys)), F.lit(parts)) if keys else F.lit(0)
+            pairs = (
+                tuple(_fetched(frame.where(part == n), schema) for frame, schema in zip(asked, schemas, strict=True))
+                for n in range(parts)
+            )
+            return compare_pairs(((one, other) for one, other in pairs), keys, samples=samples)
 
     def content_hash(self, table: TableSpec) -> str:
         """Return the content hash of a table: its rows come to this process."""
         with mapped():
-            rows = self._frame(table).toArrow()
-        schema = arrow_schema(table.columns)
-        return hash_rows(rows.select(schema.names).cast(schema), exclude=("_run",))
+            return hash_rows(_fetched(self._frame(table), arrow_schema(table.columns)), exclude=("_run",))
 
     def hashes(self, job: str, lineage: str) -> dict[str, str]:
         """Return the content hash of each output table of a lineage."""
@@ -263,6 +267,10 @@ def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[C
     """Leave out the runs before a store was put in again: what was taken out begins empty."""
     gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
     return chain[gone[-1] :] if gone else chain
+
+
+def _fetched(frame: DataFrame, schema: pa.Schema) -> pa.Table:
+    return frame.toArrow().select(schema.names).cast(schema)
 
 
 def _json(report: TaskReport) -> str:

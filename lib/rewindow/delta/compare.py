@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.core.staging import StagedFile, TaskReport
-from rewindow.delta.contents import read_rows, sorted_rows
+from rewindow.delta.buckets import bucket_pairs
+from rewindow.delta.contents import count_rows, read_batches, sorted_rows
 from rewindow.delta.files import Folder
-
-IGNORED = ("_run", "_offset")
-"""Columns in which two lineages may differ and say the same: who made a row, and its number in its own table."""
-
-Row = dict[str, Any]
+from rewindow.delta.sides import Row, Sides
+from rewindow.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +41,64 @@ class Difference:
 def compare_tables(
     first: str, second: str, keys: Sequence[str], *, epochs: tuple[int, int], samples: int = 5
 ) -> Difference:
-    """Compare the rows of the epochs after the first and through the second of ``epochs`` of two output tables."""
+    """Compare the rows of the epochs after the first and through the second of ``epochs`` of two output tables.
+
+    A bucket of keys is in memory at a time (`buckets`). Raises `UsageError` (2) if they have other keys.
+    """
     after, through = epochs
     inside = (pc.field("_epoch") > after) & (pc.field("_epoch") <= through)
-    return compare(read_rows(first, where=inside), read_rows(second, where=inside), keys, samples=samples)
+    one, other = (read_batches(path, where=inside) for path in (first, second))
+    check_keys(one.schema, other.schema, keys)
+    rows = max(count_rows(path) for path in (first, second))
+    with closing(bucket_pairs(one, other, keys, rows)) as pairs:  # its files go, whatever comes
+        return compare_pairs(pairs, keys, samples=samples)
+
+
+def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str], *, samples: int = 5) -> Difference:
+    """Compare tables that come in parts, all rows of a key in one part."""
+    total = Difference(0, 0, 0, 0)
+    for first, second in pairs:
+        found = compare(first, second, keys, samples=samples)
+        total = Difference(
+            total.equal + found.equal,
+            total.different + found.different,
+            total.only_first + found.only_first,
+            total.only_second + found.only_second,
+            sorted([*total.samples, *found.samples], key=lambda sample: _order(sample[0].values()))[:samples],
+        )
+    return total
 
 
 def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> Difference:
-    """Compare two tables of the same columns key by key: the rows of a key in their order, all columns but `IGNORED`."""
-    one, other = (_by_key(table, keys) for table in (first, second))
-    both = one.keys() & other.keys()
-    differing = [key for key in both if one[key] != other[key]]
-    ours, theirs = one.keys() - other.keys(), other.keys() - one.keys()
-    shown = sorted([*differing, *ours, *theirs], key=repr)[:samples]
-    values = _values(first, keys)
-    pairs = [
-        (dict(zip(keys, key, strict=True)), _as_rows(values, one.get(key, ())), _as_rows(values, other.get(key, ())))
-        for key in shown
-    ]
-    return Difference(len(both) - len(differing), len(differing), len(ours), len(theirs), pairs)
+    """Compare two tables key by key: the rows of a key in their order, all columns but `IGNORED`.
+
+    Cells are equal as in the content hash: -0.0 is 0.0, and NaN is NaN. Raises `UsageError` (2) if they have other keys.
+    """
+    check_keys(first.schema, second.schema, keys)
+    both = Sides(first, second, keys)
+    different, only_first, only_second = both.different(), both.only(0), both.only(1)
+    apart = np.flatnonzero(different | only_first | only_second)
+    shown = nsmallest(samples, zip(both.keys_of(apart), apart.tolist(), strict=True), key=lambda pair: _order(pair[0]))
+    return Difference(
+        len(different) - len(apart),
+        int(different.sum()),
+        int(only_first.sum()),
+        int(only_second.sum()),
+        [(dict(zip(keys, key, strict=True)), both.rows_of(group, 0), both.rows_of(group, 1)) for key, group in shown],
+    )
 
 
-def _values(table: pa.Table, keys: Sequence[str]) -> list[str]:
-    return [name for name in table.column_names if name not in keys and name not in IGNORED]
+def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
+    """Raise `UsageError` (2) if two tables have not the same keys: then they have nothing in common to compare."""
+    for name in keys:
+        one, other = (schema.field(name).type if name in schema.names else "missing" for schema in (first, second))
+        if one != other or one == "missing":
+            message = f"their key column {name!r} is {one} here and {other} there: compare lineages whose outputs have one key"
+            raise UsageError(message)
 
 
-def _as_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[Row]:
-    return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def _by_key(table: pa.Table, keys: Sequence[str]) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
-    ordered = table.sort_by([(name, "ascending") for name in ("_partition", "_offset")])
-    values = _values(table, keys)
-    found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    columns = [ordered[name].to_pylist() for name in (*keys, *values)]
-    for cells in zip(*columns, strict=True):
-        found.setdefault(cells[: len(keys)], []).append(cells[len(keys) :])
-    return found
+def _order(key: Iterable[Any]) -> str:
+    return repr(tuple(key))
 
 
 def staged_rows(root: str, reports: Sequence[TaskReport], target: str) -> pa.Table | None:

@@ -7,7 +7,7 @@ aborts the interpreter at exit (134), and gives nulls under column mapping witho
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -63,12 +63,8 @@ def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Express
 
     ``where`` is an Arrow expression over any of the table's columns. Raises `StorageError` (74) if there is no table.
     """
-    table = open_table(path)
-    if table is None:
-        message = f"there is no table at {path}: run or land first"
-        raise StorageError(message)
-    schema = table_schema(table)
-    folder = Folder(path)
+    table = _opened(path)
+    schema, folder = table_schema(table), Folder(path)
     parts = [read_file(folder, file, schema) for file in table_files(path, table)]
     rows = pa.concat_tables(parts) if parts else schema.empty_table()
     rows = rows if where is None else rows.filter(where)
@@ -81,12 +77,34 @@ def count_rows(path: str) -> int:
     return sum(file.rows for file in table_files(path, table)) if table else 0
 
 
+def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatchReader:
+    """Return a table's rows as `read_rows` does, a batch at a time."""
+    table = _opened(path)
+    schema, folder = table_schema(table), Folder(path)
+    batches = (
+        batch
+        for file in table_files(path, table)
+        for rows in _file_batches(folder, file, schema)
+        for batch in (rows if where is None else rows.filter(where)).to_batches()
+    )
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
 def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
     """Return one file's rows under the table's schema: columns it lacks are null, partition values filled in."""
     with folder.open_parquet(file.path) as parquet:
         stored = set(parquet.schema_arrow.names)
     rows = folder.read_table(file.path, [name for name in schema.names if name in stored])
-    arrays = []
+    return _filled(rows, file, schema)
+
+
+def _file_batches(folder: Folder, file: TableFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    for batch in folder.read_batches(file.path, schema.names):
+        yield _filled(pa.Table.from_batches([batch]), file, schema)
+
+
+def _filled(rows: pa.Table, file: TableFile, schema: pa.Schema) -> pa.Table:
+    stored, arrays = set(rows.column_names), []
     for field in schema:
         if field.name in stored:
             arrays.append(rows[field.name].cast(field.type))
@@ -94,6 +112,14 @@ def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
             value = pa.scalar(file.partition.get(field.name)).cast(field.type)
             arrays.append(pa.chunked_array([pa.repeat(value, rows.num_rows)]))
     return pa.table(arrays, schema=schema)
+
+
+def _opened(path: str) -> DeltaTable:
+    table = open_table(path)
+    if table is None:
+        message = f"there is no table at {path}: run or land first"
+        raise StorageError(message)
+    return table
 
 
 def table_schema(table: DeltaTable) -> pa.Schema:
@@ -114,7 +140,7 @@ def content_hash(path: str, *, exclude: Sequence[str] = ("_run",), where: pc.Exp
 def hash_rows(rows: pa.Table, *, exclude: Sequence[str] = ()) -> str:
     """Return the content hash of rows (32 hexadecimal digits)."""
     names = sorted(name for name in rows.column_names if name not in exclude)
-    canonical = pa.table([_canonical(rows[name]) for name in names], names=names)
+    canonical = pa.table([canonical_cells(rows[name]) for name in names], names=names)
     ordered = sorted_rows(canonical)
     digest = blake2b(digest_size=16)
     digest.update(f"{ordered.num_rows}".encode())
@@ -134,7 +160,8 @@ def sorted_rows(rows: pa.Table) -> pa.Table:
     return rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()
 
 
-def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def canonical_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column's values as they are compared: -0.0 is 0.0 and every NaN is one NaN. Others stay as they are."""
     if not pa.types.is_floating(column.type):
         return column
     whole = pc.add(column, 0.0)  # -0.0 + 0.0 is 0.0
