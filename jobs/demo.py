@@ -18,7 +18,7 @@ from rich.progress import track
 from rich.table import Table
 
 from jobs.flights_source import write_sources
-from rewindow.cli import leave
+from rewindow.cli.app import leave
 from rewindow.delta.contents import read_rows
 from rewindow.errors import RewindowError
 from rewindow.plan.spec import RunRequest

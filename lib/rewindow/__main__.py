@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.cli import main
+from rewindow.cli.app import main
 
 if __name__ == "__main__":
     main()

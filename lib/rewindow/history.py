@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.config import load_feed, names_of
+from rewindow.config.load import load_feed, names_of
 from rewindow.core.binding import bind_sink
 from rewindow.delta.compare import Difference
 from rewindow.delta.tables import checked_name

@@ -14,16 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.catalog.names import output_name
-from rewindow.config import (
-    FeedConfig,
-    JobConfig,
-    find_project,
-    load_feed,
-    load_job,
-    load_target,
-    names_of,
-)
-from rewindow.config_target import TargetConfig
+from rewindow.config.feed import FeedConfig
+from rewindow.config.job import JobConfig
+from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
+from rewindow.config.target import TargetConfig
 from rewindow.core.guard import check_policies
 from rewindow.core.semantics import Semantics
 from rewindow.core.settings import Limits, Settings

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.config import load_feed, names_of
+from rewindow.config.load import load_feed, names_of
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import StageWork
 from rewindow.delta.feed_keeper import FeedKeeper

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewindow.config_target import TargetConfig
+from rewindow.config.target import TargetConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

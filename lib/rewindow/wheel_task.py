@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewindow.cli import run_command
-from rewindow.config import find_project, load_feed, load_job
+from rewindow.cli.app import run_command
+from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.databricks.outcome import ended
 from rewindow.errors import RewindowError, UsageError
 from rewindow.times import parse_time

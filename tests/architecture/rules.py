@@ -50,35 +50,12 @@ MODULES = {
     "__init__": "public",
     "__main__": "cli",
     "errors": "errors",
-    **dict.fromkeys(("config", "config_file", "config_limits", "config_target", "config_words"), "config"),
     **dict.fromkeys(
         ("landing", "runner", "travel", "verify", "republish", "keeping", "liveness", "loading", "machine", "purity"),
         "flow",
     ),
     **dict.fromkeys(
-        (
-            "cli",
-            "cli_check",
-            "cli_databricks",
-            "cli_history",
-            "cli_options",
-            "cli_recovery",
-            "cli_state",
-            "history",
-            "printing",
-            "printing_databricks",
-            "printing_history",
-            "printing_recovery",
-            "project",
-            "recovery",
-            "sessions",
-            "wheel_task",
-            "showing",
-            "summing",
-            "times",
-            "watching",
-        ),
-        "cli",
+        ("history", "project", "recovery", "sessions", "wheel_task", "showing", "summing", "times", "watching"), "cli"
     ),
 }
 """The layer of each module that lies beside the layers' folders."""

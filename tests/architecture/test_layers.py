@@ -81,8 +81,12 @@ WRONG_IMPORTS = {
     "spark/x.py": ["from rewindow.delta.ledger import Ledger", "import deltalake", "from rewindow.plan import planner"],
     "delta/x.py": ["import pyspark", "def f():\n    from rewindow.spark import execute", "from rewindow import config"],
     "testing/x.py": ["import pyspark", "from rewindow.delta import tables"],
-    "config.py": ["import pyspark", "from rewindow.runner import steps"],
-    "runner.py": ["from rewindow.spark.engine import SparkEngine", "import deltalake", "from rewindow.cli import app"],
+    "config/load.py": ["import pyspark", "from rewindow.runner import steps"],
+    "runner.py": [
+        "from rewindow.spark.engine import SparkEngine",
+        "import deltalake",
+        "from rewindow.cli.app import app",
+    ],
     "airflow/x.py": ["import pyspark", "from rewindow.spark import session"],
     "errors.py": ["from rewindow.core import record"],
     "stray.py": [""],
@@ -92,7 +96,7 @@ RIGHT_IMPORTS = {
     "operators/x.py": ["from rewindow.core.processor import Processor"],
     "spark/x.py": ["import pyarrow as pa", "from pyspark.sql import functions as F"],
     "delta/x.py": ["from rewindow.plan.spec import RunSpec", "from deltalake import DeltaTable"],
-    "cli.py": ["from rewindow.spark.session import local_session", "import typer"],
+    "cli/app.py": ["from rewindow.spark.session import local_session", "import typer"],
 }
 
 

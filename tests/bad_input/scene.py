@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from rewindow.cli import run_command
+from rewindow.cli.app import run_command
 from rewindow.delta.contents import content_hash, read_rows
 from rewindow.delta.ledger import Ledger
 from rewindow.delta.tables import LANDINGS, QUARANTINE, RUNS, table_path

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rewindow
-from rewindow.config_words import _dotted, _name, _output_table, _place
+from rewindow.config.words import _dotted, _name, _output_table, _place
 from rewindow.core.schema import Column
 from rewindow.delta.ledger import Ledger
 from rewindow.delta.tables import changelog_path, checked_name, internal_path, log_path, output_path

@@ -8,20 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rewindow.config import (
-    FeedConfig,
-    JobConfig,
-    feed_fingerprint,
-    find_project,
-    load_feed,
-    load_job,
-    load_jobs,
-    load_target,
-    names_of,
-    place_of,
-    semantics_fingerprint,
-)
-from rewindow.config_words import Every
+from rewindow.config.feed import FeedConfig
+from rewindow.config.fingerprints import feed_fingerprint, semantics_fingerprint
+from rewindow.config.job import JobConfig
+from rewindow.config.load import find_project, load_feed, load_job, load_jobs, load_target, names_of, place_of
+from rewindow.config.words import Every
 from rewindow.core.settings import OnError
 from rewindow.errors import AccessError, ConfigError
 from rewindow.project import Project

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewindow.config import load_feed, load_job
+from rewindow.config.load import load_feed, load_job
 from rewindow.databricks.outcome import exit_code
 from rewindow.errors import UsageError
 from rewindow.wheel_task import TaskError, commands_of, main

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rewindow.cli import run_command
+from rewindow.cli.app import run_command
 from rewindow.databricks.outcome import ended, exit_code
 from tests.databricks.workspace import Workspace, workspace
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.cli import run_command
+from rewindow.cli.app import run_command
 from rewindow.errors import SourceError, naming
 
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyarrow import csv
 from pyspark.sql import SparkSession
 
-from rewindow.cli import run_command
+from rewindow.cli.app import run_command
 from rewindow.plan.spec import Attempt, RunRequest
 from rewindow.project import Project
 from rewindow.runner import steps

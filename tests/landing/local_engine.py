@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.config import FeedConfig
+from rewindow.config.feed import FeedConfig
 from rewindow.core.encoding import partition_of
 from rewindow.core.land import LogColumns
 from rewindow.core.schema import Column

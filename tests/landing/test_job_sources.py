@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewindow import travel
-from rewindow.config import FeedConfig
+from rewindow.config.feed import FeedConfig
 from rewindow.delta.contents import read_rows
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.warehouse import DeltaTables

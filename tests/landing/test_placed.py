@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from pydantic import ValidationError
 
 from rewindow import StreamsBuilder, Topology
-from rewindow.config import FeedConfig
+from rewindow.config.feed import FeedConfig
 from rewindow.core.record import TopicPartition
 from rewindow.core.semantics import Semantics
 from rewindow.delta.contents import read_rows

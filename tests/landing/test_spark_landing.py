@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from rewindow.config import FeedConfig
+from rewindow.config.feed import FeedConfig
 from rewindow.core.encoding import partition_of
 from rewindow.core.json_codec import load_value
 from rewindow.delta.contents import read_rows

@@ -20,7 +20,7 @@ from rewindow.airflow.exits import DIFFERENT
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.watermarks import epoch_ms, is_time
 from rewindow.airflow.writers import one_writer
-from rewindow.config import JobConfig
+from rewindow.config.job import JobConfig
 
 _PLACE = r"^(\d{4}-\d{2}-\d{2}([T ][0-9:.]+(Z|[+-]\d{2}:?\d{2})?)?|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
 """An event time, a landing's number or a run's name, as `rewindow backfill` takes them."""

@@ -28,7 +28,9 @@ from rewindow.airflow.backfills import backfill_dag
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.sensors import LogCompleteSensor
 from rewindow.airflow.writers import one_writer
-from rewindow.config import FeedConfig, JobConfig, find_project, load_feed, load_job, load_jobs
+from rewindow.config.feed import FeedConfig
+from rewindow.config.job import JobConfig
+from rewindow.config.load import find_project, load_feed, load_job, load_jobs
 from rewindow.errors import ConfigError
 
 THROUGH = Param(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pendulum
 
-from rewindow.config import find_project, load_feed, load_target, place_of
+from rewindow.config.load import find_project, load_feed, load_target, place_of
 from rewindow.errors import SourceError, UsageError
 
 

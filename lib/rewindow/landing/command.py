@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from rewindow.config import FeedConfig
+from rewindow.config.feed import FeedConfig
 from rewindow.core.land import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
 from rewindow.errors import DataError, InvariantError, NotNowError, StorageError
 from rewindow.landing.due import Due, find_due, look_at_sources, watermark_policy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.config import FeedConfig, LogConfig, SourceConfig
+from rewindow.config.feed import FeedConfig, LogConfig, SourceConfig
 from rewindow.core.land import ARRIVAL, JOB, FeedSpec, LogSpec, SourceSpec
 from rewindow.errors import ConfigError
 

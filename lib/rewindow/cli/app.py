@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from rewindow.cli_check import check
-from rewindow.cli_databricks import register as register_databricks
-from rewindow.cli_history import register as register_history
-from rewindow.cli_options import Debug, Folder, Json, Target
-from rewindow.cli_recovery import register as register_recovery
-from rewindow.cli_state import register as register_state
+from rewindow.cli.check import check
+from rewindow.cli.databricks import register as register_databricks
+from rewindow.cli.history import register as register_history
+from rewindow.cli.options import Debug, Folder, Json, Target
+from rewindow.cli.printing import Printer
+from rewindow.cli.recovery import register as register_recovery
+from rewindow.cli.state import register as register_state
 from rewindow.errors import RewindowError, UsageError, failed_io
-from rewindow.printing import Printer
 from rewindow.project import Project
 from rewindow.runner import RunReport
 from rewindow.times import parse_through, parse_time

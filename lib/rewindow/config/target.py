@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewindow.config_words import Name, Place, SparkSettings
+from rewindow.config.words import Name, Place, SparkSettings
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")

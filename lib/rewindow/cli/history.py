@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from rewindow.cli_options import Debug, Folder, Json, Target
+from rewindow.cli.options import Debug, Folder, Json, Target
+from rewindow.cli.printing_history import HistoryPrinter
 from rewindow.history import History
 from rewindow.plan.spec import MAIN
-from rewindow.printing_history import HistoryPrinter
 from rewindow.project import Project
 
 Lineage = Annotated[str, typer.Option(help="The lineage; `main` has the published tables.")]

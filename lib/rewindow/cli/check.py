@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from rewindow.cli_options import Debug, Folder, Json
-from rewindow.config import find_project, load_feed, load_job
+from rewindow.cli.options import Debug, Folder, Json
+from rewindow.cli.printing import Printer
+from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.errors import ConfigError
-from rewindow.printing import Printer
 from rewindow.purity import ALLOW, check_files, module_file
 
 FOUND = 1

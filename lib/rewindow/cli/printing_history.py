@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rewindow.cli.printing import Printer, describe_result
 from rewindow.delta.compare import Difference
 from rewindow.history import Backfilled
-from rewindow.printing import Printer, describe_result
 from rewindow.verify import Verified
 
 

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from rewindow.cli_options import Debug, Folder, Json, Target
+from rewindow.cli.options import Debug, Folder, Json, Target
+from rewindow.cli.printing_recovery import RecoveryPrinter
 from rewindow.delta.stores import Stores, as_rows, changes, export
 from rewindow.errors import UsageError
 from rewindow.plan.spec import MAIN
 from rewindow.plan.travel import find_run
-from rewindow.printing_recovery import RecoveryPrinter
 from rewindow.project import Project
 
 Lineage = Annotated[str, typer.Option(help="The lineage; `main` has the published tables.")]

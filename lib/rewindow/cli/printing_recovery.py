@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rewindow.cli.printing import Printer, describe_result
 from rewindow.delta.stores import StoreChange
 from rewindow.keeping import Collected
 from rewindow.landing.keeping import FeedCollected
 from rewindow.plan.planner import UpToDate
-from rewindow.printing import Printer, describe_result
 from rewindow.recovery import Resumed
 from rewindow.republish import Republished
 from rewindow.runner import RunReport

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rewindow.cli_options import Debug, Folder, Json, Target
-from rewindow.config import names_of
+from rewindow.cli.options import Debug, Folder, Json, Target
+from rewindow.cli.printing_recovery import RecoveryPrinter
+from rewindow.config.load import names_of
 from rewindow.core.duration import to_ms
 from rewindow.errors import ConfigError, UsageError
 from rewindow.keeping import Collected
 from rewindow.landing.keeping import FeedCollected
 from rewindow.plan.spec import MAIN
-from rewindow.printing_recovery import RecoveryPrinter
 from rewindow.project import Project
 from rewindow.recovery import FeedRecovery, Recovery
 

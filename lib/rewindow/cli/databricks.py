@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rewindow.cli_options import Json
+from rewindow.cli.options import Json
 from rewindow.errors import UsageError
 
 databricks_app = typer.Typer(help="Run a job in a Databricks workspace.", no_args_is_help=True)
@@ -30,8 +30,8 @@ def submit(
     as_json: Json = False,
 ) -> int:
     """Start a run of a deployed job, by name or id, and end with the exit code of what it did there."""
+    from rewindow.cli.printing_databricks import DatabricksPrinter
     from rewindow.databricks import submit as databricks
-    from rewindow.printing_databricks import DatabricksPrinter
 
     printer = DatabricksPrinter(as_json=as_json)
     client = databricks.workspace(profile)
