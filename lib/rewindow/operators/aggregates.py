@@ -16,6 +16,7 @@ from rewindow.core.binding import FieldType, RowType, SumType
 from rewindow.core.cells import exact_context
 from rewindow.core.record import row_class
 from rewindow.errors import DataError
+from rewindow.operators.of_field import OfField
 
 
 @runtime_checkable
@@ -101,18 +102,8 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfField(ABC):
-    """An aggregate of one field of the values, or of the values themselves. Nulls are left out; of none it is null."""
-
-    field: str | None = None
-
-    def describe(self) -> str:
-        """See `described`."""
-        return f"{type(self).__name__.lower()}({self.field or ''})"
-
-    def start(self) -> Any:
-        """See `Aggregator`."""
-        return None
+class _Folded(OfField, ABC):
+    """An aggregate whose first operand is its state, and each other is combined with it."""
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
@@ -122,19 +113,11 @@ class _OfField(ABC):
             return state
         return self.first(operand) if state is None else self.combine(state, operand)
 
-    def operand(self, value: Any) -> Any:
-        """Return what of a value counts."""
-        return value if self.field is None or value is None else getattr(value, self.field)
-
     def merge(self, state: Any, later: Any) -> Any:
         """See `Mergeable`."""
         if state is None or later is None:
             return later if state is None else state
         return self.combine(state, later)
-
-    def result(self, state: Any) -> Any:
-        """See `Aggregator`."""
-        return state
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""
@@ -154,7 +137,7 @@ class _OfField(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(_OfField):
+class Sum(_Folded):
     """The sum: of booleans an integer, of decimals exact in 38 digits."""
 
     def state_type(self, value: Any) -> Any:
@@ -162,7 +145,7 @@ class Sum(_OfField):
         return SumType(value, self.field)
 
     def first(self, operand: Any) -> Any:
-        """See `_OfField`."""
+        """See `_Folded`."""
         return _number(operand, "Sum")
 
     def subtract(self, key: Any, value: Any, state: Any) -> Any:
@@ -172,25 +155,25 @@ class Sum(_OfField):
         return state if operand is None or state is None else _added(state, _negated(_number(operand, "Sum")))
 
     def combine(self, state: Any, operand: Any) -> Any:
-        """See `_OfField`. Raises `DataError` where a sum of decimals is longer than 38 digits."""
+        """See `_Folded`. Raises `DataError` where a sum of decimals is longer than 38 digits."""
         return _added(state, operand)
 
 
 @dataclass(frozen=True, slots=True)
-class Min(_OfField):
+class Min(_Folded):
     """The smallest."""
 
     def combine(self, state: Any, operand: Any) -> Any:
-        """See `_OfField`."""
+        """See `_Folded`."""
         return min(state, operand)
 
 
 @dataclass(frozen=True, slots=True)
-class Max(_OfField):
+class Max(_Folded):
     """The largest."""
 
     def combine(self, state: Any, operand: Any) -> Any:
-        """See `_OfField`."""
+        """See `_Folded`."""
         return max(state, operand)
 
 

@@ -12,35 +12,18 @@ from typing import Any
 
 from rewindow.core.binding import ListType, OptionalType
 from rewindow.core.json_codec import dump_value
+from rewindow.operators.of_field import OfField
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered(ABC):
-    """An aggregate of one field of the values, or of the whole values."""
-
-    field: str | None = None
-
-    def describe(self) -> str:
-        """See `described`."""
-        return f"{type(self).__name__.lower()}({self.field or ''})"
-
-    def start(self) -> Any:
-        """See `Aggregator`."""
-        return None
+class _Ordered(OfField, ABC):
+    """An aggregate that keeps operands as they are."""
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
         del key
         operand = self.operand(value)
         return state if operand is None else self.taken(state, operand)
-
-    def operand(self, value: Any) -> Any:
-        """Return what of a value counts."""
-        return value if self.field is None or value is None else getattr(value, self.field)
-
-    def result(self, state: Any) -> Any:
-        """See `Aggregator`."""
-        return state
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""
