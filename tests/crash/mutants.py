@@ -95,6 +95,18 @@ def seen_in_memory(name: str, seeds: int) -> dict[str, Any]:
     return {"name": name, "caught": None}
 
 
+def unmade() -> list[str]:
+    """Name the mutants that cannot be made any more: the code that they break has changed."""
+    return [
+        said["error"] for said in side_by_side([partial(_made, mutant) for mutant in MUTANTS], 2) if "error" in said
+    ]
+
+
+def _made(mutant: Mutant) -> dict[str, Any]:
+    mutant.apply()
+    return {}
+
+
 def _clean(probe: Probe, grounds: Grounds) -> dict[str, Any]:
     caught = first_catch([probe], grounds, nothing)
     return {"probe": str(probe), "said": "ok" if caught is None else f"wrong: {caught}"}

@@ -98,7 +98,7 @@ MUTANTS_OF_COMMITS = (
                 "for ordinal in range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1):",
                 "for ordinal in range(max(published + 1, len(due.publications)), len(due.publications) + 1):",
             ),
-            Rewrite(f"{TABLES}:commit_files", "if last != version - 1:", "if last > version - 1:"),
+            Rewrite(f"{TABLES}:commit_files", "if last != version - 1 else 0", "if last > version - 1 else 0"),
         ],
         [Kill("publish", "publish main")],
     ),

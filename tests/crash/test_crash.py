@@ -92,6 +92,13 @@ def test_each_seed_kills_at_each_name_and_the_first_ones_in_each_operation():
     assert {case.operation for cases in later for case in cases if case.site == "plan"} == {"run", "mend"}
 
 
+@pytest.mark.slow
+def test_every_mutant_can_still_be_made():
+    program = "from tests.crash.mutants import unmade; print(*unmade(), sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "\n", done.stdout + done.stderr
+
+
 def test_every_write_that_lasts_has_sites():
     found = {
         (str(path.relative_to(LIB)), call)
