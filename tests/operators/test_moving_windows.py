@@ -1,4 +1,4 @@
-"""Sessions, sliding and unlimited windows by the semantics reference's examples W09 to W18."""
+"""Sessions, sliding and unlimited windows by the semantics reference's examples W09 to W18, and which are refused."""
 
 from __future__ import annotations
 
@@ -7,59 +7,17 @@ from typing import Any
 import pytest
 
 from rewindow import (
-    Collect,
-    Count,
-    Materialized,
-    Max,
-    Mean,
-    SessionWindows,
-    SlidingWindows,
     StreamsBuilder,
-    Sum,
     UnlimitedWindows,
-    Windowed,
     session_store,
     window_store,
 )
-from rewindow.core.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP, SKIPPED_RECORDS
-from rewindow.core.record import MAX_MS, row_class
+from rewindow.core.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
+from rewindow.core.record import MAX_MS
 from rewindow.errors import ConfigError, TopologyError
-from rewindow.testing import TopologyTestDriver
+from tests.operators.windowed import counted, sessions, sliding, texts, told
 
 Steps = list[tuple[str | None, Any, int, list[str]]]
-
-
-def sessions(gap: int, grace: int = 0) -> SessionWindows:
-    return SessionWindows.of(f"{gap}ms", grace=f"{grace}ms")
-
-
-def sliding(difference: int, grace: int = 0) -> SlidingWindows:
-    return SlidingWindows.of(f"{difference}ms", grace=f"{grace}ms")
-
-
-def texts(windows: Any, retention: int | None = None) -> TopologyTestDriver:
-    """Join values as text, by window; ``del`` deletes the state."""
-    builder = StreamsBuilder()
-    functions: list[Any] = [str, lambda _key, value, text: None if value == "del" else f"{text}{value}"]
-    if isinstance(windows, SessionWindows):
-        functions.append(lambda _key, one, later: f"{one}{later}")
-    grouped: Any = builder.stream("in").group_by_key().windowed_by(windows)
-    grouped.aggregate(*functions, store=Materialized.as_("texts", retention=retention)).to_stream().to("out")
-    return TopologyTestDriver(builder.build())
-
-
-def told(driver: TopologyTestDriver) -> list[str]:
-    """Return results as ``a[0,10]=12@9``."""
-    return [f"{shown(record.key)}={record.value}@{record.timestamp}" for record in driver.read("out")]
-
-
-def shown(key: Windowed) -> str:
-    start_ms, end_ms, _ = key.window
-    return f"{key.key}[{start_ms},{'MAX' if end_ms == MAX_MS else end_ms}]"
-
-
-def counted(driver: TopologyTestDriver, name: str) -> int:
-    return sum(row["total"] for row in driver.metrics if row["name"] == name)
 
 
 W14 = [
@@ -206,107 +164,6 @@ def test_example(windows: Any, retention: int | None, steps: Steps, late: int, *
     assert counted(driver, SKIPPED_RECORDS) == sum(key is None for key, *_ in steps) + (windows == sliding(10))
 
 
-def test_a_session_that_is_put_too_late_is_sent_and_counted_as_expired() -> None:
-    driver = texts(sessions(5))
-    for key, timestamp in (("b", 5), ("a", 0)):
-        driver.pipe("in", key, 1, timestamp)
-    assert told(driver) == ["b[5,5]=1@5", "a[0,0]=1@0"]
-    assert counted(driver, EXPIRED_WINDOW_DROP) == 1
-    assert counted(driver, LATE_RECORD_DROP) == 0
-    assert len(driver.store("texts")) == 1
-
-
-ROW = row_class(("amount", "city"))
-
-
-@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
-def test_built_in_aggregates_of_sessions_that_become_one(*, cut: bool) -> None:
-    builder = StreamsBuilder()
-    parts = {
-        "n": Count(),
-        "total": Sum("amount"),
-        "mean": Mean("amount"),
-        "most": Max("amount"),
-        "cities": Collect("city"),
-    }
-    stream = builder.stream("in").map_values(lambda pair: pair and ROW(*pair), value=ROW)
-    stream.group_by_key().windowed_by(sessions(5, 100)).aggregate(parts, store="parts").to_stream().to("out")
-    driver = TopologyTestDriver(builder.build())
-    for value, timestamp in (((4, "x"), 0), ((None, None), 10), ((1, "y"), 20), ((7, None), 5), ((2, "z"), 15)):
-        driver.pipe("in", "a", value, timestamp)
-        if cut:
-            driver.cut()
-    assert tuple(driver.read("out")[-1].value) == (5, 14, 3.5, 7, ["x", "y", "z"])
-
-
-def test_a_reducer_makes_one_of_two_sessions_and_the_earlier_one_comes_first() -> None:
-    builder = StreamsBuilder()
-    grouped = builder.stream("in").group_by_key().windowed_by(sessions(5, 100))
-    grouped.reduce(lambda one, other: f"({one}{other})", store="reduced").to_stream().to("out")
-    driver = TopologyTestDriver(builder.build())
-    for value, timestamp in (("2", 10), ("1", 0), ("3", 5)):
-        driver.pipe("in", "a", value, timestamp)
-    assert told(driver)[-1] == "a[0,10]=((12)3)@10"
-
-
-def test_a_merger_may_change_in_place_what_it_is_given() -> None:
-    def merge(_key: Any, one: list[int], later: list[int]) -> list[int]:
-        later[:0] = one
-        return later
-
-    def add(_key: Any, value: int, state: list[int]) -> list[int]:
-        state.append(value)
-        return state
-
-    start: list[int] = []
-    builder = StreamsBuilder()
-    grouped = builder.stream("in").group_by_key().windowed_by(sessions(5, 100))
-    grouped.aggregate(lambda: start, add, merge, store="lists", value=list[int]).to_stream().to("out")
-    driver = TopologyTestDriver(builder.build())
-    for value, timestamp in ((1, 0), (2, 10), (3, 5), (4, 40)):
-        driver.pipe("in", "a", value, timestamp)
-    assert told(driver)[-2:] == ["a[0,10]=[1, 2, 3]@10", "a[40,40]=[4]@40"]
-
-
-def test_an_update_says_what_was_sent_before() -> None:
-    """Counted downstream by the key without its window: each session and window counts once (D13)."""
-    for windows, total in ((sessions(5, 100), [1, 2, 1, 1, 1]), (sliding(4, 100), [1, 1, 2])):
-        builder = StreamsBuilder()
-        counts = builder.stream("in").group_by_key().windowed_by(windows).count(store="n")
-        counts.group_by(lambda key, value: (key.key, value)).count(store="windows").to_stream().to("out")
-        driver = TopologyTestDriver(builder.build())
-        for timestamp in (9, 9, 30) if isinstance(windows, SlidingWindows) else (0, 9, 5, 5):
-            driver.pipe("in", "a", 1, timestamp)
-        assert driver.store("windows")["a"].value == total[-1]
-
-
-def test_sessions_need_a_merger() -> None:
-    grouped = StreamsBuilder().stream("in").group_by_key().windowed_by(sessions(5))
-    with pytest.raises(TopologyError, match=r"merger\(key, one, later\)"):
-        grouped.aggregate(list, lambda _key, value, state: [*state, value], store="lists")
-    with pytest.raises(TopologyError, match=r"merge\(state, later\)"):
-        grouped.aggregate({"n": Count(), "own": OwnAggregate()}, store="parts")
-
-
-class OwnAggregate:
-    """Somebody's aggregator, which cannot merge."""
-
-    def start(self) -> int:
-        return 0
-
-    def add(self, key: Any, value: Any, state: int) -> int:
-        return state + 1
-
-    def result(self, state: int) -> int:
-        return state
-
-    def state_type(self, value: Any) -> Any:
-        return int
-
-    def result_type(self, value: Any) -> Any:
-        return int
-
-
 def test_windows_that_cannot_be_are_refused() -> None:
     for wrong in (
         lambda: sessions(-1), lambda: sessions(1, -1), lambda: sliding(-1), lambda: sliding(1, -1),
@@ -326,12 +183,6 @@ def test_what_windows_say_of_themselves() -> None:
     assert (one.holds_ms, other.holds_ms) == (9, 14)
 
 
-def test_sessions_keep_until_as_a_retention() -> None:
-    with pytest.warns(DeprecationWarning, match="Materialized"):
-        windows = sessions(5).until("1h")
-    assert windows.retention_ms == 3_600_000
-
-
 @pytest.mark.parametrize(
     ("windows", "ready", "message"),
     [
@@ -345,16 +196,3 @@ def test_a_ready_made_store_must_fit(windows: Any, ready: Any, message: str) -> 
     grouped = StreamsBuilder().stream("in").group_by_key().windowed_by(windows)
     with pytest.raises(TopologyError, match=message):
         grouped.count(store=ready)
-
-
-def test_sessions_in_a_ready_made_store() -> None:
-    builder = StreamsBuilder()
-    grouped = builder.stream("in").group_by_key().windowed_by(sessions(5))
-    grouped.count(store=session_store("n", retention="1d", key=str)).to_stream().to("out")
-    topology = builder.build()
-    assert (topology.stores["n"].retention_ms, topology.stores["n"].value) == (86_400_000, int)
-    driver = TopologyTestDriver(topology)
-    for timestamp in (0, 5):
-        driver.pipe("in", "a", 1, timestamp)
-        driver.cut()
-    assert told(driver) == ["a[0,0]=1@0", "a[0,0]=None@0", "a[0,5]=2@5"]

@@ -11,8 +11,8 @@ from rewindow.core.metrics import SKIPPED_RECORDS
 from rewindow.core.semantics import Semantics
 from rewindow.errors import TopologyError
 from rewindow.testing import TopologyTestDriver
+from tests.operators.joined import Step, play, told
 
-Step = tuple[str, str | None, Any, int, list[str]]
 HISTORY = versioned_store("rows", history="100ms")
 
 
@@ -26,19 +26,6 @@ def topology(how: str, store: Any = "rows", **options: Any) -> Topology:
     stream = builder.stream("S")
     {"inner": stream.join, "left": stream.left_join}[how](table, pair, name="j", **options).to("out")
     return builder.build()
-
-
-def told(driver: TopologyTestDriver) -> list[str]:
-    """Return results as ``k:s-t@9``."""
-    return [f"{record.key}:{record.value}@{record.timestamp}" for record in driver.read("out")]
-
-
-def play(driver: TopologyTestDriver, steps: list[Step], *, cut: bool) -> None:
-    for topic, key, value, timestamp, expected in steps:
-        driver.pipe(topic, key, value, timestamp)
-        assert told(driver) == expected, (topic, key, value, timestamp)
-        if cut:
-            driver.cut()
 
 
 EXAMPLES: dict[str, tuple[Topology, list[Step]]] = {

@@ -21,7 +21,7 @@ from rewindow.core.metrics import LATE_RECORD_DROP, WINDOW_FINAL_EMIT
 from rewindow.core.semantics import Semantics
 from rewindow.errors import TopologyError
 from rewindow.testing import TopologyTestDriver
-from tests.operators.test_moving_windows import counted, sessions, sliding, told
+from tests.operators.windowed import counted, sessions, sliding, told
 
 Steps = list[tuple[str, int, list[str]]]
 TEN = TimeWindows.of("10ms", grace="0s")

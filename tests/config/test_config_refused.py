@@ -1,0 +1,193 @@
+"""What configuration is refused: with its file, its key and the fix, all mistakes at once, no secret told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rewindow.config.load import load_feed, load_job, load_jobs
+from rewindow.errors import AccessError, ConfigError
+from rewindow.project import Project
+from tests.config.written import FEED, LOW_ACTIVITY, feed, feed_with, job, log_with, write
+
+REFUSED_FEEDS = {
+    "unknown key": ({"partition": 8}, "partition is no key here: did you mean partitions? Known: feed, partitions,"),
+    "no partitions": ({"partitions": 0}, "partitions: input should be greater than or equal to 1"),
+    "text partitions": ({"partitions": "8"}, "partitions: input should be a valid integer"),
+    "too many": ({"partitions": 4097}, "partitions: input should be less than or equal to 4096"),
+    "zone": ({"zone": "Mars/Base"}, "zone: 'Mars/Base' is no time zone"),
+    "zone as a path": ({"zone": "../../etc/passwd"}, "is no time zone"),
+    "bare number": ({"lag": 10}, "lag: 10 has no unit: write it like 500ms, 10s"),
+    "true": ({"max_task_idle": False}, "max_task_idle: False has no unit"),
+    "negative": ({"lag": "-5s"}, "lag: '-5s' is out of bounds"),
+    "endless": ({"lag": "99999999999w"}, "out of bounds"),
+    "no duration": ({"max_task_idle": "long"}, "'long' is no duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"),
+    "empty": ({"max_task_idle": None}, "max_task_idle: is empty: write a duration or forever"),
+    "interval": ({"landing": {"every": "1d12h"}}, "landing.every: '1d12h' is no interval"),
+    "no interval": ({"landing": {"every": "0h"}}, "landing.every: '0h' is nothing"),
+    "end of what": ({"landing": {"watermark": "interval_end"}}, "landing: watermark: interval_end needs intervals"),
+    "watermark": ({"landing": {"every": "1h", "watermark": "end"}}, "landing.watermark must be 'interval_end'"),
+    "nested key": ({"landing": {"evry": "1h"}}, "landing.evry is no key here: did you mean every?"),
+    "no logs": ({"logs": {}}, "logs: "),
+    "topic": ({"logs": {"a/b": {}}}, "is no name"),
+    "template": ({"zone": "{{ var.value.zone }}"}, "zone holds a template"),
+}
+
+
+@pytest.mark.parametrize(("keys", "said"), REFUSED_FEEDS.values(), ids=REFUSED_FEEDS)
+def test_a_wrong_feed_is_refused_with_file_key_and_fix(tmp_path, keys, said):
+    with pytest.raises(ConfigError) as refused:
+        feed_with(tmp_path, **keys)
+    assert str(refused.value).startswith("conf/feeds/activity.yaml: ")
+    assert said in str(refused.value)
+
+
+REFUSED_LOGS = {
+    "no source": ({"source": {}}, "logs.events.source: a source is exactly one of table, path with format, job"),
+    "two sources": ({"source": {"table": "a", "path": "b", "format": "csv"}}, "here is both table and path"),
+    "path alone": ({"source": {"path": "b"}}, "path and format go together"),
+    "job alone": ({"source": {"job": "b"}}, "job and output go together"),
+    "format": (
+        {"source": {"path": "b", "format": "avro"}},
+        "source.format must be 'csv', 'json', 'parquet' or 'delta'",
+    ),
+    "options of a table": ({"source": {"table": "a", "options": {"x": "y"}}}, "options and schema are for files"),
+    "deep option": ({"source": {"path": "b", "format": "csv", "options": {"x": [1]}}}, "options.x: is no single value"),
+    "schema of parquet": ({"source": {"path": "b", "format": "parquet", "schema": "a int"}}, "schema is for csv and"),
+    "upwards": ({"source": {"path": "../b", "format": "csv"}}, "goes up by '..'"),
+    "scheme": ({"source": {"path": "http://host/b", "format": "csv"}}, "http:// is no place that can be read"),
+    "new line": ({"source": {"path": "a\nb", "format": "csv"}}, "printable"),
+    "nul": ({"key": "a\0b"}, "printable"),
+    "table": ({"source": {"table": "a`; DROP TABLE b"}}, "is no name"),
+    "dots": ({"source": {"table": "a..b"}}, "joined by single dots"),
+    "confusable": ({"source": {"table": "раw.events"}}, "is no name"),  # noqa: RUF001  # a Cyrillic a and r
+    "long": ({"source": {"table": "a" * 300}}, "1 to 200 printable characters"),
+    "key": ({"key": "user id"}, "rename it, columns: {other_name: 'user id'}"),
+    "key number": ({"key": 5}, "logs.events.key: 5 is no list of columns"),
+    "key twice": ({"key": ["a", "a"]}, "names a column twice"),
+    "no key": ({"key": []}, "is no list of columns"),
+    "key in value": ({"key": "a", "value": ["a", "b"]}, "a is in key and in value"),
+    "function": ({"timestamp": "jobs.x:"}, "names no function"),
+    "code": ({"timestamp": "jobs.x:f()"}, "names no function"),
+    "invalid": ({"invalid_timestamp": "drop"}, "must be 'fail', 'skip' or 'partition_time'"),
+    "renamed twice": ({"columns": {"a": "x", "b": "x"}}, "columns renames a column twice"),
+}
+
+
+@pytest.mark.parametrize(("keys", "said"), REFUSED_LOGS.values(), ids=REFUSED_LOGS)
+def test_a_wrong_log_is_refused_with_its_key(tmp_path, keys, said):
+    with pytest.raises(ConfigError) as refused:
+        log_with(tmp_path, **keys)
+    assert "conf/feeds/activity.yaml: logs.events" in str(refused.value)
+    assert said in str(refused.value)
+
+
+REFUSED_JOBS = {
+    "topology": ("topology: jobs/low.py", "topology: 'jobs/low.py' names no function"),
+    "schedule": ("schedule: hourly", "schedule: 'hourly' is no cron schedule"),
+    "semantics": ("semantics: {stream_time: mean}", "semantics.stream_time must be 'max' or 'min'"),
+    "policy": ("on_error: {a: ignore}", "on_error='ignore' is no policy: write fail, retry 3, quarantine"),
+    "limit": ("limits: {store_rows: 0}", "limits.store_rows"),
+    "no limit": ("limits: {heap: 5}", "limits.heap is no key here"),
+    "params": ("params: {a: 1}", "params is no key here"),
+    "own table": ("outputs: {a: {table: state.x}}", "lies where rewindow keeps its own"),
+    "lineage mark": ("outputs: {a: {table: x.y__z}}", "double underscore"),
+    "table twice": ("outputs: {a: {table: x.y}, b: {table: x.y}}", "the table x.y is written twice"),
+    "table in table": ("outputs: {a: {table: x}, b: {table: x.y}}", "would lie inside the folder of x"),
+    "spark": ("spark: {driver.memory: 1g}", "'driver.memory' is no Spark setting"),
+    "name": ("job: other", "job is 'other': a file is called as its job"),
+}
+
+
+@pytest.mark.parametrize(("line", "said"), REFUSED_JOBS.values(), ids=REFUSED_JOBS)
+def test_a_wrong_job_is_refused(tmp_path, line, said):
+    keys = {**yaml.safe_load(LOW_ACTIVITY), **yaml.safe_load(line)}
+    with pytest.raises(ConfigError) as refused:
+        job(tmp_path, yaml.safe_dump(keys))
+    assert "conf/jobs/low_activity.yaml: " in str(refused.value)
+    assert said in str(refused.value)
+
+
+REFUSED_FILES = {
+    "alias": ("a: &x [1]\nb: *x\n", "line 2: an alias (*name) is not taken here"),
+    "key twice": ("feed: a\nfeed: b\n", "line 2: the key 'feed' is there twice"),
+    "deep": ("a: " + "[" * 100 + "]" * 100, "more than 20 levels deep"),
+    "tag": ("a: !!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
+    "large": ("# " + "x" * 1_000_001, "larger than 1,000,000 bytes"),
+    "list": ("- a\n- b\n", "is no mapping of keys to values"),
+    "empty": ("", "is no mapping of keys to values"),
+    "syntax": ("a: [1\n", "line 2"),
+    "date": ("a: 2013-02-31\n", "is not YAML: day is out of range"),
+    "control": ("a: \x01\n", "is not YAML"),
+    "unhashable": ("? [a]\n: b\n", "found unhashable key"),
+    "number key": ("1: b\n", "conf/feeds/activity.yaml: 1"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), REFUSED_FILES.values(), ids=REFUSED_FILES)
+def test_a_file_that_is_no_plain_yaml_is_refused(tmp_path, text, said):
+    with pytest.raises(ConfigError) as refused:
+        feed(tmp_path, text)
+    assert "conf/feeds/activity.yaml" in str(refused.value)
+    assert said in str(refused.value)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    write(tmp_path, "feeds/activity.yaml", "")
+    (tmp_path / "conf/feeds/activity.yaml").write_bytes(b"feed: \xff")
+    with pytest.raises(ConfigError, match=r"is not UTF-8 \(byte 6\)"):
+        load_feed(tmp_path, "activity")
+
+
+def test_a_file_without_permission_is_a_matter_of_access(tmp_path, monkeypatch):
+    def refuse(*_args, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    write(tmp_path, "feeds/activity.yaml", FEED)
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(AccessError, match="may not be read"):
+        load_feed(tmp_path, "activity")
+
+
+def test_every_mistake_is_named_at_once(tmp_path):
+    with pytest.raises(ConfigError) as refused:
+        feed(tmp_path, "feed: activity\npartitions: 0\nzone: x\nlog: 1\n")
+    assert len(str(refused.value).splitlines()) == 4
+
+
+def test_no_message_shows_the_value_of_a_spark_setting(tmp_path):
+    with pytest.raises(ConfigError) as refused:
+        job(tmp_path, LOW_ACTIVITY + "spark: {password: canary}\n")
+    assert "canary" not in str(refused.value)
+
+
+def test_an_absent_file_is_told_with_those_that_are_there(tmp_path):
+    write(tmp_path, "feeds/activity.yaml", FEED)
+    with pytest.raises(ConfigError, match=r"no conf/feeds/actvity.yaml in .*: there are activity"):
+        load_feed(tmp_path, "actvity")
+
+
+def test_a_name_reaches_no_other_file(tmp_path):
+    write(tmp_path, "feeds/activity.yaml", FEED)
+    with pytest.raises(ConfigError, match="no conf/jobs/"):
+        load_job(tmp_path, "../feeds/activity")
+
+
+def test_two_jobs_may_not_write_one_table(tmp_path):
+    write(tmp_path, "jobs/a.yaml", "job: a\ntopology: jobs.a:b\nfeed: f\noutputs: {x: {table: t.x}}\n")
+    write(tmp_path, "jobs/b.yaml", "job: b\ntopology: jobs.a:b\nfeed: f\noutputs: {x: {table: t.x}}\n")
+    with pytest.raises(ConfigError, match=r"conf/jobs: the table t\.x is written twice"):
+        load_jobs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "place", ["s3://bucket/w", "abfss://c@a/w", "gs://b/w", "dbfs://w", "/Volumes/main/w", "/dbfs/w"]
+)
+def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str):
+    folder = tmp_path / "conf" / "targets"
+    folder.mkdir(parents=True)
+    (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": place}))
+    with pytest.raises(ConfigError, match="only if none is there"):
+        Project.open(tmp_path, "there")
