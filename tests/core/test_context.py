@@ -1,8 +1,7 @@
-"""What a processor may ask and do: forwarding and its order, timestamps, metadata, stores, schedules by name."""
+"""What a processor may ask and do: forwarding and its order, timestamps, metadata, stores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,40 +14,11 @@ from rewindow import (
     RecordMetadata,
     StreamsBuilder,
     To,
-    Topology,
-    key_value_store,
     window_store,
 )
-from rewindow.errors import CheckpointError, ConfigError, DataError
+from rewindow.errors import ConfigError, DataError
 from rewindow.testing import TopologyTestDriver
-
-STREAM, WALL = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME
-Action = Callable[[ProcessorContext, Record], None]
-
-
-def driver(supplier: Callable[[], Processor], **settings: Any) -> TopologyTestDriver:
-    """Make a driver of one processor with the children c1 and c2, which say their names."""
-    return TopologyTestDriver(topology(supplier), **settings)
-
-
-def topology(supplier: Callable[[], Processor]) -> Topology:
-    builder = StreamsBuilder()
-    stream = builder.stream("in").process(supplier, name="p", stores=[key_value_store("seen", key=str)])
-    children = [stream.map_values(lambda value, n=name: f"{n}:{value}", name=name) for name in ("c1", "c2")]
-    children[0].merge(children[1]).to("out")
-    return builder.build()
-
-
-def doing(action: Action) -> Callable[[], Processor]:
-    class Doing(Processor):
-        def process(self, record: Record) -> None:
-            action(self.context, record)
-
-    return Doing
-
-
-def sent(by: TopologyTestDriver) -> list[tuple[Any, int | None]]:
-    return [(record.value, record.timestamp) for record in by.read("out")]
+from tests.core.one_processor import STREAM, WALL, Action, doing, driver, sent
 
 
 def test_forwarding_is_depth_first_in_the_order_of_children() -> None:
@@ -125,104 +95,6 @@ def test_metadata_is_that_of_the_record_and_nothing_in_a_punctuation() -> None:
     one.pipe("in", "a", None, 3)
     one.advance_wall_clock(10)
     assert seen == [RecordMetadata("in", 0, 0), RecordMetadata(None, -1, -1), RecordMetadata(None, -1, -1)]
-
-
-class Planning(Processor):
-    """Schedules by what the test says."""
-
-    plan: dict[str, Any]
-
-    def init(self, context: ProcessorContext) -> None:
-        self.context = context
-        plan = {"interval": "10ms", "type": STREAM, "callback": self.fire, **self.plan}
-        context.schedule(plan.pop("interval"), plan.pop("type"), plan.pop("callback"), **plan)
-
-    def fire(self, now_ms: int, *args: Any) -> None:
-        self.context.forward(Record("fired", (now_ms, *args)))
-
-
-def planning(**plan: Any) -> type[Planning]:
-    return type("Planned", (Planning,), {"plan": plan})
-
-
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        ({"interval": "0s"}, "interval is at least 1 ms"),
-        ({"interval": "-5ms"}, "interval is at least 1 ms"),
-        ({"start_time": "-1ms"}, "start_time is at least 0 ms"),
-        ({"start_time": "1ms", "time_shift": "1ms"}, "not both"),
-        ({"callback": print}, "not a method of this processor"),
-        ({"callback": lambda _now: None}, "not a method of this processor"),
-    ],
-)
-def test_a_schedule_that_cannot_work_is_refused_at_once(plan: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        driver(planning(**plan))
-
-
-def test_arguments_of_a_schedule_outlive_a_run() -> None:
-    one = driver(planning(args=("a", {"b": [1]})))
-    one.pipe("in", "k", None, 5)
-    one.cut()
-    one.pipe("in", "k", None, 15)
-    assert [value for value, _ in sent(one)] == [
-        f"{child}:({now}, 'a', {{'b': [1]}})" for now in (5, 15) for child in ("c1", "c2")
-    ]
-
-
-def test_a_callback_that_is_gone_is_told_when_the_checkpoint_is_opened() -> None:
-    class Changed(Processor):
-        def process(self, _record: Record) -> None:
-            self.context.schedule("10ms", STREAM, self.old)
-
-        def old(self, now_ms: int) -> None: ...
-
-    one = driver(Changed)
-    one.pipe("in", "k", None, 5)
-    one.cut()
-    del Changed.old
-    with pytest.raises(CheckpointError, match="a schedule of p that calls 'old', which is gone"):
-        one.pipe("in", "k", None, 15)
-
-
-def test_a_name_used_again_replaces_and_two_nameless_calls_are_two() -> None:
-    class Renaming(Processor):
-        def process(self, record: Record) -> None:
-            for interval in ("10ms", "20ms"):
-                self.context.schedule(interval, STREAM, self.fire, name=record.value, args=(interval,))
-
-        def fire(self, now_ms: int, interval: str) -> None:
-            self.context.forward(Record("fired", interval, now_ms), to=To.child("c1"))
-
-    named = driver(Renaming)
-    named.pipe("in", "k", "same", 0)
-    assert [schedule.interval_ms for schedule in named.schedules] == [20]
-    nameless = driver(Renaming)
-    nameless.pipe("in", "k", None, 0)
-    assert [schedule.interval_ms for schedule in nameless.schedules] == [10, 20]
-
-
-def test_a_schedule_of_init_that_was_cancelled_stays_cancelled() -> None:
-    class Cancelling(Processor):
-        def init(self, context: ProcessorContext) -> None:
-            self.context = context
-            for number in range(2):
-                context.schedule("10ms", STREAM, self.fire, name=f"n{number}", args=(number,))
-
-        def process(self, _record: Record) -> None:
-            self.context.cancellable("n0").cancel()
-
-        def fire(self, _now_ms: int, number: int) -> None:
-            self.context.forward(Record("fired", number), to=To.child("c1"))
-
-    one = driver(Cancelling)
-    for timestamp in (0, 10, 20):
-        one.pipe("in", "k", None, timestamp)
-        one.cut()
-    assert [value for value, _ in sent(one)] == ["c1:1", "c1:1", "c1:1"]
-    with pytest.raises(ConfigError, match="has no schedule named"):
-        driver(doing(lambda context, _record: context.cancellable("nobody").cancel())).pipe("in", "k", None, 1)
 
 
 def test_stores_keep_what_fields_forget() -> None:
