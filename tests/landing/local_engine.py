@@ -37,6 +37,20 @@ def feed_config(**parts):
     return FeedConfig.model_validate({**base, **parts})
 
 
+def one_log(every=None, landing=None, **log):
+    """Return a feed of one Parquet log without arrivals; ``log``: what else is said of it."""
+    return FeedConfig.model_validate(
+        {
+            "feed": "activity",
+            "partitions": 3,
+            "landing": {**({"every": every} if every else {}), "max_ahead": "none", **(landing or {})},
+            "logs": {
+                "events": {"source": {"path": "raw", "format": "parquet"}, "key": "user", "timestamp": "t", **log}
+            },
+        }
+    )
+
+
 def write_rows(root: Path, name: str, rows) -> None:
     schema = pa.schema([("user", pa.string()), ("t", pa.int64()), ("got", pa.int64()), ("x", pa.int64())])
     path = root / "raw" / f"{name}.parquet"
