@@ -160,6 +160,15 @@ def replay(warehouse: str, attempt: str, lineage: str = "main", **request: objec
     return drive(machine(warehouse, attempt, lineage, **request))
 
 
+def one_by_one(place: Path, runs: int, landings: int | None = None) -> str:
+    """Make a warehouse of so many landings, of which the first are taken by a run each; return where it is."""
+    warehouse = str(place / "w")
+    land(warehouse, landings or runs)
+    for landing in range(1, runs + 1):
+        replay(warehouse, f"a{landing}", through_landing=landing)
+    return warehouse
+
+
 def finish(warehouse: str) -> None:
     """Make runs until there is nothing to do."""
     for number in count():

@@ -13,17 +13,17 @@ from deltalake import DeltaTable
 from rewindow import travel
 from rewindow.delta.contents import count_rows, read_rows
 from rewindow.delta.keeper import Keeper
-from rewindow.delta.mending import Mending
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import CheckpointError
 from rewindow.keeping import Collected, collect
 from rewindow.machine import drive
 from rewindow.plan.spec import Attempt
-from rewindow.republish import Asked, Republished, republish
+from rewindow.republish import Republished
 from rewindow.spark.engine import LocalEngine
 from rewindow.verify import verify
-from tests.delta.scene import JOB, a_job, changelog, finish, land, machine, replay
+from tests.delta.mending import mend
+from tests.delta.scene import JOB, a_job, changelog, finish, land, machine, one_by_one, replay
 
 pytestmark = pytest.mark.slow
 
@@ -34,11 +34,7 @@ _names = count()
 @pytest.fixture(scope="module")
 def six_runs(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Eight landings, six of them taken one by one."""
-    place = str(tmp_path_factory.mktemp("six") / "w")
-    land(place, 8)
-    for landing in range(1, 7):
-        replay(place, f"a{landing}", through_landing=landing)
-    return place
+    return one_by_one(tmp_path_factory.mktemp("six"), runs=6, landings=8)
 
 
 @pytest.fixture
@@ -143,13 +139,7 @@ def test_files_that_left_their_table_go_when_they_are_old(warehouse: str) -> Non
     after = {file.name for file in Path(table_path(warehouse, "alerts/totals")).glob("*.parquet")}
     assert after < before
     finish(warehouse)
-    assert mended(warehouse) == Republished({}, [], [])
-
-
-def mended(warehouse: str) -> Republished:
-    tables = DeltaTables(warehouse)
-    attempts = lambda: Attempt(f"mender-{next(_names)}")  # noqa: E731
-    return drive(republish(a_job(tables), Asked("main"), attempts, LocalEngine(), tables, Mending(tables)))
+    assert mend(warehouse) == Republished({}, [], [])
 
 
 def test_what_nobody_knows_stays_for_a_day(warehouse: str) -> None:
@@ -182,7 +172,7 @@ def test_a_promoted_branch_can_be_dropped_and_swept(warehouse: str) -> None:
     drive(travel.drop(JOB, "trial", tables))
     gc(warehouse)
     assert hashes(warehouse) == before
-    assert mended(warehouse) == Republished({}, [], [])
+    assert mend(warehouse) == Republished({}, [], [])
 
 
 def test_a_lost_snapshot_is_given_up_while_the_runs_before_it_are_there(warehouse: str, six_runs: str) -> None:
@@ -190,7 +180,7 @@ def test_a_lost_snapshot_is_given_up_while_the_runs_before_it_are_there(warehous
     (snapshot,) = DeltaTables(warehouse).state(JOB).snapshots.values()
     for file in Path(changelog(warehouse, "sums")).rglob(f"{snapshot.commit.attempt}-*.parquet"):
         file.unlink()
-    done = mended(warehouse)
+    done = mend(warehouse)
     assert set(done.damage) == {"changelog/sums"}
     assert hashes(warehouse) == hashes(six_runs)
 

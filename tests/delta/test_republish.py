@@ -17,12 +17,12 @@ from rewindow.delta.mending import Mending
 from rewindow.delta.tables import output_path, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import CheckpointError, InvariantError, StorageError, UsageError
-from rewindow.machine import drive
 from rewindow.plan.spec import Attempt
 from rewindow.republish import Asked, Republished, republish
 from rewindow.spark.columnar.folds import CountFold
 from rewindow.spark.engine import LocalEngine
-from tests.delta.scene import JOB, a_job, changelog, finish, land, replay, spoil
+from tests.delta.mending import mend
+from tests.delta.scene import JOB, a_job, changelog, finish, one_by_one, replay, spoil
 
 pytestmark = pytest.mark.slow
 
@@ -32,11 +32,7 @@ _names = count()
 @pytest.fixture(scope="module")
 def three_runs(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Four landings, three of them taken one by one."""
-    place = str(tmp_path_factory.mktemp("three") / "w")
-    land(place, 4)
-    for landing in range(1, 4):
-        replay(place, f"a{landing}", through_landing=landing)
-    return place
+    return one_by_one(tmp_path_factory.mktemp("three"), runs=3, landings=4)
 
 
 @pytest.fixture
@@ -53,20 +49,6 @@ def files_of(warehouse: str, number: int, target: str) -> list[Path]:
     run = tables.state(JOB).lineage("main").runs[number - 1]
     folder = Path(table_path(warehouse, run.spec.binding.tables[target].path))
     return [folder / file.path for one in tables.reports(run) for file in one.files if file.target == target]
-
-
-def mend(warehouse: str, targets: list[str] | None = [], **job: object) -> Republished:  # noqa: B006 - never changed
-    tables = DeltaTables(warehouse)
-    attempts = lambda: Attempt(f"mender-{next(_names)}")  # noqa: E731
-    machine = republish(
-        a_job(tables, **job),
-        Asked("main", targets),
-        attempts,
-        LocalEngine(),
-        tables,
-        Mending(tables),  # type: ignore[arg-type]
-    )
-    return drive(machine)
 
 
 def restore(warehouse: str) -> None:

@@ -24,7 +24,7 @@ from rewindow.spark import execute
 from rewindow.spark.columnar.folds import CountFold
 from rewindow.spark.engine import LocalEngine
 from rewindow.verify import verify
-from tests.delta.scene import JOB, a_job, finish, land, machine, replay
+from tests.delta.scene import JOB, a_job, finish, land, machine, one_by_one, replay
 
 pytestmark = pytest.mark.slow
 
@@ -40,11 +40,7 @@ def runs_in(warehouse: str, lineage: str = "main") -> list[int]:
 @pytest.fixture(scope="module")
 def five_runs(tmp_path_factory):
     """Five landings, taken one by one."""
-    place = str(tmp_path_factory.mktemp("five") / "w")
-    land(place, 5)
-    for landing in range(1, 6):
-        replay(place, f"a{landing}", through_landing=landing)
-    return place
+    return one_by_one(tmp_path_factory.mktemp("five"), runs=5)
 
 
 @pytest.fixture
