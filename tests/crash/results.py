@@ -40,7 +40,16 @@ _OWN = {
     "model": ("model.py", "interleavings.py", "decisions.py", "rewriting.py"),
     "put": ("put.py",),
     "recovery": ("recovery.py",),
-    "mutants": (*_MUTANTS, "probes.py", "forged.py", "holds.py", "meetings.py", "answers.py"),
+    "mutants": (
+        "simulation.py",
+        *_IN_MEMORY,
+        *_MUTANTS,
+        "probes.py",
+        "forged.py",
+        "holds.py",
+        "meetings.py",
+        "answers.py",
+    ),
 }
 _OF_ALL = {
     "chunking": "properties/*.py",
