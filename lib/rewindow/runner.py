@@ -174,18 +174,8 @@ def execute(
             sub_topology=part.index,
             records=_records_due(job.feed, spec, part),
         )
-        work = stage_work(
-            spec,
-            job.code,
-            job.feed,
-            part,
-            files=lambda where, start, end: tables.log_files(job.feed, where, start, end),
-            table=lambda topic: tables.log_table(job.feed, topic),
-            restored=restored,
-            internal=[file for report in reports for file in report.files],
-            roots=roots,
-        )
-        reports += engine.run_stage(work)
+        sent = [file for report in reports for file in report.files]
+        reports += engine.run_stage(_work(job, spec, part, tables, restored, sent, roots))
     measures = metrics_rows(spec, reports)
     counted = engine.stage_rows(METRICS_TARGET, roots[METRICS_TARGET], spec.attempt.id, METRICS, measures)
     return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
@@ -210,20 +200,30 @@ def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[StageWork]:
     if isinstance(spec, UpToDate):
         return []
     parts = job.code.load_topology().sub_topologies()
-    return [
-        stage_work(
-            spec,
-            job.code,
-            job.feed,
-            part,
-            files=lambda where, start, end: tables.log_files(job.feed, where, start, end),
-            table=lambda topic: tables.log_table(job.feed, topic),
-            restored=Restored({}, {}),
-            internal=(),
-            roots={},
-        )
-        for part in parts
-    ]
+    return [_work(job, spec, part, tables, Restored({}, {}), (), {}) for part in parts]
+
+
+def _work(
+    job: Job,
+    spec: RunSpec,
+    part: SubTopology,
+    tables: Tables,
+    restored: Restored,
+    internal: Sequence[StagedFile],
+    roots: Mapping[str, str],
+) -> StageWork:
+    """Return what the engine is asked for one sub-topology. ``internal``: what those before it have sent."""
+    return stage_work(
+        spec,
+        job.code,
+        job.feed,
+        part,
+        files=lambda where, start, end: tables.log_files(job.feed, where, start, end),
+        table=lambda topic: tables.log_table(job.feed, topic),
+        restored=restored,
+        internal=internal,
+        roots=roots,
+    )
 
 
 def _commit(spec: RunSpec, commit: Commit, tables: Tables) -> JobState:
