@@ -44,16 +44,8 @@ class Garbage(Protocol):
         ...
 
 
-class Keeper(Protocol):
-    """The files of one job; see `delta.keeper`."""
-
-    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Write the rows of a snapshot; return the row that makes them count."""
-        ...
-
-    def drop_reports(self) -> int:
-        """Take the reports of dead attempts out of the journal; return how many."""
-        ...
+class Sweeper(Protocol):
+    """Files that can be deleted, and a ledger whose files can be merged."""
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Return what can be deleted now."""
@@ -68,19 +60,37 @@ class Keeper(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """What was done: the runs that got a snapshot, how many runs were forgotten, reports dropped, what was deleted."""
+class Keeper(Sweeper, Protocol):
+    """The files of one job; see `delta.keeper`."""
 
-    snapshots: Sequence[str] = field(default=())
-    forgotten: int = 0
-    reports: int = 0
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Write the rows of a snapshot; return the row that makes them count."""
+        ...
+
+    def drop_reports(self) -> int:
+        """Take the reports of dead attempts out of the journal; return how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What was deleted."""
+
     deleted: Sequence[Garbage] = field(default=())
 
     @property
     def bytes(self) -> int:
         """The size of what was deleted."""
         return sum(one.bytes for one in self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected(Swept):
+    """What was done: the runs that got a snapshot, how many runs were forgotten, reports dropped, what was deleted."""
+
+    snapshots: Sequence[str] = field(default=())
+    forgotten: int = 0
+    reports: int = 0
 
 
 def collect(job: str, tables: Tables, keeper: Keeper, *, before_ms: int, keep_ms: int, every: int = EVERY) -> Steps:
@@ -99,15 +109,21 @@ def collect(job: str, tables: Tables, keeper: Keeper, *, before_ms: int, keep_ms
     yield from _publish_all(job, tables)
     yield "reports"
     reports = keeper.drop_reports()
+    deleted = yield from sweep(keeper, keep_ms)
+    count = len(forgotten.body["runs"]) if forgotten else 0
+    return Collected(made, count, reports, deleted=deleted)
+
+
+def sweep(sweeper: Sweeper, keep_ms: int) -> Generator[str, None, list[Garbage]]:
+    """Delete what has been superfluous for ``keep_ms``, and merge the ledger's files; return what was deleted."""
     yield "sweep"
     deleted = []
-    for one in keeper.garbage(keep_ms):
-        keeper.delete(one)
+    for one in sweeper.garbage(keep_ms):
+        sweeper.delete(one)
         deleted.append(one)
     yield "ledger"
-    keeper.compact_ledger()
-    count = len(forgotten.body["runs"]) if forgotten else 0
-    return Collected(made, count, reports, deleted)
+    sweeper.compact_ledger()
+    return deleted
 
 
 def _snapshot(job: str, run: CommittedRun, tables: Tables, keeper: Keeper, every: int) -> Generator[str, None, bool]:

@@ -89,7 +89,7 @@ class Recovery:
         keeper, state = self._keeper(), self._project.tables.state(self._job)
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
-        return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, list(keeper.garbage(keep_ms)))
+        return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, deleted=list(keeper.garbage(keep_ms)))
 
     def _check_files(self, command: str, why: str) -> None:
         """Refuse what works on files where the tables are a catalog's. Raises `ConfigError` (78)."""
@@ -140,7 +140,7 @@ class FeedRecovery:
 
     def would_collect(self, keep_ms: int) -> FeedCollected:
         """Return what `collect` would do first. Changes nothing."""
-        return FeedCollected(self._keeper.due(), 0, list(self._keeper.garbage(keep_ms)))
+        return FeedCollected(self._keeper.due(), 0, deleted=list(self._keeper.garbage(keep_ms)))
 
     def _is_quiet(self) -> bool:
         """Whether no run that reads the feed is being made."""

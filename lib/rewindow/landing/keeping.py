@@ -6,16 +6,16 @@ has planned on the old files still finds them. Each step is durable by itself: k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
-from rewindow.keeping import Garbage
+from rewindow.keeping import Sweeper, Swept, sweep
 
 Steps = Generator[str, None, "FeedCollected"]
 
 
-class FeedKeeper(Protocol):
+class FeedKeeper(Sweeper, Protocol):
     """The files of one feed; see `delta.feed_keeper`."""
 
     def topics(self) -> list[str]:
@@ -30,31 +30,13 @@ class FeedKeeper(Protocol):
         """Return how many files would be merged."""
         ...
 
-    def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Return what can be deleted now."""
-        ...
-
-    def delete(self, garbage: Any) -> None:
-        """Delete it."""
-        ...
-
-    def compact_ledger(self) -> None:
-        """Merge the ledger's files."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
-class FeedCollected:
+class FeedCollected(Swept):
     """What was done: how many files became how many, and what was deleted."""
 
     merged: int = 0
     into: int = 0
-    deleted: Sequence[Garbage] = field(default=())
-
-    @property
-    def bytes(self) -> int:
-        """The size of what was deleted."""
-        return sum(one.bytes for one in self.deleted)
 
 
 def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], keeper: FeedKeeper, *, keep_ms: int) -> Steps:
@@ -67,11 +49,5 @@ def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], keeper: Fee
                 yield said
             else:
                 merged, into = merged + said[0], into + said[1]
-    yield "sweep"
-    deleted = []
-    for one in keeper.garbage(keep_ms):
-        keeper.delete(one)
-        deleted.append(one)
-    yield "ledger"
-    keeper.compact_ledger()
-    return FeedCollected(merged, into, deleted)
+    deleted = yield from sweep(keeper, keep_ms)
+    return FeedCollected(merged, into, deleted=deleted)
