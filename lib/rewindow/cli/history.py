@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from rewindow.cli.options import Debug, Folder, Json, Target
+from rewindow.cli.options import Debug, Folder, Json, Lineage, Target
 from rewindow.cli.printing_history import HistoryPrinter
 from rewindow.history import History
 from rewindow.plan.spec import MAIN
 from rewindow.project import Project
-
-Lineage = Annotated[str, typer.Option(help="The lineage; `main` has the published tables.")]
 
 DIFFERENT = 1
 HASH_SEED = "20130101"

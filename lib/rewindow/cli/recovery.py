@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rewindow.cli.options import Debug, Folder, Json, Target
+from rewindow.cli.options import Debug, Folder, Json, Lineage, Target
 from rewindow.cli.printing_recovery import RecoveryPrinter
 from rewindow.config.load import names_of
 from rewindow.core.duration import to_ms
@@ -24,9 +24,6 @@ class Kind(StrEnum):
 
     JOB = "job"
     FEED = "feed"
-
-
-Lineage = Annotated[str, typer.Option(help="The lineage; `main` has the published tables.")]
 
 
 def register(app: typer.Typer) -> None:

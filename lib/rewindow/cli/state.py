@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rewindow.cli.options import Debug, Folder, Json, Target
+from rewindow.cli.options import Debug, Folder, Json, Lineage, Target
 from rewindow.cli.printing_recovery import RecoveryPrinter
 from rewindow.delta.stores import Stores, as_rows, changes, export
 from rewindow.errors import UsageError
@@ -16,7 +16,6 @@ from rewindow.plan.spec import MAIN
 from rewindow.plan.travel import find_run
 from rewindow.project import Project
 
-Lineage = Annotated[str, typer.Option(help="The lineage; `main` has the published tables.")]
 At = Annotated[str | None, typer.Option(help="After this run: main/3 or its number (default: the last).")]
 Limit = Annotated[int, typer.Option(help="How many to show.", min=1)]
 
