@@ -18,7 +18,7 @@ from rewindow.catalog.names import TableName
 from rewindow.catalog.publish import publish
 from rewindow.catalog.sql import OWNER, last_version, make_table, owner
 from rewindow.core.staging import PARTITION, TaskReport
-from rewindow.delta.audit import INTERNAL, audit_counts, consumed, held, totals
+from rewindow.delta.audit import INTERNAL, audit_counts, worth
 from rewindow.delta.buckets import BUCKET_ROWS
 from rewindow.delta.checkpoints import Checkpoint
 from rewindow.delta.compare import Difference, check_keys, compare_pairs, first_difference
@@ -30,7 +30,7 @@ from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import InvariantError, StorageError
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
-from rewindow.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, make_commit
+from rewindow.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec
 from rewindow.spark.errors import mapped
 
 _JOURNAL = "rewindow_journal"
@@ -153,14 +153,7 @@ class CatalogTables(DeltaTables):
             raise StorageError(f"attempt {spec.attempt.id} is not what was staged. Nothing was committed: run again")
         audit_counts(spec, feed, reports)
         self.journal(spec.job).check(spec.attempt.id, reports)
-        return make_commit(
-            spec,
-            parent_chain=state.lineage(spec.lineage).chain,
-            journal=staged,
-            targets=totals(reports),
-            consumed=consumed(reports),
-            held=held(reports),
-        )
+        return worth(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
         """Bring a lineage's tables up to the ledger; yield before each commit. Anyone may, at any time."""

@@ -14,7 +14,8 @@ from rewindow.core.staging import PARTITION, StagedFile, TaskReport
 from rewindow.delta.files import Folder
 from rewindow.errors import InvariantError, StorageError
 from rewindow.plan.landings import Feed
-from rewindow.plan.spec import RunSpec, TargetTotal, add_digests
+from rewindow.plan.lineage import JobState
+from rewindow.plan.spec import Commit, JournalFile, RunSpec, TargetTotal, add_digests, make_commit
 
 INTERNAL = "internal/"
 """How the targets of internal logs begin. Nothing publishes them, so they are counted but not read back."""
@@ -73,6 +74,18 @@ def totals(reports: Sequence[TaskReport]) -> dict[str, TargetTotal]:
         )
         for target, made in sorted(files.items())
     }
+
+
+def worth(state: JobState, spec: RunSpec, staged: JournalFile, reports: Sequence[TaskReport]) -> Commit:
+    """Return the COMMIT that an attempt is worth whose reports were checked."""
+    return make_commit(
+        spec,
+        parent_chain=state.lineage(spec.lineage).chain,
+        journal=staged,
+        targets=totals(reports),
+        consumed=consumed(reports),
+        held=held(reports),
+    )
 
 
 def consumed(reports: Sequence[TaskReport]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from rewindow.core.record import TopicPartition
 from rewindow.core.staging import METRICS as METRICS_COLUMNS
 from rewindow.core.staging import TaskReport
 from rewindow.core.work import LogFile, LogTable
-from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, consumed, held, totals
+from rewindow.delta.audit import INTERNAL, audit_counts, audit_files, totals, worth
 from rewindow.delta.checkpoints import Checkpoint, find_checkpoint
 from rewindow.delta.compare import Difference, compare_tables, first_difference, staged_rows
 from rewindow.delta.contents import content_hash, count_rows
@@ -26,7 +26,7 @@ from rewindow.errors import InvariantError, SourceError, StorageError
 from rewindow.plan.fold import fold_row
 from rewindow.plan.landings import Feed, fold_feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
-from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal, make_commit
+from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.plan.travel import check_has_state
 
 METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
@@ -187,14 +187,7 @@ class DeltaTables:
         reports = self._journal(spec.job).read(staged, spec.attempt.id)
         audit_counts(spec, feed, reports)
         audit_files(reports, self._roots(spec, ()))
-        return make_commit(
-            spec,
-            parent_chain=state.lineage(spec.lineage).chain,
-            journal=staged,
-            targets=totals(reports),
-            consumed=consumed(reports),
-            held=held(reports),
-        )
+        return worth(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
         """Bring a lineage's tables up to the ledger; yield before each commit. Anyone may, at any time."""
