@@ -54,8 +54,6 @@ def bucket_pairs(
                 readers = pa.ipc.open_stream(one), pa.ipc.open_stream(other)
                 # A bucket that another cut leaves as it is has one key, or as good as one.
                 yield from bucket_pairs(*readers, keys, most if most < rows else 0, level + 1)
-            for file in files:
-                file.unlink()
 
 
 def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, count: int, level: int) -> list[int]:
