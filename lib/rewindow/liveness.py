@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import suppress
 from importlib import metadata
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 from uuid import uuid4
@@ -21,6 +20,7 @@ from uuid import uuid4
 import psutil
 
 from rewindow.plan.spec import Attempt
+from rewindow.storage.files import modified_s, remove, touch
 
 BEAT_SECONDS = 5
 SILENT_SECONDS = 60
@@ -54,8 +54,7 @@ class Heartbeat:
 
     def __enter__(self) -> Self:
         """Start beating."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.touch()
+        touch(self._file)
         _BEATING.add(self._id)
         self._thread.start()
         return self
@@ -67,13 +66,13 @@ class Heartbeat:
         _BEATING.discard(self._id)
         self._stop.set()
         self._thread.join()
-        self._file.unlink(missing_ok=True)
+        remove(self._file)
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
             # A beat that fails costs nothing but thrift: another host may take over sooner than it need.
             with suppress(OSError):
-                self._file.touch()
+                touch(self._file)
 
 
 def is_alive(warehouse: str, attempt: Attempt) -> bool:
@@ -87,16 +86,13 @@ def is_alive(warehouse: str, attempt: Attempt) -> bool:
             return process.status() != psutil.STATUS_ZOMBIE and _started(process) == attempt.pid_started
         except psutil.NoSuchProcess:
             return False
-    try:
-        silent = time.time() - _heartbeat_file(warehouse, attempt.id).stat().st_mtime
-    except FileNotFoundError:
-        return False
-    return silent < SILENT_SECONDS
+    last = modified_s(_heartbeat_file(warehouse, attempt.id))
+    return last is not None and time.time() - last < SILENT_SECONDS
 
 
 def _started(process: psutil.Process) -> int:
     return round(process.create_time() * 1000)
 
 
-def _heartbeat_file(warehouse: str, attempt: str) -> Path:
-    return Path(warehouse) / "rewindow" / "heartbeats" / attempt
+def _heartbeat_file(warehouse: str, attempt: str) -> str:
+    return f"{warehouse.rstrip('/')}/rewindow/heartbeats/{attempt}"

@@ -39,6 +39,7 @@ from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Engine, Job, RunReport, first_run, steps
 from rewindow.sessions import open_session
 from rewindow.showing import describe_job, describe_published, describe_topology
+from rewindow.storage.places import is_uri, use
 from rewindow.watching import Watch
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Project:
         self.target = target
         self._debug = debug
         self._watch: Watch | None = None
-        self.warehouse = _absolute(root, target.warehouse)
+        self.warehouse = _absolute(root, target)
         self.tables = self._tables()
 
     @classmethod
@@ -267,13 +268,16 @@ def _check_outputs(config: JobConfig, topology: Topology) -> None:
             raise ConfigError(message)
 
 
-def _absolute(root: Path, warehouse: str) -> str:
-    """Return the warehouse as a path. Raises `ConfigError` (78) for storage on which a direct commit is not safe."""
-    place = warehouse.removeprefix("file://")
-    if "://" in place or place.startswith(UNSAFE):
+def _absolute(root: Path, target: TargetConfig) -> str:
+    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage on which a direct commit is not safe."""
+    place = target.warehouse.removeprefix("file://")
+    if is_uri(place):
+        use(place, target.storage_options)
+        return place.rstrip("/")
+    if place.startswith(UNSAFE):
         message = (
-            f"warehouse: {warehouse} is no place for direct commits and staged files, which need a disk that puts a file "
-            "only if none is there: name a folder of a disk that everybody mounts. Outputs may go to a catalog's tables "
+            f"warehouse: {target.warehouse} is a bucket behind a file system, which puts a file also where one is. Name the "
+            "bucket itself (s3://...), or a folder of a disk that everybody mounts. Outputs may go to a catalog's tables "
             "all the same (`commit: spark`)"
         )
         raise ConfigError(message)

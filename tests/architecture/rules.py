@@ -32,17 +32,19 @@ LAYERS = {
     "operators": _layer("core"),
     "dsl": _layer("core operators"),
     "plan": _layer("core"),
-    "spark": _layer("core operators", "pyspark py4j pyarrow numpy polars"),
-    "delta": _layer("core plan", "deltalake pyarrow numpy"),
+    "storage": _layer("", "pyarrow"),
+    "spark": _layer("core operators storage", "pyspark py4j pyarrow numpy polars"),
+    "delta": _layer("core plan storage", "deltalake pyarrow numpy"),
     "catalog": _layer("core plan spark delta", "pyspark pyarrow numpy"),
     "testing": _layer(_PURE, "yaml hypothesis"),
     "config": _layer("core", "pydantic pydantic_core yaml pendulum"),
     # One command each, from seam to seam; Spark and Delta come to them as protocols.
-    "flow": _layer(f"{_PURE} config", "pendulum psutil structlog"),
-    "airflow": _layer(f"{_PURE} delta config databricks", "airflow pendulum psutil"),
+    "flow": _layer(f"{_PURE} config storage", "pendulum psutil structlog"),
+    "airflow": _layer(f"{_PURE} delta storage config databricks", "airflow pendulum psutil"),
     "databricks": _layer("", "databricks"),
     "cli": _layer(
-        f"{_PURE} spark delta catalog config flow databricks", "typer click rich pendulum psutil structlog pyspark"
+        f"{_PURE} storage spark delta catalog config flow databricks",
+        "typer click rich pendulum psutil structlog pyspark",
     ),
     "public": _layer("core operators dsl"),
 }

@@ -9,7 +9,6 @@ import yaml
 
 from rewindow.config.load import load_feed, load_job, load_jobs
 from rewindow.errors import AccessError, ConfigError
-from rewindow.project import Project
 from tests.config.written import FEED, LOW_ACTIVITY, feed, feed_with, job, log_with, write
 
 REFUSED_FEEDS = {
@@ -180,14 +179,3 @@ def test_two_jobs_may_not_write_one_table(tmp_path):
     write(tmp_path, "jobs/b.yaml", "job: b\ntopology: jobs.a:b\nfeed: f\noutputs: {x: {table: t.x}}\n")
     with pytest.raises(ConfigError, match=r"conf/jobs: the table t\.x is written twice"):
         load_jobs(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "place", ["s3://bucket/w", "abfss://c@a/w", "gs://b/w", "dbfs://w", "/Volumes/main/w", "/dbfs/w"]
-)
-def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str):
-    folder = tmp_path / "conf" / "targets"
-    folder.mkdir(parents=True)
-    (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": place}))
-    with pytest.raises(ConfigError, match="only if none is there"):
-        Project.open(tmp_path, "there")

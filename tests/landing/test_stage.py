@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rewindow.delta.files import Folder
 from rewindow.delta.tables import commit_files, create_table
-from rewindow.errors import ConfigError, StorageError
+from rewindow.errors import StorageError
 from rewindow.plan.spec import add_digests
 from rewindow.spark.digest import RowsDigest
 from rewindow.spark.stage import FileWriter, digest_of_file
@@ -185,5 +185,3 @@ def test_what_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write"):
         stage(tmp_path / "file", [batch([(1, None, None, None, None, None, 0)])])
-    with pytest.raises(ConfigError, match="s3://bucket/x"):
-        stage("s3://bucket/x", [])

@@ -16,10 +16,14 @@ def complete_through(project: str, target: str, feed: str) -> int | None:
     Raises `ConfigError` (78) for a feed or target that is not there, `StorageError` (74) if the ledger cannot be read.
     """
     from rewindow.delta.warehouse import DeltaTables  # noqa: PLC0415 - a DAG file that is parsed has no use for it
+    from rewindow.storage.places import is_uri, use  # noqa: PLC0415
 
     root = find_project(Path(project).absolute())
     load_feed(root, feed)
-    tables = DeltaTables(place_of(root, load_target(root, target).warehouse))
+    where = load_target(root, target)
+    if is_uri(where.warehouse):
+        use(where.warehouse, where.storage_options)
+    tables = DeltaTables(place_of(root, where.warehouse))
     try:
         landings = tables.feed(feed).landings
     except SourceError:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewindow.config.words import Name, Place, SparkSettings
+from rewindow.config.words import Name, Place, SparkSettings, StorageOptions
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -50,6 +50,8 @@ class TargetConfig(BaseModel):
 
     target: Name
     warehouse: Place
+    storage_options: StorageOptions = Field(default={}, repr=False)
+    """How a warehouse in a bucket is opened: what would else stand in the environment, under the same names."""
     cores: int | None = Field(default=None, ge=1, le=4096)
     """Spark tasks at once. None: as many as this machine has cores."""
     lane: Literal["auto", "record"] = "auto"
@@ -75,6 +77,19 @@ class TargetConfig(BaseModel):
             raise ValueError(
                 "commit: spark, staging: rows and catalog: CATALOG.SCHEMA go together: give all three, or none"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _buckets_are_read_by_workers(self) -> Self:
+        is_bucket = "://" in self.warehouse.removeprefix("file://")
+        if is_bucket and self.source == "shuffled":
+            raise ValueError(
+                "source: shuffled lets Spark read the logs, which a warehouse in a bucket has not: use auto"
+            )
+        if is_bucket and self.catalog:
+            raise ValueError("commit: spark goes with logs on a disk: name a folder as the warehouse")
+        if self.storage_options and not is_bucket:
+            raise ValueError("storage_options are for a warehouse in a bucket (s3://...): leave them out")
         return self
 
     @model_validator(mode="after")

@@ -198,6 +198,15 @@ def spark_text(value: object) -> str:
     raise ValueError("is no single value: write a text, a number, true or false")  # may be a secret: not shown
 
 
+def _storage_options(value: dict[str, str]) -> dict[str, str]:
+    for key in value:
+        if not re.fullmatch(r"(AWS|AZURE|GOOGLE)_[A-Z0-9_]+", key):
+            raise ValueError(
+                f"{key!r} opens no bucket: a name in capitals is wanted that begins with AWS_, AZURE_ or GOOGLE_"
+            )
+    return value
+
+
 def _spark_settings(value: dict[str, str]) -> dict[str, str]:
     for key in value:
         if not re.fullmatch(r"spark\.[A-Za-z0-9_.-]+", key):
@@ -224,3 +233,4 @@ Cron = Annotated[str, PlainValidator(_cron)]
 Place = Annotated[str, PlainValidator(_place)]
 SparkText = Annotated[str, PlainValidator(spark_text)]
 SparkSettings = Annotated[dict[Any, SparkText], AfterValidator(_spark_settings)]
+StorageOptions = Annotated[dict[Any, SparkText], AfterValidator(_storage_options)]

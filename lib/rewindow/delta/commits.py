@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from rewindow.delta.files import is_uri
+from rewindow.storage.places import is_uri, opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> TableC
 
 def _read(path: str) -> str | None:
     if is_uri(path):
-        system, place = fs.FileSystem.from_uri(path)
+        system, place = opened(path)
         if system.get_file_info(place).type == fs.FileType.NotFound:
             return None
         with system.open_input_stream(place) as stream:

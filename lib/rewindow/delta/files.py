@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 from zlib import crc32
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pyarrow import fs
 
 from rewindow.core.staging import named_checksum, staged_name
 from rewindow.errors import StorageError, failed_io
+from rewindow.storage.places import is_uri, opened
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
@@ -33,9 +33,7 @@ class Folder:
     def __init__(self, root: str) -> None:
         """Bind to a local path or a URI. Nothing is read or made."""
         self.root = root.rstrip("/")
-        self._fs: Any
-        self._base: str
-        self._fs, self._base = fs.FileSystem.from_uri(self.root) if is_uri(root) else (fs.LocalFileSystem(), self.root)
+        self._fs, self._base = opened(self.root)
 
     def full_path(self, path: str) -> str:
         """Return the path or URI of a file, for people and error messages."""
@@ -157,7 +155,8 @@ class Folder:
     def _write(self, path: str, data: pa.Buffer) -> FileFacts:
         full = f"{self._base}/{path}"
         try:
-            self._fs.create_dir(full.rpartition("/")[0], recursive=True)
+            if not is_uri(self.root):  # a bucket has no folders
+                self._fs.create_dir(full.rpartition("/")[0], recursive=True)
             with self._fs.open_output_stream(full, compression=None) as stream:
                 stream.write(data)
         except (OSError, pa.ArrowException) as error:
@@ -194,11 +193,6 @@ def _as_parquet(table: pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, write_page_checksum=True)
     return sink.getvalue()
-
-
-def is_uri(path: str) -> bool:
-    """Say whether a path names a scheme (``s3://...``) and is no local path."""
-    return len(urlsplit(path).scheme) > 1
 
 
 def _unreadable(path: str, error: Exception) -> StorageError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
@@ -23,6 +23,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
+from rewindow.delta.probe import check_store
 from rewindow.delta.tables import checked_name, commit_actions, create_table, open_table
 from rewindow.errors import InvariantError, StorageError
 from rewindow.plan.lineage import LedgerRow
@@ -68,11 +69,10 @@ class _Snapshot:
 class Ledger:
     """The rows of one name (a job, a feed) in a ledger table, which is made when first needed."""
 
-    def __init__(self, path: str, name: str, *, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: str, name: str) -> None:
         """Bind to a table and a name. Nothing is read or made."""
         self.path = path
         self.name = checked_name(name, "ledger")
-        self._options = storage_options
         self._folder = Folder(path)
         self._app_id = f"rewindow.ledger/{name}"
         self._merge_id = f"rewindow.ledger-files/{name}"
@@ -133,7 +133,8 @@ class Ledger:
     def _look_or_create(self) -> _Snapshot:
         seen = self._look()
         if seen is None:
-            create_table(self.path, _SCHEMA, ("name",), configuration=_CONFIGURATION, storage_options=self._options)
+            check_store(self.path)
+            create_table(self.path, _SCHEMA, ("name",), configuration=_CONFIGURATION)
             seen = self._look()
         if seen is None:
             message = f"the ledger {self.path} went away while it was used: restore its folder from a copy"
@@ -142,7 +143,7 @@ class Ledger:
 
     def _look(self) -> _Snapshot | None:
         self._seen = None
-        table = open_table(self.path, self._options)
+        table = open_table(self.path)
         if table is None:
             return None
         actions = pa.table(table.get_add_actions(flatten=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from rewindow.errors import CheckpointError, StorageError
 from rewindow.plan.landings import GENERATION, LANDING, LogSchema
 from rewindow.plan.lineage import LedgerRow
 from rewindow.plan.watermarks import HeldFile
+from rewindow.storage.places import check_spark_reads
 
 LOG_PARTITIONS = ("generation", "partition")
 NUMBERS_PER_COMMIT = 1_000
@@ -106,6 +106,8 @@ class DeltaFeedTables:
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return a table or a job's output as a source (see `look_at_table`, `look_at_output`)."""
+        if spec.source.location.startswith(self.warehouse):
+            check_spark_reads(spec.source.location, f"the source of the log {spec.topic}")
         if spec.is_output:
             return look_at_output(self.warehouse, spec, position)
         return look_at_table(spec, position, window)
@@ -125,10 +127,11 @@ class DeltaFeedTables:
         dead = frozenset(attempts)
         roots = {self.roots(feed, topic)[0] for topic in topics} | {table_path(self.warehouse, QUARANTINE)}
         for root in roots:
-            for path in Path(root).glob("**/*.parquet"):
-                staged = _STAGED.fullmatch(path.name)
+            folder = Folder(root)
+            for path, _, _ in folder.files():
+                staged = _STAGED.fullmatch(path.rpartition("/")[2])
                 if staged and staged[1] in dead:
-                    path.unlink(missing_ok=True)
+                    folder.delete(path)
 
     def _ledger(self, feed: str) -> Ledger:
         return self._ledgers.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed))

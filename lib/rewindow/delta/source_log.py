@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 from rewindow.core.land import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.delta.commits import AddedFile, TableCommit, full_path, read_commit
 from rewindow.delta.features import direct_problem
-from rewindow.delta.files import is_uri
 from rewindow.delta.tables import open_table
 from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.storage.places import is_uri
 
 DELTA = "delta"
 """The kind of position that tables have: id, version, the version's arrival, versions that arrive later than landed."""

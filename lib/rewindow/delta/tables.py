@@ -27,6 +27,7 @@ from rewindow.delta.files import Folder
 from rewindow.delta.inside import checked_inside
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.plan.spec import MAIN
+from rewindow.storage.places import failed, is_uri, options_of
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 
@@ -113,18 +114,18 @@ def _arrow_type(column: Column) -> pa.DataType:
     raise ConfigError(message)
 
 
-def open_table(path: str, storage_options: Mapping[str, str] | None = None) -> DeltaTable | None:
-    """Return a fresh handle on the newest version, or None if there is no table. Raises `StorageError` (74)."""
+def open_table(path: str) -> DeltaTable | None:
+    """Return a fresh handle on the newest version, or None if there is none. Raises `StorageError` (74), or as `failed`."""
     _refuse_empty_commits(path)
     try:
-        return DeltaTable(path, storage_options=dict(storage_options) if storage_options else None)
+        return DeltaTable(path, storage_options=options_of(path))
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        message = (
-            f"the Delta log of {path} cannot be read: {error}. Put its _delta_log back from a copy, or remove the table"
-        )
-        raise StorageError(message) from error
+        if is_uri(path):
+            raise failed(path, error) from error
+        fix = "Put its _delta_log back from a copy, or remove the table"
+        raise StorageError(f"the Delta log of {path} cannot be read: {error}. {fix}") from error
 
 
 def _refuse_empty_commits(path: str) -> None:
@@ -151,15 +152,14 @@ def create_table(
     partition_by: Sequence[str] = (),
     *,
     configuration: Mapping[str, str] | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> DeltaTable:
     """Return the table, made if it was not there. Two may make it at once: one of them does.
 
     Raises `CheckpointError` (76) if it is there with other columns, `StorageError` (74) if it cannot be made.
     """
-    table = open_table(path, storage_options)
+    table = open_table(path)
     if table is None:
-        failure: Exception | None = None
+        failure = None
         try:
             DeltaTable.create(
                 path,
@@ -170,11 +170,11 @@ def create_table(
                 # Without this the slower of two makes the table once more, as version 1, with another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
                 raise_if_key_not_exists=False,  # properties of our own are among them
-                storage_options=dict(storage_options) if storage_options else None,
+                storage_options=options_of(path),
             )
         except Exception as error:  # noqa: BLE001 - another may have made it meanwhile: the log decides
             failure = error
-        table = open_table(path, storage_options)
+        table = open_table(path)
         if table is None:
             message = f"the table {path} cannot be made: {failure}. See that the folder can be written, then run again"
             raise StorageError(message) from failure
@@ -192,7 +192,6 @@ def commit_files(
     table: DeltaTable | None = None,
     retract: Retract | None = None,
     closes: Sequence[str] = (),
-    storage_options: Mapping[str, str] | None = None,
 ) -> bool:
     """Add staged files to a table in exactly one Delta commit of ``(app_id, version)``; False if it was there before.
 
@@ -209,7 +208,7 @@ def commit_files(
     actions: list[AddAction] | None = None
     for attempt in range(_ATTEMPTS):
         if table is None or attempt > 0:
-            table = open_table(path, storage_options)
+            table = open_table(path)
         if table is None:
             message = f"the table {path} is gone: run or land again, which makes it anew"
             raise StorageError(message)

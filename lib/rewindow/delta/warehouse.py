@@ -28,6 +28,7 @@ from rewindow.plan.landings import Feed, fold_feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
 from rewindow.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.plan.travel import check_has_state
+from rewindow.storage.places import check_spark_reads
 
 METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
 """What `JobBinding.tables` has for the metrics."""
@@ -140,9 +141,17 @@ class DeltaTables:
         """Return the table of a log that Spark has to read for the tasks; None if they can open its files."""
         if placed := feed.definition.placed.get(topic):
             path = placed.table.replace(".", "/")
-            return LogTable(table_path(self.warehouse, path), "its offsets are those of its source", placed)
+            return self._for_spark(
+                LogTable(table_path(self.warehouse, path), "its offsets are those of its source", placed)
+            )
         why = self._log(feed, topic).problem if self._reads_directly else "the target says source: shuffled"
-        return LogTable(table_path(self.warehouse, log_path(feed.definition.feed, topic)), why) if why else None
+        if not why:
+            return None
+        return self._for_spark(LogTable(table_path(self.warehouse, log_path(feed.definition.feed, topic)), why))
+
+    def _for_spark(self, table: LogTable) -> LogTable:
+        check_spark_reads(table.location, table.why)
+        return table
 
     def _log(self, feed: Feed, topic: str) -> LogFiles:
         key = (feed.definition.feed, topic)

@@ -26,6 +26,7 @@ from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_task
 from rewindow.spark.following import following
 from rewindow.spark.shuffled import for_packs, run_shuffled, shuffled_frame
+from rewindow.storage.places import adopt, known
 
 _REPORT = pa.schema([pa.field("report", pa.string())])
 
@@ -94,7 +95,7 @@ class SparkEngine(LocalEngine):
         lane = self._lane if work.lane is Lane.AUTO else work.lane
         bare = replace(work, tasks=(), lane=lane)
         if not work.tables:
-            run_group = partial(_run_group, bare, groups, self._import_paths)
+            run_group = partial(_run_group, bare, groups, self._import_paths, known())
             return self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string")
         rows = shuffled_frame(self._spark, work, groups, work.load_logs())
         tasks = {task.partition: task for task in work.tasks}
@@ -111,8 +112,10 @@ def _run_group(
     work: StageWork,
     groups: Sequence[Sequence[TaskWork]],
     import_paths: Iterable[str],
+    buckets: Mapping[str, Mapping[str, str]],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
+    adopt(buckets)
     yield from _reports(
         import_paths,
         lambda: (

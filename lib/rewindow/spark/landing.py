@@ -22,6 +22,7 @@ from rewindow.spark.log_writer import write_log
 from rewindow.spark.placed import first_above, placed_blocks
 from rewindow.spark.shuffled import in_utc
 from rewindow.spark.sources import look_at_files, unchanged
+from rewindow.storage.places import adopt, known
 
 _BLOCK = pa.schema([pa.field("block", pa.string())])
 _STARTS = pa.schema([pa.field("start", pa.int64())])
@@ -76,7 +77,7 @@ class SparkLandingEngine:
             with mapped(), in_utc(self._spark):
                 return placed_blocks(write, SourceFrame(self._spark, write.spec, look).placed(write.columns))
         tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
-        write_rows = partial(_write_rows, write, self.project_root)
+        write_rows = partial(_write_rows, write, self.project_root, known())
         with mapped(), in_utc(self._spark):
             due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
             placed = due.repartitionById(tasks, (F.col(PARTITION) % tasks).cast("int"))
@@ -86,7 +87,10 @@ class SparkLandingEngine:
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
 
-def _write_rows(write: LogWrite, project_root: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _write_rows(
+    write: LogWrite, project_root: str, buckets: Mapping[str, Mapping[str, str]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    adopt(buckets)
     if project_root not in sys.path:
         sys.path.insert(0, project_root)
     blocks = write_log(write, batches)

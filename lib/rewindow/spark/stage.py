@@ -6,7 +6,6 @@ exclusively, and only the manifest of the task that won says which of them count
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -19,9 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.core.staging import StagedFile, staged_name
-from rewindow.errors import ConfigError, RewindowError, failed_io
+from rewindow.errors import RewindowError, failed_io
 from rewindow.spark.digest import RowsDigest
 from rewindow.spark.stats import ColumnStats
+from rewindow.storage.files import Draft, draft
 
 ROW_GROUP = 128 * 1024
 """Rows a row group."""
@@ -51,7 +51,7 @@ class FileWriter:
         self._attempt, self._token = attempt, uuid4().hex
         self._directory = directory
         # The checksum in its name is known when it is done.
-        self._place = Path(_local(table_root)) / directory / f"{attempt}-{self._token}.parquet"
+        self._draft = draft(table_root, directory, f"{attempt}-{self._token}.parquet")
         self._schema = schema
         self._target, self._partition = target, partition
         self._partition_values = dict(partition_values)
@@ -93,9 +93,8 @@ class FileWriter:
         try:
             file, parquet = self._flush()
             parquet.close()
-            file.close()
             name = staged_name(self._attempt, self._token, file.checksum)
-            self._place = self._place.rename(self._place.with_name(name))
+            file.keep(name)
         except OSError as error:
             raise self._failure(error) from error
         return StagedFile(
@@ -114,8 +113,7 @@ class FileWriter:
         """Give the file up: close and delete it."""
         self._waiting.clear()
         if self._file is not None:
-            self._file.abandon()
-            self._place.unlink(missing_ok=True)
+            self._file.discard()
         self._rows = 0
 
     def __enter__(self) -> Self:
@@ -144,8 +142,7 @@ class FileWriter:
         return self._file, self._parquet
 
     def _open(self) -> tuple[_DigestedFile, pq.ParquetWriter]:
-        self._place.parent.mkdir(parents=True, exist_ok=True)
-        file = _DigestedFile(self._place)
+        file = _DigestedFile(self._draft)
         longs = [field.name for field in self._schema if pa.types.is_integer(field.type)]
         texts = [field.name for field in self._schema if pa.types.is_string(field.type)]
         parquet = pq.ParquetWriter(
@@ -160,16 +157,15 @@ class FileWriter:
         return file, parquet
 
     def _failure(self, error: OSError) -> RewindowError:
-        message = f"cannot write {self._place}: {error.strerror or error}. Free space or mend access, then run the command again"
+        message = f"cannot write {self._draft}: {error.strerror or error}. Free space or mend access, then run the command again"
         return failed_io(error, message)
 
 
 class _DigestedFile:
     """A new file for writing only, digested on its way to the disk. What the Parquet writer asks of a file."""
 
-    def __init__(self, place: Path) -> None:
-        descriptor = os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-        self._file = os.fdopen(descriptor, "wb")
+    def __init__(self, draft: Draft) -> None:
+        self._draft, self._file = draft, draft.open()
         self._digest = blake2b(digest_size=DIGEST_BYTES)
         self.checksum = 0
         self.size = 0
@@ -200,15 +196,13 @@ class _DigestedFile:
     def writable(self) -> bool:
         return True
 
-    def close(self) -> None:
-        if not self.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self.abandon()
-
-    def abandon(self) -> None:
+    def keep(self, name: str) -> None:
         self.closed = True
-        self._file.close()
+        self._draft.keep(name)
+
+    def discard(self) -> None:
+        self.closed = True
+        self._draft.discard()
 
     def hexdigest(self) -> str:
         return self._digest.hexdigest()
@@ -221,17 +215,6 @@ def digest_of_file(place: str) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _local(root: str) -> str:
-    """Return a table's root as a path of this machine. Raises `ConfigError` (78) for other storage."""
-    root = root.removeprefix("file://")
-    if "://" in root:
-        message = (
-            f"{root} is no folder of this machine, and staged files are written to folders: mount it, or name another"
-        )
-        raise ConfigError(message)
-    return root
 
 
 def _delta_stats(rows: int, columns: Mapping[str, ColumnStats]) -> dict[str, Any]:

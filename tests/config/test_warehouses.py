@@ -1,0 +1,83 @@
+"""Which storage may be a warehouse, and how a bucket is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rewindow.config.load import load_target
+from rewindow.errors import ConfigError
+from rewindow.project import Project
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("dbfs://w", "lies on s3"),
+        ("hdfs://host/w", "lies on s3"),
+        ("/Volumes/main/w", "a file also where one is"),
+        ("/dbfs/w", "a file also where one is"),
+    ],
+)
+def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str, why: str):
+    folder = tmp_path / "conf" / "targets"
+    folder.mkdir(parents=True)
+    (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": place}))
+    with pytest.raises(ConfigError, match=why):
+        Project.open(tmp_path, "there")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, "two writers"),
+        ({"AWS_CONDITIONAL_PUT": "disabled"}, "must be etag"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, "AWS_ALLOW_HTTP"),
+        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, "does not say how"),
+    ],
+)
+def test_a_bucket_is_opened_with_settings_that_are_safe(tmp_path: Path, options: dict[str, str], why: str):
+    _write_target(tmp_path, warehouse="s3://bucket/w", storage_options=options)
+    with pytest.raises(ConfigError, match=why):
+        Project.open(tmp_path, "there")
+
+
+def test_the_environment_counts_as_the_settings_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_S3_ALLOW_UNSAFE_RENAME", "true")
+    _write_target(tmp_path, warehouse="s3://bucket/w")
+    with pytest.raises(ConfigError, match="two writers"):
+        Project.open(tmp_path, "there")
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/w", "gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
+def test_a_bucket_may_be_a_warehouse(tmp_path: Path, place: str):
+    _write_target(tmp_path, warehouse=f"{place}/", storage_options={"AWS_REGION": "eu-west-1"})
+    assert Project.open(tmp_path, "there").warehouse == place
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"warehouse": "s3://bucket/w", "source": "shuffled"}, "use auto"),
+        (
+            {"warehouse": "s3://bucket/w", "commit": "spark", "staging": "rows", "catalog": "main.rewindow"},
+            "logs on a disk",
+        ),
+        ({"warehouse": "w", "storage_options": {"AWS_REGION": "eu-west-1"}}, "leave them out"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"aws_region": "eu-west-1"}}, "in capitals"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"PATH": "/"}}, "opens no bucket"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"AWS_REGION": ["x"]}}, "no single value"),
+    ],
+)
+def test_what_does_not_go_with_a_bucket_is_refused(tmp_path: Path, given: dict[str, object], why: str):
+    _write_target(tmp_path, **given)
+    with pytest.raises(ConfigError, match=why):
+        load_target(tmp_path, "there")
+
+
+def _write_target(root: Path, **keys: object) -> None:
+    folder = root / "conf" / "targets"
+    folder.mkdir(parents=True)
+    (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", **keys}))

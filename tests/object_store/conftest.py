@@ -1,0 +1,16 @@
+"""One server for all tests of the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.object_store.server import s3_server
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Give the settings that open the bucket."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as found:
+        yield found

@@ -1,0 +1,155 @@
+"""A warehouse in a bucket is a warehouse: the same commands, the same tables, to the last row. The server is moto's.
+
+Tasks run in this process, as in a worker; `test_spark.py` has workers of Spark's own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from rewindow.delta.ledger import Ledger, LedgerRow
+from rewindow.delta.tables import RUNS, table_path
+from rewindow.delta.warehouse import DeltaTables
+from rewindow.errors import ConfigError
+from rewindow.storage.places import use
+from tests.bad_input.scene import Bench, hour, without_spark
+from tests.conftest import ROOT
+from tests.object_store.scene import HOURS, THERE, content, done, make
+from tests.object_store.server import BUCKET, FORGETS, client, objects, s3_server
+
+pytestmark = pytest.mark.slow
+
+KILLED = """
+import os, signal, sys
+from rewindow.plan.spec import RunRequest
+from rewindow.project import Project
+from tests.bad_input.scene import without_spark
+
+def on_step(step):
+    if step.startswith(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.path.insert(0, sys.argv[1])
+with without_spark():
+    Project.open(sys.argv[1], "bucket").run("counts", RunRequest(lineage="killed"), on_step)
+"""
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str]) -> Iterator[tuple[Bench, str]]:
+    """Hours, landed here and in the bucket; replayed there one by one, here in one run."""
+    bench, place = make(tmp_path_factory.mktemp("bench") / "project", settings)
+    with without_spark():
+        for number in range(HOURS):
+            bench.rows(f"h{number}", hour(number))
+            for target in ((), THERE):
+                done(bench.run("land", "activity", "--json", *target))
+            done(bench.run("run", "counts", "--json", "--log-format", "json", *THERE))
+        done(bench.run("run", "counts", "--json"))
+        yield bench, place
+
+
+def test_runs_in_a_bucket_are_one_run_on_a_disk(replayed: tuple[Bench, str]) -> None:
+    bench, place = replayed
+    assert content(place) == content(str(bench.warehouse))
+    assert not any("s3:" in str(path) for path in bench.root.rglob("*")), "nothing of it lies here"
+
+
+def test_history_is_rewritten_there(replayed: tuple[Bench, str]) -> None:
+    bench, place = replayed
+    before = content(place)
+
+    def call(*words: str) -> Any:
+        return done(bench.run(*words, *THERE, "--json"))
+
+    assert call("verify", "counts", "2") == {"main/2": {}}
+    assert call("backfill", "counts", "--from", "2", "--branch", "fix")["stands_on"] == "main/1"
+    compared = call("diff", "counts", "main", "fix")
+    assert all(not one["different"] and one["equal"] for one in compared.values())
+    assert call("promote", "counts", "fix")["at"].startswith("fix/")
+    assert content(place) == before
+    assert call("rewind", "counts", "--to", "1")["rewound"]
+    assert content(place) != before
+    call("run", "counts")
+    assert content(place) == before
+    assert call("state", "list", "counts")
+    assert call("state", "show", "counts", "sums", "--limit", "2")
+    call("gc", "counts", "--keep", "0s")
+    call("gc", "activity", "--keep", "0s")
+    assert content(place) == before
+
+
+def test_files_that_were_deleted_there_are_made_again(replayed: tuple[Bench, str], settings: dict[str, str]) -> None:
+    bench, place = replayed
+    before = content(place)
+    state = DeltaTables(place).state("counts")
+    last = state.lineage("main").runs[-1]
+    folder = table_path(place, last.spec.binding.tables["output/totals"].path).removeprefix("s3://")
+    system = client(settings)
+    gone = [path for path, _ in objects(settings, folder.partition("/")[2]) if f"/{last.commit.attempt}-" in path]
+    assert gone
+    for path in gone:
+        system.delete_file(path)
+    done(bench.run("republish", "counts", "--json", *THERE))
+    assert content(place) == before
+
+
+def test_a_run_that_is_killed_is_taken_over(replayed: tuple[Bench, str]) -> None:
+    bench, place = replayed
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(bench.root), "commit"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "lib"), str(ROOT)])},
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    done(bench.run("run", "counts", "--lineage", "killed", "--json", *THERE))
+    assert content(place, "killed") == content(str(bench.warehouse))
+
+
+def test_of_writers_that_want_one_number_one_gets_it(settings: dict[str, str]) -> None:
+    writers, numbers = 4, 5
+    place = f"s3://{BUCKET}/{uuid4().hex[:8]}"
+    use(place, settings)
+    start = Barrier(writers)
+
+    def write(writer: int) -> list[bool]:
+        ledger, won = Ledger(table_path(place, RUNS), "contest"), []
+        for number in range(1, numbers + 1):
+            start.wait()
+            won.append(ledger.append([LedgerRow(number, "NOTE", {"writer": writer})]))
+        return won
+
+    with ThreadPoolExecutor(writers) as threads:
+        won = list(threads.map(write, range(writers)))
+    rows = Ledger(table_path(place, RUNS), "contest").read()
+    assert [row.seq for row in rows] == [*range(1, numbers + 1)]
+    for row in rows:
+        assert [one[row.seq - 1] for one in won] == [writer == row.body["writer"] for writer in range(writers)]
+
+
+def test_a_store_that_puts_a_file_where_one_is_gets_no_ledger(tmp_path: Path) -> None:
+    with s3_server(tmp_path, FORGETS) as settings:
+        place = f"s3://{BUCKET}/w"
+        use(place, settings)
+        with pytest.raises(ConfigError, match="If-None-Match"):
+            Ledger(table_path(place, RUNS), "job").append([LedgerRow(1, "NOTE", {})])
+        assert [*objects(settings, "w")] == [], "not a trace"
+
+
+def test_no_object_has_a_secret(replayed: tuple[Bench, str], settings: dict[str, str]) -> None:
+    found = [*objects(settings, replayed[1].removeprefix(f"s3://{BUCKET}/"))]
+    assert len(found) > HOURS
+    for path, data in found:
+        assert b"canary" not in data, path
