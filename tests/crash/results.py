@@ -23,7 +23,7 @@ _PROTOCOL = (
     "plan/*.py",
     "landing/*.py",
     "spark/stage.py",
-    "storage/*.py",
+    "storage/files.py",
 )
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
