@@ -22,6 +22,7 @@ from rewindow.delta.tables import arrow_schema, open_table
 from rewindow.errors import StorageError
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run"}
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 
 
@@ -40,7 +41,8 @@ def table_files(path: str, table: DeltaTable) -> list[TableFile]:
     """Return a table's files by path. Raises `StorageError` (74) if they do not say what the table says."""
     _check_readable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True))
-    columns = {name: actions[name].to_pylist() for name in actions.column_names}
+    known = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
+    columns = {name: actions[name].to_pylist() for name in known}
     nothing = [None] * actions.num_rows
     cuts = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
     check_folders(path, columns["path"], cuts)

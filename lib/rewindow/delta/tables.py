@@ -7,7 +7,6 @@ handle, and after any other outcome the log is read again before anything is dec
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
+from rewindow.delta.handles import let_go, take
 from rewindow.delta.inside import checked_inside
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.plan.spec import MAIN
@@ -115,10 +115,12 @@ def _arrow_type(column: Column) -> pa.DataType:
 
 
 def open_table(path: str) -> DeltaTable | None:
-    """Return a fresh handle on the newest version, or None if there is none. Raises `StorageError` (74), or as `failed`."""
-    _refuse_empty_commits(path)
+    """Return a handle on the newest version, the caller's alone; None if there is none.
+
+    Raises `StorageError` (74), or as `failed`.
+    """
     try:
-        return DeltaTable(path, storage_options=options_of(path))
+        return DeltaTable(path, storage_options=options_of(path)) if is_uri(path) else take(path)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
@@ -126,24 +128,6 @@ def open_table(path: str) -> DeltaTable | None:
             raise failed(path, error) from error
         fix = "Put its _delta_log back from a copy, or remove the table"
         raise StorageError(f"the Delta log of {path} cannot be read: {error}. {fix}") from error
-
-
-def _refuse_empty_commits(path: str) -> None:
-    """Raise `StorageError` (74) if a commit is an empty file: a machine that lost its power leaves such.
-
-    Delta reads it as a commit of nothing, and what it held would be forgotten without a word.
-    """
-    try:
-        with os.scandir(f"{path}/_delta_log") as entries:
-            empty = [entry.name for entry in entries if entry.name.endswith(".json") and entry.stat().st_size == 0]
-    except OSError:  # no table, or no folder of this machine
-        return
-    if empty:
-        message = (
-            f"{path}/_delta_log/{min(empty)} is empty, as a crash of the machine leaves files. Put its _delta_log back "
-            "from a copy"
-        )
-        raise StorageError(message)
 
 
 def create_table(
@@ -253,17 +237,22 @@ def commit_actions(
 ) -> None:
     """Commit actions with a transaction id through the handle that was asked for its version; ``closes`` other ids.
 
-    Whatever it returns or raises says nothing: read the log again.
+    Whatever it returns or raises says nothing: read the log again. The handle is used up.
     """
-    table.create_write_transaction(
-        list(actions),
-        mode="append",
-        schema=table.schema(),
-        partition_by=table.metadata().partition_columns,
-        commit_properties=CommitProperties(
-            app_transactions=[Transaction(app_id, version), *(Transaction(closed, _CLOSED) for closed in closes)]
-        ),
-    )
+    is_done = False
+    try:
+        table.create_write_transaction(
+            list(actions),
+            mode="append",
+            schema=table.schema(),
+            partition_by=table.metadata().partition_columns,
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(app_id, version), *(Transaction(closed, _CLOSED) for closed in closes)]
+            ),
+        )
+        is_done = True
+    finally:
+        let_go(table, is_good=is_done)
 
 
 def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:

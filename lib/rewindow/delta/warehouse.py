@@ -42,6 +42,7 @@ class DeltaTables:
         self.warehouse = warehouse.rstrip("/")
         self._reads_directly = reads_directly
         self._ledgers: dict[str, Ledger] = {}
+        self._feeds: dict[str, Ledger] = {}
         self._states: dict[str, tuple[list[LedgerRow], JobState]] = {}
         self._published: dict[tuple[str, str], int] = {}
         self._reports: dict[str, list[TaskReport]] = {}
@@ -75,7 +76,7 @@ class DeltaTables:
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its ledger tells it. Raises `SourceError` (66) if it was never landed."""
-        rows = Ledger(table_path(self.warehouse, LANDINGS), feed).read()
+        rows = self._feeds.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed)).read()
         found = fold_feed((row.kind, row.body) for row in rows)
         if found is None:
             message = f"feed {feed!r} was never landed in {self.warehouse}: `rewindow land {feed}` first"
