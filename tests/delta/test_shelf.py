@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from rewindow import SlidingWindows, StreamsBuilder, TimeWindows, Topology
+from rewindow import (
+    JoinWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    until_time_limit,
+)
 from rewindow.core.settings import Limits, Settings
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.plan.stages import JobCode
@@ -36,10 +43,20 @@ def build_windows(windows: Any) -> Topology:
     return builder.build()
 
 
+def build_held_join() -> Topology:
+    builder = StreamsBuilder()
+    events = builder.stream("events")
+    near = events.left_join(events, lambda one, other: f"{one}-{other}", JoinWindows.of("10m", grace="5m"), name="near")
+    counts = near.group_by_key().count(store="sums").suppress(until_time_limit("20m"))
+    counts.to_stream().to("totals")
+    return builder.build()
+
+
 BUILDS = {
     "counts": build_counts,
     "hopping windows": partial(build_windows, TimeWindows.of("20m", grace="5m").advance_by("10m")),
     "sliding windows": partial(build_windows, SlidingWindows.of("20m", grace="5m")),
+    "a join, held back": build_held_join,
 }
 
 

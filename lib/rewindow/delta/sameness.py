@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from rewindow.core.record import UNKNOWN
 from rewindow.core.staging import PARTITION
-from rewindow.core.stores import SESSION, VERSIONED
+from rewindow.core.stores import JOIN, SESSION, WINDOW
 from rewindow.delta.checkpoints import changelog_files
 from rewindow.delta.contents import content_hash, hash_rows, read_file, read_rows
 from rewindow.delta.files import Folder
@@ -25,7 +25,8 @@ from rewindow.plan.spec import CHANGELOG, OUTPUT
 
 _MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
 _SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
-_WINDOW_START, _WINDOW_END = "window_start", "window_end"
+_EXPIRES_BY = {WINDOW: "window_start", SESSION: "window_end", JOIN: "_record_time"}
+"""The column that says when a row expires, in stores whose clock forgets without a tombstone."""
 
 
 def lineage_hashes(warehouse: str, state: JobState, lineage: Lineage, reports: Reports) -> dict[str, str]:
@@ -89,9 +90,9 @@ def _clocks(reports: Sequence[Any], store: str) -> dict[int, int]:
 
 
 def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[int, int]) -> pa.Table:
-    """Leave out windows that the store's clock has passed: they have no tombstones, the clock is what says so."""
-    at = _WINDOW_END if store["kind"] == SESSION else _WINDOW_START
-    if not store["retention_ms"] or store["kind"] == VERSIONED or at not in rows.column_names:
+    """Leave out what the store's clock has passed: it has no tombstones, the clock is what says so."""
+    at = _EXPIRES_BY.get(store["kind"])
+    if not store["retention_ms"] or at not in rows.column_names:
         return rows
     oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows[PARTITION].to_pylist()]
     return rows.filter(pc.greater(rows[at], pa.array(oldest, pa.int64())))
