@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rewindow.catalog.names import output_name
 from rewindow.config.feed import FeedConfig
@@ -28,6 +28,7 @@ from rewindow.delta.tables import METRICS, QUARANTINE, changelog_path, checked_n
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import ConfigError, SourceError, naming
 from rewindow.landing.command import LandReport, land
+from rewindow.landing.seams import LandingEngine
 from rewindow.liveness import Heartbeat, is_alive, this_attempt
 from rewindow.loading import TopologyLoader
 from rewindow.machine import drive
@@ -45,6 +46,8 @@ from rewindow.watching import Watch
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rewindow.catalog.feeds import CatalogFeedTables
+    from rewindow.catalog.tables import CatalogTables
 
 UNSAFE = ("/Volumes/", "/dbfs/")
 """Folders that are object stores behind a file system: nothing there is put only if it is absent."""
@@ -82,14 +85,12 @@ class Project:
         on_step: Callable[[str], None] | None = None,
     ) -> LandReport:
         """Land what is new of a feed."""
-        from rewindow.spark.landing import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
-
         config: FeedConfig = load_feed(self.root, feed)
         with naming(FEED=feed):
             return land(
                 config,
                 self.feed_tables,
-                SparkLandingEngine(lambda: self.spark, project_root=str(self.root)),
+                self._landing_engine(),
                 now_ms=round(time.time() * 1000),
                 until_ms=until_ms,
                 watermark_ms=watermark_ms,
@@ -168,17 +169,32 @@ class Project:
 
     def _tables(self) -> DeltaTables:
         """Return the tables of the target: committed directly, or governed by a catalog and committed through Spark."""
-        reads_directly = self.target.source == "auto"
         if self.target.catalog is None:
-            return DeltaTables(self.warehouse, reads_directly=reads_directly)
+            return DeltaTables(self.warehouse, reads_directly=self.target.source == "auto")
         from rewindow.catalog.tables import CatalogTables  # noqa: PLC0415 - Spark only where it is needed
 
-        return CatalogTables(lambda: self.spark, self.target.catalog, self.warehouse, reads_directly=reads_directly)
+        return CatalogTables(lambda: self.spark, self.target.catalog, self.warehouse)
 
     @cached_property
-    def feed_tables(self) -> DeltaFeedTables:
+    def feed_tables(self) -> DeltaFeedTables | CatalogFeedTables:
         """The feeds' ledgers and logs."""
-        return DeltaFeedTables(self.warehouse)
+        if self.target.catalog is None:
+            return DeltaFeedTables(self.warehouse)
+        from rewindow.catalog.feeds import CatalogFeedTables  # noqa: PLC0415 - Spark only where it is needed
+
+        return CatalogFeedTables(lambda: self.spark, cast("CatalogTables", self.tables))
+
+    def _landing_engine(self) -> LandingEngine:
+        """Return where `land` reads and writes: Spark, which starts when the first row is read."""
+        root, tables = str(self.root), self.feed_tables
+        if isinstance(tables, DeltaFeedTables):
+            from rewindow.spark.landing import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
+
+            return SparkLandingEngine(lambda: self.spark, project_root=root)
+        from rewindow.catalog.landing import CatalogLandingEngine  # noqa: PLC0415
+
+        governed = cast("CatalogTables", self.tables)
+        return CatalogLandingEngine(lambda: self.spark, tables.journal, governed.name_of, project_root=root)
 
     @cached_property
     def engine(self) -> Engine:
@@ -191,11 +207,9 @@ class Project:
 
         if self.target.commit == "spark":
             from rewindow.catalog.engine import RowsEngine  # noqa: PLC0415
-            from rewindow.catalog.tables import CatalogTables  # noqa: PLC0415
 
-            assert isinstance(self.tables, CatalogTables)  # noqa: S101 - by the same setting
-            roots = [str(self.root)]
-            return RowsEngine(self.spark, self.tables.journal, slots=slots, import_paths=roots, lane=self.lane)
+            journal_of, roots = cast("CatalogTables", self.tables).journal, [str(self.root)]
+            return RowsEngine(self.spark, journal_of, slots=slots, import_paths=roots, lane=self.lane)
         return SparkEngine(
             self.spark,
             slots=slots,

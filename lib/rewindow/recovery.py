@@ -12,6 +12,7 @@ from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import StageWork
 from rewindow.delta.feed_keeper import FeedKeeper
 from rewindow.delta.keeper import Keeper
+from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.mending import Mending
 from rewindow.errors import ConfigError, naming
 from rewindow.keeping import Collected, collect
@@ -130,13 +131,17 @@ class FeedRecovery:
         """Bind to a feed of a project. Raises `ConfigError` (78) if it has no such feed."""
         load_feed(project.root, feed)
         self._project, self._feed = project, feed
-        self._keeper = FeedKeeper(project.feed_tables, feed, self._is_quiet)
+        tables = project.feed_tables
+        if not isinstance(tables, DeltaFeedTables):
+            message = "`gc` of feeds is not there with `commit: spark`: OPTIMIZE and VACUUM are the catalog's"
+            raise ConfigError(message)
+        self._tables = tables
+        self._keeper = FeedKeeper(tables, feed, self._is_quiet)
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
         """Merge small files, and delete what has been superfluous for ``keep_ms``, a day at least."""
         with naming(FEED=self._feed):
-            publish = self._project.feed_tables.publish_steps
-            return drive(collect_feed(self._feed, publish, self._keeper, keep_ms=keep_ms), on_step)
+            return drive(collect_feed(self._feed, self._tables.publish_steps, self._keeper, keep_ms=keep_ms), on_step)
 
     def would_collect(self, keep_ms: int) -> FeedCollected:
         """Return what `collect` would do first. Changes nothing."""

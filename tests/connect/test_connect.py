@@ -53,6 +53,7 @@ def test_staged_rows_and_a_ledger_through_spark_connect(root: Path, spark) -> No
     here = Project.open(root)
     if not (Path(here.warehouse) / "logs").exists():
         here.land("flights")
+    done(command(root, "land", "flights", "--target", "rows"))
     for through in ("2", "3"):
         done(command(root, "run", "quiet_carriers", "--target", "rows", "--through", through))
     said = done(command(root, "show", "quiet_carriers", "--target", "rows", "--hashes"))

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.protocol.backends import Backend
 
 QUICK = ("test_a_ledger_takes_one_row_a_number",)
 
@@ -11,3 +18,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "[spark" in item.name and not item.name.startswith(QUICK):
             item.add_marker(pytest.mark.cluster)
+
+
+@pytest.fixture(scope="module", params=["direct", "spark"])
+def backend(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+    from tests.protocol import backends  # Spark only where it is needed
+
+    root = tmp_path_factory.mktemp(request.param)
+    return backends.direct(root) if request.param == "direct" else backends.through_spark(spark, root)

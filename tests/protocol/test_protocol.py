@@ -3,120 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import partial
-from itertools import count
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.catalog.engine import RowsEngine
-from rewindow.catalog.ledger import SparkLedger
 from rewindow.catalog.names import TableName, output_name
 from rewindow.catalog.sql import OWNER, make_table, owner
 from rewindow.catalog.tables import CatalogTables
 from rewindow.core.schema import Column
-from rewindow.core.semantics import Semantics
-from rewindow.core.work import Lane
-from rewindow.delta.ledger import Ledger
-from rewindow.delta.tables import changelog_path, output_path
-from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
 from rewindow.errors import ConfigError, InvariantError, NotNowError
 from rewindow.machine import drive
-from rewindow.plan.landings import log_shapes
 from rewindow.plan.lineage import LedgerRow
-from rewindow.plan.spec import RunRequest
-from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Engine, Job, Steps, steps
-from rewindow.spark.engine import LocalEngine
 from rewindow.travel import branch, promote, rewind
 from rewindow.verify import verify
-from tests.conftest import ROOT
 from tests.crash import scene
+from tests.protocol import backends
+from tests.protocol.backends import Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-_numbers = count()
-
-
-@dataclass
-class Backend:
-    """One way to commit: its tables, its engine, its names, and a ledger by name."""
-
-    tables: Callable[[], DeltaTables]
-    engine: Engine
-    output: Callable[[str, str], str]
-    ledger: Callable[[str], Ledger | SparkLedger]
-
-    def job(self, lineage: str) -> Job:
-        """Return the job bound to a lineage's tables."""
-        tables = self.tables()
-        feed = tables.feed(scene.FEED)
-        code = JobCode(scene.topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
-        paths = TablePaths(
-            output=lambda topic: self.output(topic, lineage),
-            changelog=partial(changelog_path, scene.JOB),
-            metrics=METRICS_TABLE.path,
-        )
-        binding = bind_job(scene.JOB, feed, scene.topology(), code.load_logs(), asdict(code.semantics), paths)
-        return Job(scene.JOB, code, binding, feed)
-
-    def running(self, lineage: str, through: int | None = None) -> Steps:
-        """Give the steps of one run by an attempt of its own, with a fresh look at the tables."""
-        request = RunRequest(lineage=lineage, through_landing=through)
-        return steps(self.job(lineage), request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
-
-    def run(self, lineage: str, *throughs: int) -> dict[str, str]:
-        """Run up to each landing; return the hashes of the outputs."""
-        for through in throughs:
-            drive(self.running(lineage, through))
-        return self.outputs(lineage)
-
-    def outputs(self, lineage: str) -> dict[str, str]:
-        """Return the content hashes of the output tables."""
-        found = self.tables().hashes(scene.JOB, lineage)
-        return {target: digest for target, digest in found.items() if target.startswith("output/")}
+SEED = 3
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
-    place = str(tmp_path_factory.mktemp("protocol"))
-    scene.land_all(place, 3)
-    return place
-
-
-@pytest.fixture(scope="module", params=["direct", "spark"])
-def backend(
-    request: pytest.FixtureRequest, spark: SparkSession, warehouse: str, tmp_path_factory: pytest.TempPathFactory
-) -> Backend:
-    if request.param == "direct":
-        return Backend(
-            lambda: DeltaTables(warehouse),
-            LocalEngine(),
-            lambda topic, lineage: output_path(f"out.{topic}", lineage),
-            lambda name: Ledger(f"{warehouse}/rewindow/runs", name),
-        )
-    home = f"spark_catalog.protocol_{next(_numbers)}"
-    for schema in (home, f"{home}_out"):
-        spark.sql(f"CREATE SCHEMA {schema} LOCATION '{tmp_path_factory.mktemp('schema')}'")
-    tables = partial(CatalogTables, lambda: spark, home, warehouse, reads_directly=False)
-    engine = RowsEngine(spark, tables().journal, slots=2, import_paths=[str(ROOT)], lane=Lane.AUTO)
-    return Backend(
-        tables,
-        engine,
-        lambda topic, lineage: output_name(f"{home}_out.{topic}", lineage, "spark_catalog"),
-        lambda name: SparkLedger(lambda: spark, TableName.parse(f"{home}.rewindow_runs", ""), name),
-    )
+def jobs(backend: Backend) -> Backend:
+    """Give the backend with the scene landed in it."""
+    backend.land_scene(SEED)
+    return backend
 
 
 @pytest.fixture(scope="module")
-def expected(warehouse: str) -> dict[str, str]:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the outputs of one clean run of files."""
-    tables = DeltaTables(warehouse)
-    drive(scene.running(tables, "clean"))
-    return {t: digest for t, digest in tables.hashes(scene.JOB, "clean").items() if t.startswith("output/")}
+    files = backends.direct(tmp_path_factory.mktemp("clean"))
+    files.land_scene(SEED)
+    return files.run("clean", scene.LANDINGS)
 
 
 def row(seq: int, said: str) -> LedgerRow:
@@ -133,76 +55,76 @@ def test_a_ledger_takes_one_row_a_number(backend: Backend) -> None:
     assert not mine.append([row(1, "d")])
     with pytest.raises(InvariantError, match="not the next number"):
         mine.append([row(4, "e")])
-    assert [one.body["said"] for one in mine.read()] == ["a", "b"]
+    assert theirs.append([row(3, "f"), row(4, "g")])
+    assert not mine.append([row(3, "h"), row(4, "i"), row(5, "j")])
+    assert [one.body["said"] for one in mine.read()] == ["a", "b", "f", "g"]
     assert backend.ledger("other").read() == []
 
 
-def test_runs_cut_otherwise_give_the_tables_of_one_run_of_files(backend: Backend, expected: dict[str, str]) -> None:
-    assert backend.run("cut", 1, 3, scene.LANDINGS) == expected
+def test_runs_cut_otherwise_give_the_tables_of_one_run_of_files(jobs: Backend, expected: dict[str, str]) -> None:
+    assert jobs.run("cut", 1, 3, scene.LANDINGS) == expected
 
 
 @pytest.mark.parametrize("at", ["execute sub-topology 1", "stage", "commit", "publish output/hourly 2"])
-def test_killed_before_a_step_the_next_call_makes_it_good(backend: Backend, expected: dict[str, str], at: str) -> None:
+def test_killed_before_a_step_the_next_call_makes_it_good(jobs: Backend, expected: dict[str, str], at: str) -> None:
     lineage = "killed_" + re.sub(r"\W", "_", at)
-    backend.run(lineage, 2)
-    dying = backend.running(lineage, scene.LANDINGS)
+    jobs.run(lineage, 2)
+    dying = jobs.running(lineage, scene.LANDINGS)
     for step in dying:
         if step == at:
             break
     else:
         pytest.fail(f"there is no step {at}")
-    assert backend.run(lineage, scene.LANDINGS) == expected
+    assert jobs.run(lineage, scene.LANDINGS) == expected
 
 
-def test_who_was_fenced_commits_nothing(backend: Backend, expected: dict[str, str]) -> None:
-    late = backend.running("fenced", scene.LANDINGS)
+def test_who_was_fenced_commits_nothing(jobs: Backend, expected: dict[str, str]) -> None:
+    late = jobs.running("fenced", scene.LANDINGS)
     while next(late) != "commit":
         pass
-    assert backend.run("fenced", scene.LANDINGS) == expected
+    assert jobs.run("fenced", scene.LANDINGS) == expected
     with pytest.raises(NotNowError):
         drive(late)
-    assert backend.outputs("fenced") == expected
+    assert jobs.outputs("fenced") == expected
 
 
-def test_two_who_publish_at_once_add_nothing_twice(backend: Backend, expected: dict[str, str]) -> None:
-    one = backend.running("two", scene.LANDINGS)
+def test_two_who_publish_at_once_add_nothing_twice(jobs: Backend, expected: dict[str, str]) -> None:
+    one = jobs.running("two", scene.LANDINGS)
     while not next(one).startswith("publish output"):
         pass
-    assert backend.run("two", scene.LANDINGS) == expected  # it recovers: it publishes what the first decided
+    assert jobs.run("two", scene.LANDINGS) == expected  # it recovers: it publishes what the first decided
     drive(one)
-    assert backend.outputs("two") == expected
+    assert jobs.outputs("two") == expected
 
 
-def test_a_branch_promoted_after_a_rewind_gives_the_tables_of_one_run(
-    backend: Backend, expected: dict[str, str]
-) -> None:
-    backend.run("back-1", 1)
-    after_one = backend.outputs("back-1")
-    backend.run("back-1", 2)
-    tables = backend.tables()
+def test_a_branch_promoted_after_a_rewind_gives_the_tables_of_one_run(jobs: Backend, expected: dict[str, str]) -> None:
+    jobs.run("back-1", 1)
+    after_one = jobs.outputs("back-1")
+    jobs.run("back-1", 2)
+    tables = jobs.tables()
     first = tables.state(scene.JOB).lineage("back-1").runs[0].spec.name
     drive(rewind(scene.JOB, "back-1", first, tables))
-    assert backend.outputs("back-1") == after_one
+    assert jobs.outputs("back-1") == after_one
     drive(branch(scene.JOB, "its.branch-2", tables, parent="back-1", at=first))
-    backend.run("its.branch-2", scene.LANDINGS)
-    drive(promote(scene.JOB, "its.branch-2", backend.job("back-1").binding, tables, into="back-1"))
-    assert backend.outputs("back-1") == expected
+    jobs.run("its.branch-2", scene.LANDINGS)
+    drive(promote(scene.JOB, "its.branch-2", jobs.job("back-1").binding, tables, into="back-1"))
+    assert jobs.outputs("back-1") == expected
     for lineage in ("back-1", "its.branch-2"):
         tables.check_published(scene.JOB, tables.state(scene.JOB), lineage)
 
 
-def test_a_branch_becomes_a_lineage_that_never_ran(backend: Backend, expected: dict[str, str]) -> None:
-    drive(branch(scene.JOB, "first-of-all", backend.tables(), parent="never-ran"))
-    backend.run("first-of-all", scene.LANDINGS)
-    drive(promote(scene.JOB, "first-of-all", backend.job("never-ran").binding, backend.tables(), into="never-ran"))
-    assert backend.outputs("never-ran") == expected
+def test_a_branch_becomes_a_lineage_that_never_ran(jobs: Backend, expected: dict[str, str]) -> None:
+    drive(branch(scene.JOB, "first-of-all", jobs.tables(), parent="never-ran"))
+    jobs.run("first-of-all", scene.LANDINGS)
+    drive(promote(scene.JOB, "first-of-all", jobs.job("never-ran").binding, jobs.tables(), into="never-ran"))
+    assert jobs.outputs("never-ran") == expected
 
 
-def test_a_committed_run_is_verified_and_leaves_nothing(backend: Backend) -> None:
-    backend.run("proved", 2, scene.LANDINGS)
-    tables, attempt = backend.tables(), scene.attempt("proof")
+def test_a_committed_run_is_verified_and_leaves_nothing(jobs: Backend) -> None:
+    jobs.run("proved", 2, scene.LANDINGS)
+    tables, attempt = jobs.tables(), scene.attempt("proof")
     run = tables.state(scene.JOB).lineage("proved").runs[-1]
-    proof = drive(verify(backend.job("proved"), run, attempt, backend.engine, tables))
+    proof = drive(verify(jobs.job("proved"), run, attempt, jobs.engine, tables))
     assert proof.rows > 0
     assert not proof.differences
     if isinstance(tables, CatalogTables):

@@ -10,7 +10,7 @@ import yaml
 
 from rewindow.errors import ConfigError
 from rewindow.project import Project
-from rewindow.recovery import Recovery
+from rewindow.recovery import FeedRecovery, Recovery
 
 ASKED: dict[str, tuple[str, Callable[[Recovery], object]]] = {
     "republish": ("RESTORE the table", lambda recovery: recovery.republish("main", [], all_tables=False)),
@@ -19,13 +19,24 @@ ASKED: dict[str, tuple[str, Callable[[Recovery], object]]] = {
 }
 
 
-@pytest.mark.parametrize("command", ASKED)
-def test_what_needs_files_is_refused_in_a_catalog(project: Path, command: str) -> None:
+def in_catalog(project: Path) -> Project:
     target = {"target": "rows", "warehouse": "warehouse", "cores": 1, "source": "shuffled"}
     through = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow"}
     (project / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, **through}))
+    return Project.open(project, "rows")
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_what_needs_files_is_refused_in_a_catalog(project: Path, command: str) -> None:
     says, ask = ASKED[command]
-    opened = Project.open(project, "rows")
+    opened = in_catalog(project)
     with pytest.raises(ConfigError, match=f"is not there with `commit: spark`.*{says}"):
         ask(Recovery(opened, "quiet_carriers"))
+    assert "spark" not in vars(opened)
+
+
+def test_the_files_of_feeds_are_refused_too(project: Path) -> None:
+    opened = in_catalog(project)
+    with pytest.raises(ConfigError, match="OPTIMIZE and VACUUM are the catalog's"):
+        FeedRecovery(opened, "flights")
     assert "spark" not in vars(opened)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.catalog.journal import BLOCK, REPORT, ROW, SparkJournal, block_path, journal_row
+from rewindow.catalog.journal import REPORT, ROW, SparkJournal, file_row, journal_row
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.core.work import Lane, StageWork, TaskWork
@@ -28,6 +28,7 @@ from rewindow.errors import RewindowError, StorageError
 from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.engine import SparkEngine, groups_of
 from rewindow.spark.errors import mapped, mark
+from rewindow.spark.settings import for_packs
 from rewindow.spark.shuffled import (
     DATA,
     FIRST,
@@ -37,7 +38,6 @@ from rewindow.spark.shuffled import (
     PIECE,
     TASK,
     TOPIC,
-    for_packs,
     run_shuffled,
     shuffled_frame,
 )
@@ -94,7 +94,7 @@ class RowsEngine(SparkEngine):
         """Stage a few rows that the driver itself made: they go to the journal at once, as a stage of their own."""
         with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
             files = stage_rows(Place(target, folder, attempt=attempt, partition=0), columns, rows)
-            blocks = [_block(DRIVER, 0, attempt, file, folder) for file in files]
+            blocks = [file_row(DRIVER, 0, attempt, file, folder) for file in files]
         if blocks:
             with mapped():
                 self._journal.append(attempt, DRIVER, self._spark.createDataFrame(pa.Table.from_batches(blocks)))
@@ -148,15 +148,9 @@ def _run_rows(
                 text = json.dumps(report.as_json())
                 yield journal_row(report.stage, report.partition, REPORT, "", text, None)
                 for file in report.files:
-                    yield _block(report.stage, report.partition, work.attempt, file, made[file.target])
-                    Path(made[file.target], file.path).unlink()
+                    yield file_row(report.stage, report.partition, work.attempt, file, made[file.target])
         except RewindowError as error:
             raise RuntimeError(mark(error)) from error
-
-
-def _block(stage: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
-    path = block_path(attempt, file.target, file.path)
-    return journal_row(stage, partition, BLOCK, path, "", Path(root, file.path).read_bytes())
 
 
 def _moved(task: TaskWork, folder: str) -> TaskWork:

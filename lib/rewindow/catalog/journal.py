@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,12 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.catalog.names import TableName
-from rewindow.catalog.sql import add_once, make_table
+from rewindow.catalog.sql import add_once, last_version, make_table
 from rewindow.core.schema import Column
-from rewindow.core.staging import TaskReport
+from rewindow.core.staging import StagedFile, TaskReport
 from rewindow.errors import StorageError
 from rewindow.plan.spec import JournalFile, canonical_json
 from rewindow.spark.errors import mapped
+from rewindow.spark.settings import for_packs
 from rewindow.spark.stage import DIGEST_BYTES
 
 ROW = "stage long, partition long, kind string, path string, text string, data binary"
@@ -64,36 +67,42 @@ class SparkJournal:
         Each stage has a transaction id of its own: Delta would skip a lower version under a common one in silence.
         """
         named = rows.withColumn("job", F.lit(self.job)).withColumn("attempt", F.lit(attempt))
-        add_once(named, self.table, f"rewindow.stage/{attempt}/{stage}", 1)
+        add_once(named, self.table, _stage_id(attempt, stage), 1)
 
     def reports(self, attempt: str, stage: int | None = None) -> list[TaskReport]:
         """Return what an attempt's tasks reported, by stage and partition."""
+        reports = [TaskReport.from_json(told) for told in self.told(attempt, stage)]
+        return sorted(reports, key=lambda report: (report.stage, report.partition))
+
+    def told(self, attempt: str, stage: int | None = None) -> list[Any]:
+        """Return what the tasks of an attempt said, as plain data, in no order."""
         rows = self._of([attempt]).where(F.col("kind") == REPORT)
         if stage is not None:
             rows = rows.where(F.col("stage") == stage)
         with mapped():
-            texts = [row["text"] for row in rows.select("text").collect()]
-        reports = [TaskReport.from_json(json.loads(text)) for text in texts]
-        return sorted(reports, key=lambda report: (report.stage, report.partition))
+            return [json.loads(row["text"]) for row in rows.select("text").collect()]
+
+    def has(self, attempt: str, stage: int) -> bool:
+        """Return whether a stage's append is there, whatever rows it had."""
+        return last_version(self._spark_of(), self.table, _stage_id(attempt, stage)) > 0
 
     def blocks(self, attempts: Sequence[str]) -> DataFrame:
         """Return the blocks of some attempts: path and data."""
         return self._of(attempts).where(F.col("kind") == BLOCK).select("path", "data")
 
-    def check(self, attempt: str, reports: Iterable[TaskReport]) -> None:
+    def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
         """Read every block back. Raises `StorageError` (74) naming the first that is missing, doubled or altered."""
-        with mapped():
+        with mapped(), for_packs(self._spark_of(), has_files=True):
             found = self.blocks([attempt]).mapInArrow(_digests, "path string, digest string").collect()
         digests: dict[str, list[str]] = {}
         for row in found:
             digests.setdefault(row["path"], []).append(row["digest"])
-        for report in reports:
-            for file in report.files:
-                path = block_path(attempt, file.target, file.path)
-                if digests.get(path) != [file.file_digest]:
-                    what = "is not what was staged" if path in digests else "is gone"
-                    message = f"the journal {self.table}: {path} {what}. Nothing was committed: run again"
-                    raise StorageError(message)
+        for file in staged:
+            path = block_path(attempt, file.target, file.path)
+            if digests.get(path) != [file.file_digest]:
+                what = "is not what was staged" if path in digests else "is gone"
+                message = f"the journal {self.table}: {path} {what}. Nothing was committed: run again"
+                raise StorageError(message)
 
     def drop(self, attempts: Sequence[str]) -> None:
         """Take all that some attempts left out of the table, in one commit."""
@@ -105,6 +114,10 @@ class SparkJournal:
     def _of(self, attempts: Sequence[str]) -> DataFrame:
         rows = self._spark_of().table(self.table.quoted)
         return rows.where((F.col("job") == self.job) & F.col("attempt").isin(list(attempts)))
+
+
+def _stage_id(attempt: str, stage: int) -> str:
+    return f"rewindow.stage/{attempt}/{stage}"
 
 
 def block_path(attempt: str, target: str, path: str) -> str:
@@ -128,6 +141,14 @@ def journal_row(stage: int, partition: int, kind: str, path: str, text: str, dat
         ],
         schema=ROW_SCHEMA,
     )
+
+
+def file_row(stage: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
+    """Return the row of a staged file below a folder of this machine; the file goes."""
+    place = Path(root, file.path)
+    data = place.read_bytes()
+    place.unlink()
+    return journal_row(stage, partition, BLOCK, block_path(attempt, file.target, file.path), "", data)
 
 
 def rows_of_block(data: bytes) -> pa.Table:

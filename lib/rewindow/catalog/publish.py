@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.catalog.journal import SparkJournal, block_path, rows_of_block
@@ -21,6 +21,7 @@ from rewindow.delta.publish import Due, due_tables, publication_id
 from rewindow.errors import ConfigError, StorageError
 from rewindow.plan.lineage import CommittedRun, JobState
 from rewindow.plan.spec import CHANGELOG
+from rewindow.spark.settings import for_packs
 
 _ATTEMPTS = 5
 
@@ -72,10 +73,18 @@ def _land(
     frame = rows.select("data").mapInArrow(partial(_decoded, schema.names), schema)
     runs = sorted(run.spec.run for run in (*publication.adds, *publication.removes))
     replaces = f"_run IN ({', '.join(map(str, runs))})" if publication.removes else None
+    land_once(spark, frame, name, app_id, ordinal, replaces=replaces)
+
+
+def land_once(
+    spark: SparkSession, frame: DataFrame, name: TableName, app_id: str, ordinal: int, *, replaces: str | None = None
+) -> None:
+    """Add rows as a table's next ordinal, and see in its history that they are there. Raises `StorageError` (74)."""
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
         try:
-            add_once(frame, name, app_id, ordinal, replaces=replaces)
+            with for_packs(spark, has_files=True):
+                add_once(frame, name, app_id, ordinal, replaces=replaces)
         except Exception as error:  # noqa: BLE001 - it may have landed all the same: the history says
             failure = error
         if last_version(spark, name, app_id) >= ordinal:

@@ -28,23 +28,32 @@ def make_table(
     columns: Sequence[Column],
     partition_by: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
+    *,
+    grows: bool = False,
 ) -> None:
     """Make a Delta table and its schema where they are missing. The catalog must be there.
 
+    ``grows``: columns that a table lacks are added to it, those that it has beside stay.
+
     Raises `CheckpointError` (76) if the table is there with other columns, `ConfigError` (78) if another job writes it.
     """
-    listed = ", ".join(f"`{column.name}` {_type(column)}" for column in columns)
     cut = f" PARTITIONED BY ({', '.join(f'`{column}`' for column in partition_by)})" if partition_by else ""
     wanted = {**KEPT, **(properties or {})}
     written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     with mapped():
         if not spark.catalog.tableExists(name.quoted):
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
-            spark.sql(f"CREATE TABLE IF NOT EXISTS {name.quoted} ({listed}) USING delta{cut} TBLPROPERTIES ({written})")
+            spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {name.quoted} ({ddl(columns)}) USING delta{cut} TBLPROPERTIES ({written})"
+            )
         found = [(field.name, field.dataType.simpleString()) for field in spark.table(name.quoted).schema.fields]
+        added = [column for column in columns if column.name not in dict(found)] if grows else []
+        if added:
+            spark.sql(f"ALTER TABLE {name.quoted} ADD COLUMNS ({ddl(added)})")
+            found += [(column.name, _type(column)) for column in added]
         kept = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
     due = [(column.name, _type(column)) for column in columns]
-    if sorted(found) != sorted(due):
+    if (not set(due) <= set(found)) if grows else sorted(found) != sorted(due):
         message = f"{name} has the columns {found}, wanted are {due}: name another table, or start a new lineage"
         raise CheckpointError(message)
     for key, value in (properties or {}).items():
@@ -75,6 +84,20 @@ def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
         rows = spark.sql(f"DESCRIBE HISTORY {name.quoted}").select("userMetadata").collect()
     told = [json.loads(row["userMetadata"]) for row in rows if (row["userMetadata"] or "").startswith('{"app"')]
     return max((one["version"] for one in told if one["app"] == app_id), default=0)
+
+
+def table_version(spark: SparkSession, name: TableName) -> int | None:
+    """Return a table's Delta version; None if it is not there."""
+    with mapped():
+        if not spark.catalog.tableExists(name.quoted):
+            return None
+        (last,) = spark.sql(f"DESCRIBE HISTORY {name.quoted} LIMIT 1").select("version").collect()
+    return int(last["version"])
+
+
+def ddl(columns: Sequence[Column]) -> str:
+    """Return columns as SQL lists them."""
+    return ", ".join(f"`{column.name}` {_type(column)}" for column in columns)
 
 
 def _type(column: Column) -> str:

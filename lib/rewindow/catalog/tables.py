@@ -1,50 +1,51 @@
-"""A warehouse whose tables a catalog governs: what a run asks of Delta, through Spark. Logs stay where `land` put them."""
+"""A warehouse whose tables a catalog governs: what a run asks of Delta, through Spark."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from rewindow.catalog.contents import compare_frames, frame_hash
 from rewindow.catalog.engine import ROOT
 from rewindow.catalog.journal import REPORT, SparkJournal, block_path, journal_row, rows_of_block, summary
 from rewindow.catalog.ledger import SparkLedger
 from rewindow.catalog.names import TableName
 from rewindow.catalog.publish import publish
-from rewindow.catalog.sql import OWNER, last_version, make_table, owner
+from rewindow.catalog.sql import OWNER, last_version, make_table, owner, table_version
 from rewindow.core.staging import PARTITION, TaskReport
+from rewindow.core.work import LogTable
 from rewindow.delta.audit import INTERNAL, audit_counts, worth
-from rewindow.delta.buckets import BUCKET_ROWS
 from rewindow.delta.checkpoints import Checkpoint
-from rewindow.delta.compare import Difference, check_keys, compare_pairs, first_difference
-from rewindow.delta.contents import hash_rows
+from rewindow.delta.compare import Difference, first_difference
 from rewindow.delta.damage import due_rows
 from rewindow.delta.publish import EVERYBODYS, due_tables, publication_id
-from rewindow.delta.tables import arrow_schema
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import InvariantError, StorageError
 from rewindow.plan.landings import Feed
 from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
 from rewindow.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec
 from rewindow.spark.errors import mapped
+from rewindow.spark.opened import named
 
-_JOURNAL = "rewindow_journal"
+_JOURNAL, _LANDINGS = "rewindow_journal", "rewindow_landings"
 
 
 class CatalogTables(DeltaTables):
-    """The tables of one catalog's schema, and the logs of a warehouse that can be reached."""
+    """The tables of one catalog's schema. Of the warehouse only heartbeats are left."""
 
-    def __init__(self, spark: Callable[[], SparkSession], home: str, warehouse: str, *, reads_directly: bool) -> None:
+    def __init__(self, spark: Callable[[], SparkSession], home: str, warehouse: str) -> None:
         """``home``: ``catalog.schema`` of rewindow's own tables. Nothing is read or made."""
-        super().__init__(warehouse, reads_directly=reads_directly)
+        super().__init__(warehouse, reads_directly=False)
         self._spark_of = spark
         self._home = TableName.parse(f"{home}.rewindow_runs", "")
         self._spark_ledgers: dict[str, SparkLedger] = {}
+        self._feed_ledgers: dict[str, SparkLedger] = {}
         self._made: set[tuple[str, str]] = set()
 
     def journal(self, job: str) -> SparkJournal:
@@ -58,6 +59,30 @@ class CatalogTables(DeltaTables):
     def ledger_rows(self, job: str) -> list[LedgerRow]:
         """Return a job's ledger from a fresh look."""
         return self._rows(job).read()
+
+    @property
+    def home(self) -> str:
+        """Where the ledgers are, for people."""
+        return f"{self._home.catalog}.{self._home.schema}"
+
+    def landings(self, feed: str) -> SparkLedger:
+        """Return a feed's landing ledger."""
+        name = self._home._replace(name=_LANDINGS)
+        return self._feed_ledgers.setdefault(feed, SparkLedger(self._spark_of, name, feed))
+
+    def feed_rows(self, feed: str) -> list[LedgerRow]:
+        """Return a feed's landing ledger from a fresh look."""
+        return self.landings(feed).read()
+
+    def log_name(self, feed: str, topic: str) -> TableName:
+        """Return the table of a log that `land` writes. Whose it is stands in its properties (DESIGN.md, 58)."""
+        return self._home._replace(name=re.sub("[-.]", "_", f"log_{feed}__{topic}"))
+
+    def log_table(self, feed: Feed, topic: str) -> LogTable:
+        """Return the table of a log: Spark reads it for the tasks."""
+        placed = feed.definition.placed.get(topic)
+        name = self.name_of(placed.table) if placed else self.log_name(feed.definition.feed, topic)
+        return LogTable(named(name.quoted), f"{self._home.catalog} governs it", placed)
 
     def name_of(self, path: str) -> TableName:
         """Return the table that a `TableSpec` means: an output's own name, or one of rewindow's beside the ledger."""
@@ -152,7 +177,7 @@ class CatalogTables(DeltaTables):
         if summary(spec.attempt.id, reports) != staged:
             raise StorageError(f"attempt {spec.attempt.id} is not what was staged. Nothing was committed: run again")
         audit_counts(spec, feed, reports)
-        self.journal(spec.job).check(spec.attempt.id, reports)
+        self.journal(spec.job).check(spec.attempt.id, [file for report in reports for file in report.files])
         return worth(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
@@ -199,34 +224,18 @@ class CatalogTables(DeltaTables):
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if it is not there."""
-        name = self.name_of(table.path).quoted
-        with mapped():
-            if not self._spark_of().catalog.tableExists(name):
-                return None
-            (last,) = self._spark_of().sql(f"DESCRIBE HISTORY {name} LIMIT 1").select("version").collect()
-        return int(last["version"])
+        return table_version(self._spark_of(), self.name_of(table.path))
 
     def compare(
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
     ) -> Difference:
-        """Compare two output tables key by key (`compare_tables`): the rows of a part of the keys come to this process."""
-        schemas = [arrow_schema(table.columns) for table in (first, second)]
-        check_keys(schemas[0], schemas[1], keys)
-        inside = (F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1])
-        asked = [self._frame(table).where(inside) for table in (first, second)]
-        with mapped():
-            parts = 1 + max(frame.count() for frame in asked) // BUCKET_ROWS if keys else 1
-            part = F.pmod(F.xxhash64(*(F.col(f"`{name}`") for name in keys)), F.lit(parts)) if keys else F.lit(0)
-            pairs = (
-                tuple(_fetched(frame.where(part == n), schema) for frame, schema in zip(asked, schemas, strict=True))
-                for n in range(parts)
-            )
-            return compare_pairs(((one, other) for one, other in pairs), keys, samples=samples)
+        """Compare two output tables key by key; see `compare_frames`."""
+        frames, columns = [self._frame(table) for table in (first, second)], [first.columns, second.columns]
+        return compare_frames(frames, columns, keys, epochs=epochs, samples=samples)
 
     def content_hash(self, table: TableSpec) -> str:
         """Return the content hash of a table: its rows come to this process."""
-        with mapped():
-            return hash_rows(_fetched(self._frame(table), arrow_schema(table.columns)), exclude=("_run",))
+        return frame_hash(self._frame(table), table.columns)
 
     def hashes(self, job: str, lineage: str) -> dict[str, str]:
         """Return the content hash of each output table of a lineage."""
@@ -260,10 +269,6 @@ def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[C
     """Leave out the runs before a store was put in again: what was taken out begins empty."""
     gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
     return chain[gone[-1] :] if gone else chain
-
-
-def _fetched(frame: DataFrame, schema: pa.Schema) -> pa.Table:
-    return frame.toArrow().select(schema.names).cast(schema)
 
 
 def _json(report: TaskReport) -> str:

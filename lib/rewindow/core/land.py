@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from rewindow.core.governed import Governed
 from rewindow.core.schema import Column
 from rewindow.core.staging import StagedFile
 
@@ -167,6 +168,7 @@ class SourceLook:
     """Of a job's output: the epochs that are not landed."""
     version: int | None = None
     """Of a table whose files do not say what it says (column mapping, deletion vectors): read it at this version."""
+    governed: Governed | None = None
 
 
 class Intervals(Protocol):
@@ -233,6 +235,8 @@ class LogWrite:
     now_ms: int
     bases: Mapping[int, int] = field(default_factory=dict)
     """Partition -> what the source calls offset 0, where it has offsets of its own."""
+    file_rows: int = 4_000_000
+    """A staged file is closed when it has so many rows."""
 
 
 @dataclass(frozen=True, slots=True)

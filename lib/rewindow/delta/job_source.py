@@ -16,13 +16,12 @@ from rewindow.core.record import UNKNOWN
 from rewindow.delta.commits import full_path
 from rewindow.delta.features import check_writable
 from rewindow.delta.files import Folder
-from rewindow.delta.ledger import Ledger
-from rewindow.delta.tables import LANDINGS, open_table, table_path
+from rewindow.delta.tables import open_table, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import SourceError
 from rewindow.plan.landings import GENERATION, LANDING
 from rewindow.plan.lineage import CommittedRun
-from rewindow.plan.spec import MAIN, OUTPUT
+from rewindow.plan.spec import MAIN, OUTPUT, TableSpec
 
 JOB = "job"
 """The kind of position that such sources have: the last epoch that is landed, and the run that made it."""
@@ -31,18 +30,25 @@ JOB = "job"
 def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | None) -> SourceLook:
     """Return a job's output as it is now, against the position that is landed (None: nothing is).
 
-    What is committed is published first. Raises `SourceError` (66) if the job never ran, has no such output, or was
-    taken back behind what is landed.
+    Raises `SourceError` (66) if the job never ran, has no such output, or was taken back behind what is landed.
     """
+    target, epochs = new_epochs(DeltaTables(warehouse), spec, position)
+    fresh, schema = _files(table_path(warehouse, target.path), position["epoch"] if position else 0)
+    return SourceLook({}, fresh, schema=schema, epochs=epochs)
+
+
+def new_epochs(
+    tables: DeltaTables, spec: LogSpec, position: Mapping[str, Any] | None
+) -> tuple[TableSpec, tuple[ProducedEpoch, ...]]:
+    """Return the table of a job's output and the epochs that are not landed. What is committed is published first."""
     job, _, output = spec.source.name.partition(":")
-    tables = DeltaTables(warehouse)
     state = tables.state(job)
     for _step in tables.publish(job, state, MAIN):
         pass
     lineage = state.lineage(MAIN)
     runs = lineage.runs
     if not runs:
-        message = f"the job {job} has not run in {warehouse}: `rewindow run {job}` first"
+        message = f"the job {job} has not run in {tables.home}: `rewindow run {job}` first"
         raise SourceError(message)
     target = lineage.tables.get(OUTPUT + output)
     if target is None:
@@ -54,9 +60,7 @@ def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | 
     if position is not None:
         landed = position["epoch"]
         _check_same_run(job, position, epochs)
-    path = table_path(warehouse, target.path)
-    fresh, schema = _files(path, landed)
-    return SourceLook({}, fresh, schema=schema, epochs=tuple(epoch for epoch in epochs if epoch.number > landed))
+    return target, tuple(epoch for epoch in epochs if epoch.number > landed)
 
 
 def _epochs(tables: DeltaTables, runs: Sequence[CommittedRun]) -> list[ProducedEpoch]:
@@ -77,7 +81,7 @@ def _epochs(tables: DeltaTables, runs: Sequence[CommittedRun]) -> list[ProducedE
 def _watermarks(tables: DeltaTables, feed: str, generation: int) -> dict[int, int]:
     """Return the watermark of each landing of a feed, as one of its generations has them."""
     found: dict[int, int] = {}
-    for row in Ledger(table_path(tables.warehouse, LANDINGS), feed).read():
+    for row in tables.feed_rows(feed):
         if row.kind == GENERATION:
             if row.body["generation"] > generation:
                 break

@@ -76,12 +76,20 @@ class DeltaTables:
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its ledger tells it. Raises `SourceError` (66) if it was never landed."""
-        rows = self._feeds.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed)).read()
-        found = fold_feed((row.kind, row.body) for row in rows)
+        found = fold_feed((row.kind, row.body) for row in self.feed_rows(feed))
         if found is None:
-            message = f"feed {feed!r} was never landed in {self.warehouse}: `rewindow land {feed}` first"
+            message = f"feed {feed!r} was never landed in {self.home}: `rewindow land {feed}` first"
             raise SourceError(message)
         return found
+
+    def feed_rows(self, feed: str) -> list[LedgerRow]:
+        """Return a feed's landing ledger from a fresh look."""
+        return self._feeds.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed)).read()
+
+    @property
+    def home(self) -> str:
+        """Where the ledgers are, for people."""
+        return self.warehouse
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return the folder of each target, those of internal topics included; tables that are missing are made.

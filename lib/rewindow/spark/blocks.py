@@ -31,8 +31,6 @@ PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "
 NO_TIME = "_no_time"
 """A column that is there for timestamps that are text: what could not be read as a time."""
 
-ROWS_PER_FILE = 4_000_000
-
 
 def log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
     """Return the columns in a log's files: all of the table's but ``generation`` and ``partition``."""
@@ -122,7 +120,7 @@ class OpenBlock:
         if self._file is None:
             self._file = self._new_file()
         self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-        if self._file.rows >= ROWS_PER_FILE:
+        if self._file.rows >= self._write.file_rows:
             self._finish_file()
 
     def _judge(self, rows: pa.RecordBatch) -> Judged:

@@ -25,7 +25,8 @@ from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_task
 from rewindow.spark.following import following
-from rewindow.spark.shuffled import for_packs, run_shuffled, shuffled_frame
+from rewindow.spark.settings import for_packs
+from rewindow.spark.shuffled import run_shuffled, shuffled_frame
 from rewindow.storage.places import adopt, known
 
 _REPORT = pa.schema([pa.field("report", pa.string())])

@@ -12,11 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
+from rewindow.core.governed import NEW_ROWS, Governed
 from rewindow.core.land import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.errors import ConfigError
 from rewindow.spark.blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
 from rewindow.spark.columns import SourceColumn, landed, log_columns, place_columns, source_columns, time_ms
 from rewindow.spark.hashing import partition_column
+from rewindow.spark.opened import named, open_delta
 
 TEXT_FORMATS = ("csv", "json")
 OFFSET = "_offset"
@@ -95,7 +97,8 @@ class SourceFrame:
     def _arrival(self, found: dict[str, SourceColumn], pieces: Sequence[Piece]) -> Expression:
         if self._spec.arrived_at:
             return time_ms(self._spec, self._spec.arrived_at, found)
-        if any(piece.arrival_ms is not None for piece in pieces):
+        governed = self._look.governed
+        if (governed and governed.arrivals) or any(piece.arrival_ms is not None for piece in pieces):
             return F.col(_PIECE_ARRIVAL)
         return F.lit(None).cast("long")
 
@@ -126,6 +129,8 @@ class SourceFrame:
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of a table's files, with their partition values and the time of their commit."""
         look = self._look
+        if look.governed is not None:
+            return self._read_governed(look.governed, is_new=bool(pieces) and pieces[0].path == NEW_ROWS)
         if look.version is not None:
             return self._read_version(look.version, pieces)
         stored = T.StructType([field for field in schema.fields if field.name not in look.partition_columns])
@@ -142,8 +147,21 @@ class SourceFrame:
 
     def _read_version(self, version: int, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of some files of a table's version, through Spark's own reader of Delta."""
-        table = self._spark.read.format("delta").option("versionAsOf", version).load(self._spec.source.location)
+        table = open_delta(self._spark, self._spec.source.location, version)
         return table.withColumn(_PIECE, _piece_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
+
+    def _read_governed(self, governed: Governed, *, is_new: bool) -> DataFrame:
+        """Return the new or the old rows of a catalog's table as it was looked at, with the time of their commit."""
+        table = open_delta(self._spark, named(governed.table), self._look.version)
+        if governed.after is None:
+            return table
+        made_by = F.col("_metadata.row_commit_version")
+        table = table.where(made_by > governed.after if is_new else made_by <= governed.after)
+        if not governed.arrivals:
+            return table
+        fields = [T.StructField(name, T.LongType()) for name in (_PIECE, _PIECE_ARRIVAL)]
+        arrivals = self._spark.createDataFrame(list(governed.arrivals), T.StructType(fields))
+        return table.withColumn(_PIECE, made_by).join(F.broadcast(arrivals), _PIECE, "left").drop(_PIECE)
 
     def _facts(self, pieces: Sequence[Piece], partition_columns: Sequence[str]) -> DataFrame:
         """Return what is known of each file beside its rows: when they arrived, its partition values."""

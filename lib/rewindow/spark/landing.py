@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.core.land import Block, Intervals, LogColumns, LogSpec, LogWrite, ReadWindow, SourceLook, SourceSpec
@@ -20,7 +20,7 @@ from rewindow.spark.errors import mapped, mark
 from rewindow.spark.frames import SourceFrame, sort_columns
 from rewindow.spark.log_writer import write_log
 from rewindow.spark.placed import first_above, placed_blocks
-from rewindow.spark.shuffled import in_utc
+from rewindow.spark.settings import in_utc
 from rewindow.spark.sources import look_at_files, unchanged
 from rewindow.storage.places import adopt, known
 
@@ -76,15 +76,18 @@ class SparkLandingEngine:
         if write.spec.placed:
             with mapped(), in_utc(self._spark):
                 return placed_blocks(write, SourceFrame(self._spark, write.spec, look).placed(write.columns))
-        tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
         write_rows = partial(_write_rows, write, self.project_root, known())
         with mapped(), in_utc(self._spark):
-            due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
-            placed = due.repartitionById(tasks, (F.col(PARTITION) % tasks).cast("int"))
-            ordered = placed.sortWithinPartitions(*sort_columns(write.spec, write.columns))
-            rows = ordered.mapInArrow(write_rows, "block string").collect()
+            rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
         blocks = [Block.from_json(json.loads(row.block)) for row in rows]
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
+
+    def _ordered(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> DataFrame:
+        """Return the due rows of a log where they belong, in the order of their offsets."""
+        tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
+        due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
+        placed = due.repartitionById(tasks, (F.col(PARTITION) % tasks).cast("int"))
+        return placed.sortWithinPartitions(*sort_columns(write.spec, write.columns))
 
 
 def _write_rows(

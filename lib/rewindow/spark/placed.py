@@ -18,6 +18,7 @@ from rewindow.errors import ConfigError, DataError
 from rewindow.spark.blocks import PARTITION, TIMESTAMP
 from rewindow.spark.columns import place_columns, source_columns, time_ms
 from rewindow.spark.frames import OFFSET
+from rewindow.spark.opened import open_delta
 
 _LONGEST = 2**63 - 1
 
@@ -36,7 +37,7 @@ def first_above(
     spark: SparkSession, spec: LogSpec, partition: int, offsets: tuple[int, int], above_ms: int
 ) -> int | None:
     """Return the first of a partition's offsets ``[first, end)``, as the table has them, with a timestamp above a time."""
-    frame = spark.read.format("delta").load(spec.source.location)
+    frame = open_delta(spark, spec.source.location)
     found = source_columns(spec, frame.schema)
     here, offset = place_columns(spec, found)
     inside = (here == partition) & (offset >= offsets[0]) & (offset < offsets[1])

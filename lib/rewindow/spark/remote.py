@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -20,10 +21,9 @@ from rewindow.spark.errors import mapped
 
 _PLATFORM: Final = "platform"
 _PORT, _KNOCK_S = 15002, 20
-_SETTINGS: Final = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-}
+_SETTINGS: Final = {"spark.sql.session.timeZone": "UTC"}
+_WISHES: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
+"""What makes it faster. Databricks' serverless lets nobody set it."""
 
 
 def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Sequence[Path] = ()) -> SparkSession:
@@ -42,6 +42,9 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
             _knock(url)
             builder = builder.remote(url)
         session: SparkSession = builder.getOrCreate()
+        for key, value in _WISHES.items():
+            with suppress(PySparkException):
+                session.conf.set(key, value)
         for key, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(cores), **conf}.items():
             session.conf.set(key, value)
     except (PySparkException, OSError) as error:

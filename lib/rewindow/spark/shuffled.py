@@ -9,7 +9,6 @@ exactly once, and a partition may be larger than memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import count, groupby
@@ -35,6 +34,7 @@ from rewindow.spark.aligned import SPOOLED
 from rewindow.spark.columns import landed, place_columns, source_columns, time_ms
 from rewindow.spark.execute import run_task
 from rewindow.spark.nested import Reader, canonical_json, json_readers
+from rewindow.spark.opened import open_delta, shown
 from rewindow.spark.rows import arrow_schema
 
 PLACES = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
@@ -48,16 +48,9 @@ PLACES = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
 )
 DATA = "_data"
 _PLACES = ", ".join(f"{name} long" for name in PLACES)
-_ZONE = "spark.sql.session.timeZone"
-_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-ROWS = 2_048
-"""How many rows Spark hands to a worker at once, at most: records, and pieces of packs."""
 PIECE_BYTES = 32 << 10
 PACK_ROWS = 65_536
 PACK_BYTES = 32 << 20
-NO_LIMIT = 2**31 - 1
-"""What Spark understands as no limit of bytes: then it does not look at them."""
 _HERE, _FROM = "_partition", "_stored"
 _NO_TOPIC = -1
 """The topic of a pack that only says that there is a task."""
@@ -107,46 +100,13 @@ def run_shuffled(
                 yield run_task(work, replace(task, logs={**task.logs, **slices}))
             except StorageError as error:
                 places = ", ".join(
-                    table.placed.table if table.placed else table.location for table in work.tables.values()
+                    table.placed.table if table.placed else shown(table.location) for table in work.tables.values()
                 )
                 message = f"{error} [read by Spark from {places}]"
                 raise StorageError(message) from error
             for made in files.values():
                 for file in made:
                     Path(file.path).unlink()
-
-
-@contextmanager
-def in_utc(spark: SparkSession) -> Iterator[None]:
-    """Read times without a zone as UTC, whatever the session's zone: the feed's own is applied by expressions."""
-    with _set(spark, _ZONE, "UTC"):
-        yield
-
-
-@contextmanager
-def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]:
-    """Bound what the workers are handed by rows, and by bytes only where whole files travel (``has_files``).
-
-    Spark looks at the bytes with each row, which costs it more than the row. A target whose records are large says fewer
-    rows: ``spark.sql.execution.arrow.maxRecordsPerBatch``.
-    """
-    rows = min(int(spark.conf.get(_BATCH_ROWS, None) or ROWS), ROWS)
-    most = 64 << 20 if has_files else NO_LIMIT
-    with in_utc(spark), _set(spark, _BATCH_BYTES, str(most)), _set(spark, _BATCH_ROWS, str(rows)):
-        yield
-
-
-@contextmanager
-def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    before = spark.conf.get(name, None)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, before)
 
 
 def placed_spec(topic: str, table: LogTable, placed: PlacedLog) -> LogSpec:
@@ -185,7 +145,7 @@ def _topic_packs(
     logs: LogShapes,
 ) -> DataFrame:
     """Return the packs of one topic."""
-    frame = spark.read.format("delta").load(table.location)
+    frame = open_delta(spark, table.location)
     columns = [column for shape in logs[topic] for column in shape.columns]
     made: Expression = F.lit(0)
     readers: Mapping[str, Reader] = {}

@@ -1,0 +1,183 @@
+"""Two ways to commit: files directly, and rows through Spark. Each with its tables, engines, names and ledgers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from rewindow.catalog.engine import RowsEngine
+from rewindow.catalog.feeds import CatalogFeedTables
+from rewindow.catalog.landing import CatalogLandingEngine
+from rewindow.catalog.ledger import SparkLedger
+from rewindow.catalog.names import TableName, output_name
+from rewindow.catalog.tables import CatalogTables
+from rewindow.config.feed import FeedConfig
+from rewindow.core.semantics import Semantics
+from rewindow.core.work import Lane
+from rewindow.delta.contents import read_rows
+from rewindow.delta.ledger import Ledger
+from rewindow.delta.logs import DeltaFeedTables
+from rewindow.delta.tables import LANDINGS, QUARANTINE, changelog_path, log_path, output_path, table_path
+from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.landing.command import steps as landing_steps
+from rewindow.landing.seams import LandingEngine, LandingTables, LandRequest
+from rewindow.landing.spec import feed_spec
+from rewindow.machine import drive
+from rewindow.plan.landings import LANDING, log_shapes
+from rewindow.plan.spec import Attempt, RunRequest
+from rewindow.plan.stages import JobCode, TablePaths, bind_job
+from rewindow.runner import Engine, Job, Steps, steps
+from rewindow.spark.engine import LocalEngine
+from tests.conftest import ROOT
+from tests.crash import scene
+from tests.landing.local_engine import LocalEngine as LocalLandingEngine
+
+_numbers = count()
+
+
+@dataclass
+class Backend:
+    """One way to commit. Tables are given with a fresh look each time."""
+
+    root: Path
+    tables: Callable[[], DeltaTables]
+    engine: Engine
+    output: Callable[[str, str], str]
+    ledger: Callable[[str], Ledger | SparkLedger]
+    feeds: Callable[[], LandingTables]
+    landing_engine: LandingEngine
+    rows_of: Callable[[str], pa.Table]
+    """The rows of the log of a feed, or of the quarantine (no name)."""
+
+    def job(self, lineage: str) -> Job:
+        """Return the job bound to a lineage's tables."""
+        tables = self.tables()
+        feed = tables.feed(scene.FEED)
+        code = JobCode(scene.topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
+        paths = TablePaths(
+            output=lambda topic: self.output(topic, lineage),
+            changelog=partial(changelog_path, scene.JOB),
+            metrics=METRICS_TABLE.path,
+        )
+        binding = bind_job(scene.JOB, feed, scene.topology(), code.load_logs(), asdict(code.semantics), paths)
+        return Job(scene.JOB, code, binding, feed)
+
+    def running(self, lineage: str, through: int | None = None) -> Steps:
+        """Give the steps of one run by an attempt of its own, with a fresh look at the tables."""
+        request = RunRequest(lineage=lineage, through_landing=through)
+        return steps(self.job(lineage), request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
+
+    def run(self, lineage: str, *throughs: int) -> dict[str, str]:
+        """Run up to each landing; return the hashes of the outputs."""
+        for through in throughs:
+            drive(self.running(lineage, through))
+        return self.outputs(lineage)
+
+    def outputs(self, lineage: str) -> dict[str, str]:
+        """Return the content hashes of the output tables."""
+        found = self.tables().hashes(scene.JOB, lineage)
+        return {target: digest for target, digest in found.items() if target.startswith("output/")}
+
+    def landing(self, config: FeedConfig, now_ms: int, **asked: Any) -> Any:
+        """Give the steps of one `land` by an attempt of its own; whoever was at it before is dead."""
+        tables = self.feeds()
+        spec = feed_spec(config, project_root=str(self.root), warehouse=tables.warehouse)
+        who = Attempt(uuid4().hex, "here", os.getpid(), 1)
+        return landing_steps(spec, tables, self.landing_engine, LandRequest(now_ms, **asked), who, lambda _: False)
+
+    def landed(self, feed: str) -> dict[str, Any]:
+        """Return all that is landed of a feed, but who did it: landings, log, quarantine."""
+        names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
+        ledger = self.feeds().rows(feed)
+        return {
+            "landings": [{name: row.body[name] for name in names} for row in ledger if row.kind == LANDING],
+            "log": _sorted(self.rows_of(feed)),
+            "quarantine": [row | {"name": ""} for row in _sorted(self.rows_of("")) if row["name"] == feed],
+        }
+
+    def land_scene(self, seed: int) -> None:
+        """Land the epochs of the crash tests' scene, each under its own watermark."""
+        for number, epoch in enumerate(scene.epochs(seed), start=1):
+            rows = [{"key": key, "value": value, "t": time} for _, key, value, time in epoch.records]
+            if rows:
+                place = self.root / "scene" / f"{number}.parquet"
+                place.parent.mkdir(exist_ok=True)
+                pq.write_table(pa.Table.from_pylist(rows), place)
+            drive(self.landing(_SCENE, number, watermark_ms=epoch.watermark_ms))
+
+
+_SCENE = FeedConfig.model_validate(
+    {
+        "feed": scene.FEED,
+        "partitions": scene.PARTITIONS,
+        "landing": {"max_ahead": "none"},
+        "logs": {
+            scene.TOPIC: {
+                "source": {"path": "scene", "format": "parquet"},
+                "key": "key",
+                "value": "value",
+                "timestamp": "t",
+            }
+        },
+    }
+)
+
+
+def direct(root: Path) -> Backend:
+    """Return the backend of files below a folder."""
+    warehouse = str(root)
+
+    def rows_of(feed: str) -> pa.Table:
+        path = table_path(warehouse, log_path(feed, scene.TOPIC) if feed else QUARANTINE)
+        return read_rows(path)
+
+    return Backend(
+        root,
+        lambda: DeltaTables(warehouse),
+        LocalEngine(),
+        lambda topic, lineage: output_path(f"out.{topic}", lineage),
+        lambda name: Ledger(f"{warehouse}/{LANDINGS}", name),
+        lambda: DeltaFeedTables(warehouse),
+        LocalLandingEngine(root),
+        rows_of,
+    )
+
+
+def through_spark(spark: SparkSession, root: Path) -> Backend:
+    """Return the backend of a catalog; its schemas lie below a folder."""
+    home = f"spark_catalog.protocol_{next(_numbers)}"
+    for schema in (home, f"{home}_out"):
+        spark.sql(f"CREATE SCHEMA {schema} LOCATION '{root / schema}'")
+    tables = partial(CatalogTables, lambda: spark, home, str(root))
+    feeds = lambda: CatalogFeedTables(lambda: spark, tables())  # noqa: E731
+
+    def rows_of(feed: str) -> pa.Table:
+        name = tables().log_name(feed, scene.TOPIC) if feed else tables().name_of(QUARANTINE)
+        return spark.table(name.quoted).toArrow()
+
+    journal = feeds().journal
+    return Backend(
+        root,
+        tables,
+        RowsEngine(spark, tables().journal, slots=2, import_paths=[str(ROOT)], lane=Lane.AUTO),
+        lambda topic, lineage: output_name(f"{home}_out.{topic}", lineage, "spark_catalog"),
+        lambda name: SparkLedger(lambda: spark, TableName.parse(f"{home}.rewindow_runs", ""), name),
+        feeds,
+        CatalogLandingEngine(lambda: spark, journal, tables().name_of, project_root=str(root)),
+        rows_of,
+    )
+
+
+def _sorted(rows: pa.Table) -> list[dict[str, Any]]:
+    found = rows.select(sorted(rows.column_names)).to_pylist()
+    return sorted(found, key=lambda row: [(cell is not None, cell) for cell in row.values()])
