@@ -56,5 +56,8 @@ class TopologyLoader:
             message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Mend that line"
             raise ConfigError(message) from error
         except (Exception, SystemExit) as error:
-            message = f"job {self.job!r}: importing {name!r} failed with {type(error).__name__}: {error}{where(error)}"
+            what = f"{type(error).__name__}: {error}{where(error)}"
+            message = (
+                f"job {self.job!r}: importing {name!r} failed with {what}. Mend it: it is imported by the workers too"
+            )
             raise ConfigError(message) from error

@@ -44,7 +44,22 @@ CASES = [
     _score(
         "raises with braces and lines", "def score(row):\n    raise ValueError('{a}\\nb %s')\n", "ValueError", _MEND
     ),
-    _score("has no memory", "def score(row):\n    raise MemoryError\n", "MemoryError", _MEND),
+    _score(
+        "has no memory",
+        "def score(row):\n    raise MemoryError\n",
+        "node 'scores' ran out of memory at events offset",
+        "more memory or fewer cores",
+        exit_code=71,
+    ),
+    _score(
+        "fails without words",
+        "class Mine(Exception):\n    def __str__(self):\n        raise KeyError\ndef score(row):\n    raise Mine\n",
+        "Mine: (its own words failed with KeyError)",
+        _MEND,
+    ),
+    _score(
+        "says too much", "def score(row):\n    raise ValueError('y' * 10**7)\n", "ValueError: yyy", "yyy ...", _MEND
+    ),
     _score("changes the record", "def score(row):\n    row.x = 0\n    return 0\n", "can't set attribute", _MEND),
     _score("leaves the process", "def score(row):\n    raise SystemExit(3)\n", "SystemExit"),
     _module("a module that is not there", "import nowhere_to_be_found\n", 78, "cannot import", "nowhere_to_be_found"),

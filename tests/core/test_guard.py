@@ -21,7 +21,7 @@ from rewindow import (
 )
 from rewindow.core.settings import OnError
 from rewindow.core.versioned_store import versioned_store
-from rewindow.errors import ConfigError, DataError
+from rewindow.errors import ConfigError, DataError, LimitError
 from rewindow.testing import TopologyTestDriver
 
 STORES = (
@@ -244,3 +244,16 @@ def test_where_a_policy_cannot_be_kept_it_is_refused() -> None:
     builder.stream("in").process(Processor, name="p", stores=[past], on_error="quarantine").to("out")
     with pytest.raises(ConfigError, match=r"'past' \(versioned\) cannot be undone"):
         TopologyTestDriver(builder.build())
+
+
+@pytest.mark.parametrize("on_error", ["fail", "retry 2", "quarantine"])
+def test_a_lack_of_memory_is_never_the_records_fault(on_error: str) -> None:
+    class Spends(Processor):
+        def process(self, record: Record) -> None:
+            raise MemoryError
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Spends, name="spends", on_error=on_error).to("out")
+    driver = TopologyTestDriver(builder.build())
+    with pytest.raises(LimitError, match=r"'spends' ran out of memory at in offset 0, partition 0 .*more memory"):
+        driver.pipe("in", "a", 1, 1)

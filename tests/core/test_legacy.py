@@ -175,7 +175,7 @@ def test_wrong_use_names_the_fix() -> None:
         def init(self, context: ProcessorContext) -> None:
             context.schedule("10ms", PunctuationType.STREAM_TIME)
 
-    with pytest.raises(ConfigError, match="has a type and a callback"):
+    with pytest.raises(ConfigError, match=r"self\.<method>: give both"):
         driver(process(Half)).pipe("in", "k", 1, 12)
     with pytest.raises(ConfigError, match="gave a Counting, not a Transformer"):
         driver(lambda s: s.transform(Counting, name="t")).pipe("in", "k", 1, 12)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from traceback import extract_tb, walk_tb
 
 from rewindow.core.scope import TaskScope
-from rewindow.errors import ConfigError, DataError, EmissionError, RewindowError
+from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError
 
 
 @contextmanager
@@ -25,6 +25,11 @@ def explained(scope: TaskScope) -> Iterator[None]:
         raise type(error)(f"{error} [{at}]") from error
     except RewindowError:
         raise
+    except MemoryError as error:
+        raise LimitError(
+            f"node {_node(error, scope)!r} ran out of memory at {scope.moment}, partition {scope.partition}{where(error)}. "
+            "Nothing was committed: run with more memory or fewer cores, or mend the code that takes so much"
+        ) from error
     except (Exception, SystemExit) as error:
         raise _explain(error, scope) from error
 
@@ -32,7 +37,7 @@ def explained(scope: TaskScope) -> Iterator[None]:
 def _explain(error: BaseException, scope: TaskScope) -> DataError:
     node = _node(error, scope)
     at = f"{scope.moment}, partition {scope.partition}"
-    what = f"{type(error).__name__}: {error}{where(error)}"
+    what = f"{type(error).__name__}: {_clipped(_words(error), _LONGEST_SAID)}{where(error)}"
     forgiven = (
         " (on_error is for records, not for this)" if scope.moment.topic is None and node in scope.forgiving else ""
     )
@@ -54,14 +59,27 @@ def _node(error: BaseException, scope: TaskScope) -> str:
 
 def reason_of(error: Exception) -> str:
     """Return class, words and a digest of the stack: the same wherever the same code fails at the same record."""
-    words = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(str(error).split())))
+    words = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(_words(error).split())))
     stack = "\n".join(
         f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}:{line}"
         for frame, line in walk_tb(error.__traceback__)
         if not frame.f_code.co_filename.startswith(_OURS)
     )
-    clipped = words if len(words) <= _LONGEST else f"{words[:_LONGEST]} ..."
-    return f"{type(error).__name__}: {clipped} [stack {hashlib.sha256(stack.encode()).hexdigest()[:12]}]"
+    return (
+        f"{type(error).__name__}: {_clipped(words, _LONGEST)} [stack {hashlib.sha256(stack.encode()).hexdigest()[:12]}]"
+    )
+
+
+def _words(error: BaseException) -> str:
+    """Return what an error says; the code that says it is the user's too, and may fail."""
+    try:
+        return str(error)
+    except Exception as second:  # noqa: BLE001 - whatever it is, the first error is what counts
+        return f"(its own words failed with {type(second).__name__})"
+
+
+def _clipped(words: str, longest: int) -> str:
+    return words if len(words) <= longest else f"{words[:longest]} ..."
 
 
 def where(error: BaseException) -> str:
@@ -71,7 +89,7 @@ def where(error: BaseException) -> str:
 
 
 _OURS = __file__.rpartition("core")[0]
-_LONGEST = 200
+_LONGEST, _LONGEST_SAID = 200, 2_000
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(
     r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"

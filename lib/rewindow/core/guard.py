@@ -6,7 +6,8 @@ Rules of this file:
    further down is not its own failure.
 2. A failed attempt leaves no trace in stores, schedules, clocks, metrics, places and what was dropped. Fields of the
    processor are its author's business.
-3. Only errors of user code and of data are forgiven. Punctuations, `init`, `on_watermark` and `close` always fail.
+3. Only errors of user code and of data are forgiven, and no lack of memory: another machine has more. Punctuations,
+   `init`, `on_watermark` and `close` always fail.
 4. Retries are not counted: what is counted is the same in every attempt of a run.
 """
 
@@ -68,7 +69,7 @@ class Guard:
             except Exception as error:
                 put_back()
                 is_ours = isinstance(error, RewindowError) and not isinstance(error, DataError)
-                if is_ours or (not left and not self._policy.quarantines):
+                if is_ours or isinstance(error, MemoryError) or (not left and not self._policy.quarantines):
                     raise
                 if not left:
                     self._quarantine(record, error)

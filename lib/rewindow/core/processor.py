@@ -142,9 +142,10 @@ class ProcessorContext:
         scope = self._scope
         if type is None and callback is None:
             type, callback = PunctuationType.STREAM_TIME, old_schedule(self.name, scope.processors[self.name])  # noqa: A001
-        if type is None or callback is None:
+        if not isinstance(type, PunctuationType) or callback is None:
             raise ConfigError(
-                f"{self.name}: schedule({interval!r}) has a type and a callback, self.<method>: give both"
+                f"{self.name}: schedule({interval!r}) has a type, PunctuationType.STREAM_TIME or WALL_CLOCK_TIME, and a "
+                "callback, self.<method>: give both"
             )
         return scope.schedules.schedule(
             self.name,

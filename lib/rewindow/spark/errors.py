@@ -47,7 +47,10 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("worker exited unexpectedly", "Fatal Python error"),
         LimitError,
-        "a Python worker was killed or crashed in native code: run again with more memory or fewer cores",
+        (
+            "a Python worker was killed, or the job's code ended it (os._exit, a crash in native code). Nothing was "
+            "committed: run again, with more memory or fewer cores if it happens twice"
+        ),
     ),
     (("Permission denied", "AccessControlException", "AccessDenied", "Mkdirs failed"), AccessError, "grant the access"),
     (

@@ -1,0 +1,56 @@
+"""`verify` finds what is not a function of the records: every planted case, and no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow.cli.history import HASH_SEED
+from tests.bad_input import dice
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+Answers = dict[str, list[Any]]
+
+
+def done(command: str, folder: Path, seed: str) -> Answers:
+    """Do a command with every planted job, in a process with hashes of its own."""
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"}
+    words = [sys.executable, "-m", "tests.bad_input.dice_process", command, str(folder)]
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    folder = tmp_path_factory.mktemp("dice")
+    made = done("run", folder, "0")
+    assert not {name: said for name, said in made.items() if said[0] != 0}
+    return done("verify", folder, HASH_SEED)
+
+
+def test_all_that_is_planted_is_found(verified: Answers) -> None:
+    found = [one.name for one in dice.FOUND if verified[one.name][0] == 1]
+    print(f"non-determinism: {len(found)} found of {len(dice.FOUND)} planted")
+    assert len(dice.FOUND) >= 30
+    missed = {one.name: verified[one.name] for one in dice.FOUND if one.name not in found}
+    assert not missed
+
+
+def test_the_first_row_that_is_another_is_shown(verified: Answers) -> None:
+    for planted in dice.FOUND:
+        ((_run, differences),) = json.loads(verified[planted.name][1]).items()
+        assert differences, planted.name
+        assert all("before" in words for words in differences.values()), differences
+
+
+def test_what_is_deterministic_is_said_to_be(verified: Answers) -> None:
+    assert {one.name: verified[one.name][:2] for one in dice.FINE if verified[one.name][0] != 0} == {}
