@@ -12,15 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from rewindow import StreamsBuilder, TimeWindows, Topology
+from rewindow import JoinWindows, SessionWindows, StreamsBuilder, TimeWindows, Topology, until_time_limit
 from rewindow.core.binding import LogShapes, log_shape
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.schema import Column
@@ -34,12 +34,11 @@ from tests.bench.results import LEAST_ROWS, machine
 COLUMNS = [Column("offset", "long"), Column("timestamp", "long"), Column("user", "string"), Column("amount", "long")]
 BATCH = 100_000
 RUNS = ("count", "restore")
-STORES = {"keys": "SPILL.md", "windows": "SPILL_WINDOWS.md"}
 PAGE = """\
 # A store that is larger than its memory: {store}
 
-Written by `python -m tests.bench.spill --store {store}`. One task, one partition: each key is counted once, then all of
-it is restored in another process and a fifth as many records are counted on. `store_memory` is {memory} MiB; the peak is
+Written by `python -m tests.bench.spill --store {store} --rows {keys}`. One task, one partition: a record for each key, then
+all of it is restored in another process and there are a fifth as many records more. `store_memory` is {memory} MiB; the peak is
 what was resident in the task's process, Python and pyarrow included. {date}, {machine}, {versions};
 the seconds are those of a machine that others used too.
 
@@ -62,7 +61,50 @@ def build_windows() -> Topology:
     return builder.build()
 
 
-BUILD = {"keys": build_keys, "windows": build_windows}
+def build_sessions() -> Topology:
+    """Each key has one session: a second record of it makes it longer."""
+    builder = StreamsBuilder()
+    grouped = builder.stream("events").group_by_key()
+    grouped.windowed_by(SessionWindows.of("1d", grace="1h")).count(store="counts").to_stream().to("totals")
+    return builder.build()
+
+
+def build_join() -> Topology:
+    """The log is joined with itself: a record finds those of its key, and both sides keep them all."""
+    builder = StreamsBuilder()
+    events, window = builder.stream("events"), JoinWindows.of("1d", grace="1h")
+    events.join(events, _product, window, name="near").to("totals")
+    return builder.build()
+
+
+def build_held() -> Topology:
+    """What is counted is held back for longer than the records last."""
+    builder = StreamsBuilder()
+    counts = builder.stream("events").group_by_key().count(store="counts")
+    counts.suppress(until_time_limit("1d"), name="held").to_stream().to("totals")
+    return builder.build()
+
+
+def _product(left: int, right: int) -> int:
+    return left * right
+
+
+class Store(NamedTuple):
+    """A topology, its page, and how many results and changed rows of its stores come of a record in each of the two runs."""
+
+    build: Callable[[], Topology]
+    page: str
+    outputs: tuple[int, int] = (1, 1)
+    changes: tuple[int, int] = (1, 1)
+
+
+STORES = {
+    "keys": Store(build_keys, "SPILL.md"),
+    "windows": Store(build_windows, "SPILL_WINDOWS.md"),
+    "sessions": Store(build_sessions, "SPILL_SESSIONS.md", outputs=(1, 2), changes=(1, 2)),
+    "join": Store(build_join, "SPILL_JOIN.md", outputs=(1, 3), changes=(2, 2)),
+    "held": Store(build_held, "SPILL_HELD.md", outputs=(0, 0), changes=(2, 2)),
+}
 
 
 def logs() -> LogShapes:
@@ -92,7 +134,8 @@ def _schema() -> pa.Schema:
 
 def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, Any]:
     """Make one of the two runs in this process; say what it took."""
-    topology = BUILD[store]()
+    build, _, outputs, changes = STORES[store]
+    topology = build()
     (part,) = topology.sub_topologies()
     more = rows // 5
     start, end = (0, rows) if way == "count" else (rows, rows + more)
@@ -103,7 +146,7 @@ def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, A
         {"events": LogSlice((LogFile(path, start, end - 1),), ((start, end),))},
         {},
         TaskState.from_json(before["state"]) if before else None,
-        {"counts": tuple(before["changelog"])} if before else {},
+        {name: tuple(paths) for name, paths in before["changelogs"].items()} if before else {},
     )
     targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
     work = StageWork(
@@ -114,7 +157,7 @@ def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, A
         epochs=(Epoch(1 + (way == "restore"), -1),),
         tasks=(task,),
         roots={target: str(root / target) for target in targets},
-        load_topology=BUILD[store],
+        load_topology=build,
         fingerprint=topology.fingerprint(),
         load_logs=partial(logs),
         semantics=Semantics(),
@@ -123,16 +166,19 @@ def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, A
     began = time.perf_counter()
     report = run_task(work, task)
     took = time.perf_counter() - began
-    staged = {file.target: file for file in report.files}
-    assert staged["output/totals"].rows == end - start
-    assert staged["changelog/counts"].rows == end - start
-    changelog = [
-        str(root / "changelog/counts" / file.path) for file in report.files if file.target.startswith("change")
-    ]
-    (root / "report.json").write_text(json.dumps({"state": report.state, "changelog": changelog}))
+    records, number = end - start, RUNS.index(way)
+    rows_in = {prefix: sum(f.rows for f in report.files if f.target.startswith(prefix)) for prefix in ("out", "change")}
+    assert rows_in == {"out": records * outputs[number], "change": records * changes[number]}
+    changelogs = {
+        one.name: [
+            str(root / file.target / file.path) for file in report.files if file.target == f"changelog/{one.name}"
+        ]
+        for one in part.stores
+    }
+    (root / "report.json").write_text(json.dumps({"state": report.state, "changelogs": changelogs}))
     return {
         "run": way,
-        "records": end - start,
+        "records": records,
         "keys": rows,
         "seconds": round(took, 1),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
@@ -171,8 +217,8 @@ def main() -> None:
         rows = "".join(
             "| {run} | {records:,} | {keys:,} | {seconds:,} | {peak_mb:,} |\n".format(**one) for one in found
         )
-        page = PAGE.format(store=options.store, **machine(), memory=options.memory >> 20, rows=rows)
-        Path(__file__).with_name(STORES[options.store]).write_text(page)
+        page = PAGE.format(store=options.store, keys=options.rows, **machine(), memory=options.memory >> 20, rows=rows)
+        Path(__file__).with_name(STORES[options.store].page).write_text(page)
 
 
 if __name__ == "__main__":

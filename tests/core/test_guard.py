@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from rewindow import (
+    JoinWindows,
     Processor,
     ProcessorContext,
     PunctuationType,
@@ -15,19 +19,28 @@ from rewindow import (
     StreamsBuilder,
     TimeWindows,
     Topology,
+    join_store,
     key_value_store,
     session_store,
+    until_time_limit,
+    versioned_store,
     window_store,
 )
+from rewindow.core.guard import check_policies
+from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.settings import OnError
-from rewindow.core.versioned_store import versioned_store
+from rewindow.core.stores import RECORDS, StoreBuilder
 from rewindow.errors import ConfigError, DataError, LimitError
+from rewindow.operators.foreign_key_join import Answer, ForeignKeyJoin, Sent
 from rewindow.testing import TopologyTestDriver
 
 STORES = (
     key_value_store("kv"),
     window_store("win", size="10ms", retention="20ms"),
     session_store("ses", retention="20ms"),
+    versioned_store("past", history="20ms"),
+    join_store("near", retention="20ms"),
+    StoreBuilder("wait", RECORDS),
 )
 
 
@@ -38,7 +51,7 @@ class Clumsy(Processor):
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
-        self.kv, self.win, self.ses = (context.store(store.name) for store in STORES)
+        self.kv, self.win, self.ses, self.past, self.near, self.wait = (context.store(one.name) for one in STORES)
 
     def process(self, record: Record) -> None:
         context, time = self.context, record.timestamp
@@ -53,6 +66,12 @@ class Clumsy(Processor):
         self.ses.put(window, number)
         if number % 4 == 0:
             self.ses.remove(window)
+        self.past.put(record.key, number, time)
+        self.near.put(record.key, number, time)
+        self.wait.put(record.key, number, time)
+        if number % 5 == 0:
+            self.wait.remove(record.key, time)
+            self.near.remove(record.key, time)
         context.forward(record.with_value((number, context.uuid(), context.random().getrandbits(32))))
         context.observe(time)
         context.measure("seen").record(number)
@@ -62,6 +81,9 @@ class Clumsy(Processor):
             self.kv.put("tried", 1)
             self.win.put(record.key, 9, time + 1000)  # all other windows would expire
             self.ses.put(_session(record.key, time + 1000), 9)
+            self.past.put(record.key, None, time + 1000)
+            self.near.put(record.key, 9, time + 1000)
+            list(self.wait.pop_before(time + 1000))
             context.cancellable(f"of {record.key}").cancel()
             if Clumsy.fails:
                 Clumsy.fails -= 1
@@ -240,10 +262,85 @@ def test_where_a_policy_cannot_be_kept_it_is_refused() -> None:
     with pytest.raises(ConfigError, match="names the node 'gone', which is none that has code"):
         TopologyTestDriver(topology("fail"), on_error={"gone": "quarantine"})
     builder = StreamsBuilder()
-    past = versioned_store("past", history="1h")
-    builder.stream("in").process(Processor, name="p", stores=[past], on_error="quarantine").to("out")
-    with pytest.raises(ConfigError, match=r"'past' \(versioned\) cannot be undone"):
-        TopologyTestDriver(builder.build())
+    held = builder.stream("in").group_by_key().count(store="counts").suppress(until_time_limit("1s"), name="held")
+    held.to_stream().to("out")
+    with pytest.raises(
+        ConfigError, match=r"'held' has on_error, but runs no code of yours \(its store .* a buffer one\)"
+    ):
+        TopologyTestDriver(builder.build(), on_error={"held": "quarantine"})
+
+
+class Shaky:
+    """Joins, and fails at one of its calls."""
+
+    fails_at = 0
+
+    def __call__(self, *values: Any) -> str:
+        self.fails_at -= 1
+        if self.fails_at == 0:
+            raise ValueError("once")
+        return "&".join(map(str, values))
+
+
+def stream_join(builder: StreamsBuilder, join: Shaky) -> None:
+    one, other = builder.stream("one"), builder.stream("other")
+    one.outer_join(other, join, JoinWindows.of("5ms", grace="5ms"), name="near").to("out")
+
+
+def late_lookup(builder: StreamsBuilder, join: Shaky) -> None:
+    table = builder.table("other", store=versioned_store("rows", history="50ms"))
+    builder.stream("one").left_join(table, join, grace="5ms", name="looked").to("out")
+
+
+def foreign_key(builder: StreamsBuilder, join: Shaky) -> None:
+    one, other = builder.table("one", store="left"), builder.table("other", store="right")
+    one.left_join(other, join, foreign_key=lambda _key, _value: "k", store="named").to_stream().to("out")
+
+
+STORY = [
+    *[("one", "a", 1), ("other", "x", 2), ("one", "b", 4), ("one", "c", 9), ("other", None, 9)],
+    *[("other", "y", 10), ("one", None, 14), ("one", "d", 14), ("other", "z", 25), ("one", "e", 60)],
+]
+
+
+@pytest.mark.parametrize("build", [stream_join, late_lookup, foreign_key])
+@pytest.mark.parametrize("call", range(1, 12))
+def test_a_join_that_fails_once_is_as_one_that_never_did(build: Any, call: int) -> None:
+    def played(fails_at: int) -> tuple[Any, ...]:
+        join = Shaky()
+        builder = StreamsBuilder()
+        build(builder, join)
+        topology = builder.build()
+        driver = TopologyTestDriver(topology, on_error=dict.fromkeys(guarded(topology), "retry 1"))
+        join.fails_at = fails_at
+        for number, (topic, value, at) in enumerate(STORY):
+            driver.pipe(topic, "k", value, at)
+            if number == 6:
+                driver.cut()
+        return driver.read("out"), driver.checkpoints(), driver.metrics, driver.dropped
+
+    assert played(call) == played(0)
+
+
+def guarded(topology: Topology) -> Iterator[str]:
+    """Yield the nodes that may have a policy."""
+    for node in topology.nodes:
+        with suppress(ConfigError):
+            check_policies(topology, {node: OnError(1)})
+            yield node
+
+
+def test_an_answer_that_came_early_is_still_there_when_its_update_is_tried_again() -> None:
+    join, sent = Shaky(), []
+    stores = {name: KeyValueStore(key_value_store(name)) for name in ("copy", "results")}
+    node = ForeignKeyJoin(join, "copy", "results", keeps_left=False)()
+    node.init(cast("Any", SimpleNamespace(store=stores.get, forward=sent.append)))
+    node.process(Record("k", Answer(1, True, False, "right"), 5))
+    join.fails_at = 1
+    for _ in range(2):
+        with suppress(ValueError):
+            node.process(Record("k", Sent(1, True, "left", False), 5))
+    assert [record.value.new for record in sent] == ["left&right"]
 
 
 @pytest.mark.parametrize("on_error", ["fail", "retry 2", "quarantine"])

@@ -11,6 +11,7 @@ import pytest
 
 from rewindow import (
     JoinWindows,
+    SessionWindows,
     SlidingWindows,
     StreamsBuilder,
     TimeWindows,
@@ -56,6 +57,7 @@ BUILDS = {
     "counts": build_counts,
     "hopping windows": partial(build_windows, TimeWindows.of("20m", grace="5m").advance_by("10m")),
     "sliding windows": partial(build_windows, SlidingWindows.of("20m", grace="5m")),
+    "sessions": partial(build_windows, SessionWindows.of("5m", grace="5m")),
     "a join, held back": build_held_join,
 }
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow import WindowStore, key_value_store, window_store
+from rewindow import (
+    SessionWindows,
+    StreamsBuilder,
+    Topology,
+    WindowStore,
+    key_value_store,
+    until_time_limit,
+    window_store,
+)
 from rewindow.core.binding import bind_store, bound
 from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.settings import Limits, Settings
@@ -187,18 +195,40 @@ def test_nobody_can_tell(shelf: OpenShelf, data: st.DataObject, kind: str, memor
     assert on_shelf == in_memory
 
 
-@given(plans(), epochs(TOPICS), st.integers(1, 3))
-@examples(60)
-def test_a_replay_is_the_same(plan: list[tuple[Any, ...]], given_epochs: list[Any], size: int) -> None:
+def build_tables() -> Topology:
+    """Sessions that are held back, and a join by a foreign key."""
+    builder = StreamsBuilder()
+    left, right = (builder.stream(topic) for topic in TOPICS)
+    sessions = left.group_by(_text).windowed_by(SessionWindows.of("5ms", grace="5ms")).count(store="sessions")
+    sessions.suppress(until_time_limit("4ms")).to_stream().to("held")
+    rows = left.select_key(_text).to_table(store="rows")
+    named = right.select_key(_length).to_table(store="named")
+    rows.left_join(named, lambda row, name: f"{row}&{name}", foreign_key=_length, store="joined").to_stream().to(
+        "joins"
+    )
+    return builder.build()
+
+
+def _text(key: Any, _value: Any) -> str:
+    return str(key)
+
+
+def _length(_key: Any, value: Any) -> str:
+    return str(len(str(value)) % 3)
+
+
+@given(st.one_of(plans().map(build), st.builds(build_tables)), epochs(TOPICS), st.integers(1, 3))
+@examples(90)
+def test_a_replay_is_the_same(topology: Topology, given_epochs: list[Any], size: int) -> None:
     def replayed(settings: Settings) -> tuple[Any, ...]:
-        replay = LocalReplay(build(plan), partitions=2, settings=settings)
+        replay = LocalReplay(topology, partitions=2, settings=settings)
         for start in range(0, len(given_epochs), size):
             replay.run(given_epochs[start : start + size])
         return replay.sent, replay.checkpoints(), replay.metrics
 
     in_memory = replayed(Settings())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(LocalTask.__init__.__kwdefaults__, "shelf", MemoryShelf)
+        patch.setitem(LocalTask.__init__.__kwdefaults__, "is_bound", True)
         assert replayed(Settings(limits=Limits(store_memory=1))) == in_memory
 
 

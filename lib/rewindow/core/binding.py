@@ -29,7 +29,6 @@ from rewindow.core.store_shapes import buffered_shape, entry_codec, nullable_sha
 from rewindow.core.stores import (
     BUFFER,
     JOIN,
-    KEY_VALUE,
     RECORDS,
     SESSION,
     VERSIONED,
@@ -206,11 +205,10 @@ def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
 def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
     key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
     stamped = stamped_shape(value) if store.is_stamped else value
-    codec = entry_codec(*bind_store(store, logs)) if store.kind in (BUFFER, KEY_VALUE, WINDOW) else None
     is_text = key.row_type is None and key.has_json
     return replace(
         store,
-        codec=codec,
+        codec=entry_codec(*bind_store(store, logs)),
         keeping=Keeping(
             canonically(key.keep) if is_text else key.keep,
             stamped.keep,

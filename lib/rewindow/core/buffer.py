@@ -100,7 +100,8 @@ class TimeOrderedBuffer(Store):
 
         Raises `DataError` as `KeyValueStore.put` does.
         """
-        entry = self._find(key)
+        self._touch(key)
+        entry = self._entries.get(key)
         value, old, timestamp, origin_bytes = update
         try:
             if value is not None:
@@ -128,7 +129,8 @@ class TimeOrderedBuffer(Store):
 
     def find(self, key: Any) -> Buffered | None:
         """Return what is held of a key, or None."""
-        return self._find(key)
+        self._touch(key)
+        return self._entries.get(key)
 
     def pop_until(self, time_ms: int) -> Iterable[tuple[Any, Buffered]]:
         """Take out, oldest first, all entries with a buffer time up to and including ``time_ms``."""
@@ -142,16 +144,20 @@ class TimeOrderedBuffer(Store):
 
     def _pop_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
         is_any = False
+        for item in self._take_until(time_ms):
+            is_any = True
+            yield item
+        if is_any:
+            self.sample()
+
+    def _take_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
         while self._times and self._times[0] <= time_ms:
             due_ms = heapq.heappop(self._times)
             self._heaps.pop(due_ms, None)
             for _, key in sorted(self._due.pop(due_ms), key=itemgetter(0)):
                 entry = self._entries.get(key)
                 if entry is not None and entry.buffer_time == due_ms:
-                    is_any = True
                     yield key, self._remove(key)
-        if is_any:
-            self.sample()
 
     def _top(self) -> tuple[int, bytes, Any] | None:
         """Return buffer time, key bytes and key of the oldest entry in memory, forgetting what lies before it in vain."""
@@ -170,9 +176,6 @@ class TimeOrderedBuffer(Store):
             heapq.heappop(self._times)
             del self._due[time_ms], self._heaps[time_ms]
         return None
-
-    def _find(self, key: Any) -> Buffered | None:
-        return self._entries.get(key)
 
     def _set(self, key: Any, entry: Buffered, before: Buffered | None) -> None:
         self._entries[key] = entry
@@ -194,6 +197,9 @@ class TimeOrderedBuffer(Store):
             heapq.heappush(due, (encode_key(key), key))
         else:
             due.append((encode_key(key), key))
+
+    def _rows(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Buffered]]:
+        return ((key, self._entries[key]) for key in keys)
 
     def _live_keys(self) -> Iterable[Any]:
         return self._entries

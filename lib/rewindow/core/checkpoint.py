@@ -10,13 +10,20 @@ from rewindow.core.buffer import TimeOrderedBuffer
 from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.prefix_store import PrefixStore
 from rewindow.core.punctuation import Schedule
-from rewindow.core.record import UNKNOWN
+from rewindow.core.record import MAX_MS, UNKNOWN
 from rewindow.core.record_store import JoinStore, RecordStore
 from rewindow.core.session_store import SessionStore
-from rewindow.core.shelf import Disk, OpenShelf
+from rewindow.core.shelf import Disk, OpenTimedShelf
+from rewindow.core.shelved_kinds import (
+    ShelvedBuffer,
+    ShelvedJoin,
+    ShelvedPairs,
+    ShelvedRecords,
+    ShelvedSessions,
+    ShelvedVersions,
+)
 from rewindow.core.shelved_store import ShelvedStore
 from rewindow.core.shelved_windows import ShelvedWindows
-from rewindow.core.spill import SpillingBuffer
 from rewindow.core.stores import (
     BUFFER,
     JOIN,
@@ -43,21 +50,29 @@ STORE_KINDS: Mapping[str, type[Store]] = {
     PREFIX: PrefixStore,
 }
 
-_SHELVED: Mapping[str, Callable[[StoreBuilder, OpenShelf, int], Store]] = {
+_SHELVED: Mapping[str, Callable[[StoreBuilder, OpenTimedShelf, int], Store]] = {
     KEY_VALUE: ShelvedStore,
     WINDOW: ShelvedWindows,
+    BUFFER: ShelvedBuffer,
+    VERSIONED: ShelvedVersions,
+    RECORDS: ShelvedRecords,
+    JOIN: ShelvedJoin,
+    SESSION: ShelvedSessions,
+    PREFIX: ShelvedPairs,
 }
-"""The kinds whose stores may be larger than their memory."""
+"""The same for stores that may be larger than their memory."""
 
 
-def new_store(builder: StoreBuilder, disk: Disk | None = None, memory_bytes: int = 0) -> Store:
-    """Return an empty store of the builder's kind; one that may not be all in memory opens a file when it needs one."""
-    if disk is not None and (builder.memory_records is not None or builder.memory_bytes is not None):
-        return SpillingBuffer(builder, disk.spill(builder.name))
-    shelved = _SHELVED.get(builder.kind)
-    if disk is not None and disk.shelf is not None and shelved is not None:
-        return shelved(builder, disk.shelf, memory_bytes)
-    return STORE_KINDS[builder.kind](builder)
+def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) -> Store:
+    """Return an empty store of the builder's kind, one of so many that share the task's memory.
+
+    One that may not be all in memory opens a file when it needs one.
+    """
+    is_bound = builder.memory_records is not None or builder.memory_bytes is not None
+    if disk is None or not (is_bound or disk.memory_bytes is not None):
+        return STORE_KINDS[builder.kind](builder)
+    memory_bytes = MAX_MS if disk.memory_bytes is None else disk.memory_bytes // stores
+    return _SHELVED[builder.kind](builder, disk.shelf, memory_bytes)
 
 
 def open_stores(
@@ -67,8 +82,7 @@ def open_stores(
     disk: Disk | None,
 ) -> dict[str, Store]:
     """Return stores as a checkpoint has them: ``restored`` are their ``(key, value)`` rows."""
-    share = disk.memory_bytes // max(1, sum(builder.kind in _SHELVED for builder in builders)) if disk else 0
-    stores = {builder.name: new_store(builder, disk, share) for builder in builders}
+    stores = {builder.name: new_store(builder, disk, len(builders)) for builder in builders}
     for name, store in stores.items():
         store.restore(restored.get(name, ()), state.store_clocks.get(name, UNKNOWN))
         if isinstance(store, TimeOrderedBuffer):

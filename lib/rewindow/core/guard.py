@@ -123,7 +123,7 @@ class Guard:
 def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, OnError]:
     """Return the policies of a sub-topology's nodes that are not ``fail``: the job's file wins over the code.
 
-    Raises `ConfigError` (78) for a node one of whose stores cannot forget what a failed attempt did.
+    Raises `ConfigError` (78) for a node that runs no code of users, and whose store has no undo therefore.
     """
     kinds = {store.name: store.kind for store in part.stores}
     found = {}
@@ -135,9 +135,8 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
             for store in node.stores:
                 if kinds[store] not in UNDOABLE:
                     message = (
-                        f"node {node.name!r} has on_error, but what a failed attempt does to its store {store!r} "
-                        f"({kinds[store]}) cannot be undone: only {', '.join(UNDOABLE)} stores can. Give the policy to a "
-                        "node before it, whose function finds out what is wrong"
+                        f"node {node.name!r} has on_error, but runs no code of yours (its store {store!r} is a "
+                        f"{kinds[store]} one): give the policy to the node before it, whose function makes its records"
                     )
                     raise ConfigError(message)
             found[node.name] = policy

@@ -18,7 +18,7 @@ class PrefixStore(KeyValueStore):
         super().__init__(builder)
         self._by_first: dict[bytes, dict[Any, None]] = {}
 
-    def beginning_with(self, first: Any) -> list[tuple[Any, Any]]:
+    def beginning_with(self, first: Any) -> Iterable[tuple[Any, Any]]:
         """Return ``(key, value)`` of the keys whose first part it is, by key bytes."""
         return [(key, self.get(key)) for key in by_bytes(self._by_first.get(encode_key(first), ()))]
 
@@ -40,6 +40,9 @@ class PrefixStore(KeyValueStore):
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`."""
         super().restore(rows, clock_ms)
+        self._index()
+
+    def _index(self) -> None:
         self._by_first = {}
-        for key in self:
+        for key in self._values:
             self._by_first.setdefault(encode_key(key[0]), {})[key] = None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.keys import KeyForm
 from rewindow.core.plain import copied
 from rewindow.core.record import UNKNOWN
-from rewindow.core.stores import JOIN, Store, StoreBuilder, refused
+from rewindow.core.stores import JOIN, Store, StoreBuilder, refused, restore_flags
 from rewindow.errors import ConfigError, DataError
 
 _FIRST = itemgetter(0)
@@ -66,7 +66,7 @@ class RecordStore(Store):
         super().__init__(builder)
         self._records: dict[Any, list[tuple[int, Any]]] = {}
         """Of each key ``(timestamp, value)``, ascending."""
-        self._keys, self._keep = KeyForm(builder, lambda: self._records), builder.kept.value
+        self._keys, self._keep = KeyForm(builder, self._live_keys), builder.kept.value
         self._shares = builder.kept.is_frozen
         self._times: list[int] = []
         """The timestamps, as a heap."""
@@ -84,12 +84,14 @@ class RecordStore(Store):
             value = self._keep(value)
         except DataError as error:
             raise refused(self.name, key, error) from error
+        self._touch(key)
         number = self._insert(key, timestamp, value)
         where = RecordKey(key, timestamp, number)
         self._changed[where] = self._changed.pop(where, True)  # anew: an equal key may have been of another class
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """Return ``(timestamp, value)`` of a key's records in ``[from, to]``, by time, then in the order they came."""
+        self._touch(key)
         records = self._records.get(key)
         if records is None:
             return []
@@ -98,12 +100,13 @@ class RecordStore(Store):
 
     def remove(self, key: Any, timestamp: int) -> None:
         """Take out all records of a key and time."""
+        self._touch(key)
         if key in self._due.get(timestamp, ()):
             del self._due[timestamp][key]  # its time stays in the heap, and leaves it without a key
             for number, _ in enumerate(self._cut_out(key, timestamp)):
                 self._note_removal(RecordKey(key, timestamp, number))
 
-    def pop_before(self, time_ms: int) -> list[Waiting]:
+    def pop_before(self, time_ms: int) -> Iterable[Waiting]:
         """Take out all records before a time; by time, key bytes, and the order in which they came."""
         gone = [
             Waiting(timestamp, key_bytes, key, value)
@@ -118,6 +121,37 @@ class RecordStore(Store):
             self._note_removal(RecordKey(key, timestamp, number))
         return gone
 
+    def mark(self, key: Any, timestamp: int) -> Callable[[], None]:
+        """Return what puts a key's records of one time back as they are now, for `core.undo`."""
+        key = self._keys.like_known(key)
+        try:
+            values = [value for _, value in self.fetch(key, timestamp, timestamp)]
+        except TypeError:  # no key at all, or no time: it will be refused
+            return lambda: None
+        places = [RecordKey(key, timestamp, number) for number in range(len(values) + 1)]
+        changed = {where: self._changed.get(where) for where in places}
+
+        def put_back() -> None:
+            if key in self._due.get(timestamp, ()):
+                del self._due[timestamp][key]
+                self._cut_out(key, timestamp)
+            for value in values:
+                self._insert(key, timestamp, value)
+            restore_flags(self._changed, changed)
+
+        return put_back
+
+    def mark_before(self, time_ms: int) -> Callable[[], None]:
+        """Return what puts all records before a time back as they are now."""
+        places = [(key, timestamp) for timestamp, keys in self._due.items() if timestamp < time_ms for key in keys]
+        marks = [RecordStore.mark(self, *place) for place in places]
+
+        def put_back() -> None:
+            for mark in marks:
+                mark()
+
+        return put_back
+
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`. Rows are ``(RecordKey, value)``."""
         del clock_ms
@@ -131,23 +165,23 @@ class RecordStore(Store):
         for where in sorted(found, key=lambda one: one[1:]):
             self._insert(where.key, where.timestamp, found[where] if self._shares else copied(found[where]))
 
-    def take_changes(self) -> list[tuple[Any, Any]]:
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`."""
         changed, self._changed = self._changed, {}
-        live = dict(self._rows(dict.fromkeys(where.key for where in changed)))
+        live = dict(self._rows(by_bytes(dict.fromkeys(where.key for where in changed))))
         ordered = sorted(changed, key=lambda where: (encode_key(where.key), *where[1:]))
         return [(where, live.get(where)) for where in ordered]
 
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`: ``(RecordKey, value)``."""
-        return iter([(where, copied(value)) for where, value in self._rows(self._records)])
+        return iter([(where, copied(value)) for where, value in self._rows(by_bytes(self._records))])
 
     def __len__(self) -> int:
         """The number of records."""
         return sum(map(len, self._records.values()))
 
     def _rows(self, keys: Iterable[Any]) -> Iterator[tuple[RecordKey, Any]]:
-        for key in by_bytes(keys):
+        for key in keys:
             last, number = UNKNOWN, 0
             for timestamp, value in self._records.get(key, ()):
                 number = number + 1 if timestamp == last else 0
@@ -177,6 +211,9 @@ class RecordStore(Store):
             del self._records[key]
         return gone
 
+    def _live_keys(self) -> Iterable[Any]:
+        return self._records
+
     def _times_before(self, time_ms: int) -> Iterator[int]:
         while self._times and self._times[0] < time_ms:
             yield heapq.heappop(self._times)
@@ -204,6 +241,18 @@ class JoinStore(RecordStore):
         if timestamp > self._clock_ms:
             self._clock_ms = timestamp
             self._forget_expired()
+
+    def mark(self, key: Any, timestamp: int) -> Callable[[], None]:
+        """Return what puts back the clock, and what expires by it, too."""
+        clock_ms, put_record_back = self._clock_ms, super().mark(key, timestamp)
+        put_rest_back = self.mark_before(timestamp - self.builder.retention_ms + 1)
+
+        def put_back() -> None:
+            self._clock_ms = clock_ms
+            put_record_back()
+            put_rest_back()
+
+        return put_back
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`. Rows that have expired at ``clock_ms`` are not taken in."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -44,7 +44,7 @@ class SessionStore(Store):
         """The keys that have these bounds."""
         self._all_bounds: list[Bounds] = []
         """The bounds that any key has, sorted."""
-        self._keys = KeyForm(builder, lambda: self._sessions_of)
+        self._keys = KeyForm(builder, self._live_keys)
         self._keep = builder.kept.value
         self._latest_end_ms = UNKNOWN
 
@@ -83,10 +83,12 @@ class SessionStore(Store):
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> Any:
         """Return the value of exactly this session of a key, or None."""
+        self._touch(key)
         return copied(self._values.get(_session(key, (end_ms, start_ms))))
 
     def find(self, key: Windowed) -> Stamped | None:
         """Return the value of a session with its timestamp, which is the session's end; or None."""
+        self._touch(key.key)
         value = self._values.get(key)
         return None if value is None else Stamped(copied(value), key.window.end_ms)
 
@@ -99,6 +101,7 @@ class SessionStore(Store):
 
         They come by end, then start. Writing meanwhile is safe and not seen.
         """
+        self._touch(key)
         bounds = self._sessions_of.get(key, [])
         found = [one for one in bounds[bisect_left(bounds, (earliest_end_ms, UNKNOWN)) :] if one[1] <= latest_start_ms]
         sessions = [_session(key, one) for one in found]
@@ -124,10 +127,10 @@ class SessionStore(Store):
             elif not self._is_expired(session.window.end_ms):
                 self._set(session, copied(value))
 
-    def take_changes(self) -> list[tuple[Any, Any]]:
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. What has expired needs no tombstone: the clock tells."""
         changed, self._changed = self._changed, {}
-        return [(session, self._values.get(session)) for session in by_bytes(changed)]
+        return [(session, self._values.get(session)) for session in sorted(changed, key=_by_key)]
 
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
@@ -145,6 +148,7 @@ class SessionStore(Store):
             last = bisect_right(self._all_bounds, (end_ms - self.builder.retention_ms, MAX_MS))
             gone += [_session(key, bounds) for bounds in self._all_bounds[:last] for key in self._keys_at[bounds]]
         try:
+            self._touch(session.key)
             states = [(one, self._values.get(one), self._changed.get(one)) for one in gone]
         except TypeError:  # no key at all: it will be refused
             return lambda: None
@@ -172,6 +176,7 @@ class SessionStore(Store):
             key = self._keys.take(key)
         if key not in self._sessions_of:
             encode_key(key)  # a key without bytes is refused here and not at the checkpoint
+        self._touch(key)
         return _session(key, (end_ms, start_ms))
 
     def _set(self, session: Windowed, value: Any) -> None:
@@ -204,6 +209,13 @@ class SessionStore(Store):
             del self._keys_at[bounds]
             del self._all_bounds[bisect_left(self._all_bounds, bounds)]
 
+    def _rows(self, keys: Iterable[Any]) -> Iterator[tuple[Windowed, Any]]:
+        sessions = (_session(key, bounds) for key in keys for bounds in self._sessions_of[key])
+        return ((session, self._values[session]) for session in sessions)
+
+    def _live_keys(self) -> Iterable[Any]:
+        return self._sessions_of
+
     def _is_expired(self, end_ms: int) -> bool:
         return end_ms <= self._latest_end_ms - self.builder.retention_ms
 
@@ -214,6 +226,10 @@ class SessionStore(Store):
                 session = _session(key, bounds)
                 self._changed.pop(session, None)
                 self._drop(session)
+
+
+def _by_key(session: Windowed) -> tuple[bytes, int, int]:
+    return encode_key(session.key), session.window.end_ms, session.window.start_ms
 
 
 def _session(key: Any, bounds: Bounds) -> Windowed:

@@ -52,7 +52,7 @@ class Limits:
     punctuations_per_epoch: int = 10_000_000
     """Calls of schedules in one epoch."""
     store_memory: int = 512 * 1024 * 1024
-    """Bytes of memory that the key-value stores of a task have together, about; the rest of them lies on disk."""
+    """Bytes of memory that the stores of a task have together, about; the rest of them lies on disk."""
 
 
 DEFAULTS = Limits()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from rewindow.core.spill import Codec, OpenSpill
+from rewindow.core.json_codec import dump_value, load_value
 
-Row = tuple[bytes, str, int]
-"""A key, its row of text, and a number: four times the checkpoint after which it changed, 2 if it is gone, 1 if it was new."""
+Row = tuple[bytes, str, int, int | None]
+"""A key, its row of text, a number, and the time at which it is due, if it is found by that.
+
+The number: four times the checkpoint after which it changed, 2 if it is gone, 1 if it was new.
+"""
 GONE, NEW, STEP = 2, 1, 4
 
 Span = tuple[bytes | None, bytes | None]
@@ -17,6 +21,16 @@ ALL: Span = (None, None)
 
 PAGE = 1000
 """How many rows are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """Between an entry of a store, with its key, and a row of text; and between a key alone and text."""
+
+    dump: Callable[[Any, Any], str]
+    load: Callable[[str], tuple[Any, Any]]
+    dump_key: Callable[[Any], str] = dump_value
+    load_key: Callable[[str], Any] = load_value
 
 
 class Shelf(Protocol):
@@ -54,16 +68,35 @@ class Shelf(Protocol):
         ...
 
 
+class TimedShelf(Shelf, Protocol):
+    """A shelf whose rows are found by time too."""
+
+    def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
+        """Return the first rows that are due up to and including a time, by (due, key), behind ``after``."""
+        ...
+
+    def count_due(self, until_ms: int) -> int:
+        """Return how many rows are due up to and including a time."""
+        ...
+
+    def forget_due(self, until_ms: int) -> None:
+        """Take out the rows that are due up to and including a time."""
+        ...
+
+
 OpenShelf = Callable[[str], Shelf]
+OpenTimedShelf = Callable[[str], TimedShelf]
 """Opens the shelf of a store, by name."""
 
 
 class Disk(NamedTuple):
-    """Where stores of a task may put what memory has no room for, and how many bytes of memory they have together."""
+    """Where stores of a task may put what memory has no room for, and how many bytes of memory they have together.
 
-    spill: OpenSpill
-    shelf: OpenShelf | None = None
-    memory_bytes: int = 0
+    Without such a bound only buffers go there that have one of their own.
+    """
+
+    shelf: OpenTimedShelf
+    memory_bytes: int | None = None
 
 
 class Part:
@@ -79,7 +112,7 @@ class Part:
 
     def write(self, rows: Iterable[Row]) -> None:
         """See `Shelf`."""
-        self._shelf.write((self._start + key, row, number) for key, row, number in rows)
+        self._shelf.write((self._start + key, row, number, due_ms) for key, row, number, due_ms in rows)
 
     def forget(self, keys: Iterable[bytes]) -> None:
         """See `Shelf`."""
@@ -88,7 +121,7 @@ class Part:
     def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
         """See `Shelf`."""
         rows = self._shelf.page(self._own(span), count, since=since, aside=aside)
-        return [(key[len(self._start) :], row, number) for key, row, number in rows]
+        return [(key[len(self._start) :], row, number, due_ms) for key, row, number, due_ms in rows]
 
     def count(self, span: Span, since: int = 0) -> int:
         """See `Shelf`."""
@@ -121,7 +154,7 @@ class Walk:
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         while page := self._shelf.page((self._after, None), PAGE, aside=self._aside):
             self._after = page[-1][0]
-            for _, row, number in page:
+            for _, row, number, _ in page:
                 if not number & GONE:
                     yield self._codec.load(row)
 
@@ -145,7 +178,7 @@ class Changes(Collection[tuple[Any, Any]]):
         after = None
         while page := self._shelf.page((after, None), PAGE, since=self._since):
             after = page[-1][0]
-            for _, row, number in page:
+            for _, row, number, _ in page:
                 yield (self._codec.load_key(row), None) if number & GONE else self._codec.load(row)
 
     def __contains__(self, item: object) -> bool:

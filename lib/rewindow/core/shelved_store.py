@@ -23,8 +23,7 @@ from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.keys import KeyForm
 from rewindow.core.plain import copied
 from rewindow.core.record import UNKNOWN
-from rewindow.core.shelf import ALL, GONE, NEW, STEP, Changes, OpenShelf, Row, Shelf, Walk
-from rewindow.core.spill import Codec
+from rewindow.core.shelf import ALL, GONE, NEW, STEP, Changes, Codec, OpenShelf, Row, Shelf, Walk
 from rewindow.core.stores import StoreBuilder
 
 ROW_BYTES = 400
@@ -166,6 +165,8 @@ class ShelvedStore(KeyValueStore):
     def hold(self, *, is_held: bool) -> None:
         """Keep all in memory, for as long as an attempt may be taken back."""
         self._is_held = is_held
+        if not is_held:
+            self._make_room()
 
     def _with_room(self, rows: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         for key, value in rows:
@@ -234,9 +235,9 @@ class ShelvedStore(KeyValueStore):
             value, is_new = self._values.get(key), self._changed.get(key)
             number = 0 if is_new is None else STEP * self._checkpoint + is_new
             if value is None:
-                yield encode_key(key), self._codec.dump_key(key), number + GONE
+                yield encode_key(key), self._codec.dump_key(key), number + GONE, None
             else:
-                yield encode_key(key), self._codec.dump(key, value), number
+                yield encode_key(key), self._codec.dump(key, value), number, None
 
     def _live_keys(self) -> Iterator[Any]:
         yield from self._values

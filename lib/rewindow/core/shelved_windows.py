@@ -19,9 +19,8 @@ from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.keys import KeyForm
 from rewindow.core.record import UNKNOWN, Window, Windowed
-from rewindow.core.shelf import ALL, STEP, Changes, OpenShelf, Part, Shelf
+from rewindow.core.shelf import ALL, STEP, Changes, Codec, OpenShelf, Part, Shelf
 from rewindow.core.shelved_store import SAMPLE, ShelvedStore
-from rewindow.core.spill import Codec
 from rewindow.core.stores import KEY_VALUE, Keeping, StoreBuilder
 from rewindow.core.window_store import WindowStore, note_start
 
@@ -83,7 +82,7 @@ class ShelvedWindows(WindowStore):
             window.end_restore()
         self.forget_starts()
 
-    def take_changes(self) -> Collection[tuple[Any, Any]]:  # type: ignore[override]
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. They are read one by one, before anything else is written."""
         if self._shelf is None:
             return super().take_changes()
@@ -98,6 +97,8 @@ class ShelvedWindows(WindowStore):
         self._is_held = is_held
         for window in self._windows.values():
             window.hold(is_held=is_held)
+        if not is_held:
+            self.make_room()
 
     def _empty(self) -> None:
         for window in self._windows.values():
@@ -162,6 +163,10 @@ class _Window(ShelvedStore):
     def begin_anew(self, checkpoint: int) -> None:
         """What changes from now on is another checkpoint's."""
         self._checkpoint = checkpoint
+
+    def hold(self, *, is_held: bool) -> None:
+        """See `Store`. Room is made for all windows together."""
+        self._is_held = is_held
 
     def put_away(self) -> None:
         """Put all on the shelf that is in memory."""

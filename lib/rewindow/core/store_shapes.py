@@ -10,7 +10,7 @@ from rewindow.core.cells import fit_long
 from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.record_store import RecordKey
 from rewindow.core.schema import Column, Shape
-from rewindow.core.spill import Codec
+from rewindow.core.shelf import Codec
 from rewindow.core.stores import Stamped, stamped_keep
 
 

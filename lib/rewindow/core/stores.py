@@ -11,7 +11,7 @@ that is cut in two sees what one run sees.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,7 @@ from rewindow.core.record import UNKNOWN, maker
 from rewindow.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from rewindow.core.spill import Codec
+    from rewindow.core.shelf import Codec
 
 KEY_VALUE, WINDOW, BUFFER, VERSIONED = "key-value", "window", "buffer", "versioned"
 RECORDS, JOIN, PREFIX = "records", "join", "prefix"
@@ -91,7 +91,7 @@ class StoreBuilder:
     keeping: Keeping | None = field(default=None, compare=False, repr=False)
     """Given when types are bound (`core.binding.bound`); without it keys and values are plain data."""
     codec: Codec | None = field(default=None, compare=False, repr=False)
-    """Of a buffer that spills: given when types are bound."""
+    """Given when types are bound: without it all of a store is in memory."""
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` for a store without a name: state is kept by name."""
@@ -157,6 +157,10 @@ class Store(ABC):
         else:
             self._changed[key] = False
 
+    def _touch(self, key: Any) -> None:
+        """Rows of a key are about to be looked at: a store that is larger than its memory brings them."""
+        del key  # where all is in memory anyway
+
     @property
     def name(self) -> str:
         """The user's name for it."""
@@ -190,6 +194,14 @@ class Store(ABC):
     def clock_ms(self) -> int:
         """The store's own clock, part of the checkpoint; -1 for a store that has none."""
         return UNKNOWN
+
+
+def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -> None:
+    """Let what `Store._changed` says of some rows be what it said before; None: nothing."""
+    for row_key, flag in before.items():
+        changed.pop(row_key, None)
+        if flag is not None:
+            changed[row_key] = flag
 
 
 def refused(store: str, key: Any, error: DataError) -> DataError:

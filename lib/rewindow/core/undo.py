@@ -6,17 +6,19 @@ changes one in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.record import Windowed
+from rewindow.core.record_store import RecordStore, Waiting
 from rewindow.core.session_store import SessionStore
-from rewindow.core.stores import KEY_VALUE, SESSION, WINDOW, Store
+from rewindow.core.stores import JOIN, KEY_VALUE, RECORDS, SESSION, VERSIONED, WINDOW, Store
+from rewindow.core.versioned_store import Put, VersionedStore
 from rewindow.core.window_store import WindowStore
 
-UNDOABLE = (KEY_VALUE, WINDOW, SESSION)
-"""The kinds of stores that a node with a policy may have."""
+UNDOABLE = (KEY_VALUE, WINDOW, SESSION, VERSIONED, RECORDS, JOIN)
+"""The kinds of stores that a node with a policy may have. The others are of nodes that run no code of users."""
 
 
 class Undo:
@@ -32,6 +34,10 @@ class Undo:
             self._watch_windows(store)
         elif isinstance(store, SessionStore):
             self._watch_sessions(store)
+        elif isinstance(store, RecordStore):
+            self._watch_records(store)
+        elif isinstance(store, VersionedStore):
+            self._watch_versions(store)
         self._keys: Any = getattr(store, "_keys", None)
 
     def begin(self) -> None:
@@ -85,20 +91,45 @@ class Undo:
         put, remove = store.put, store.remove
 
         def noted_put(session: Windowed, value: Any) -> None:
-            if self._log is not None:
-                self._log.append(store.mark(session))
+            self._note(store, session)
             put(session, value)
 
         def noted_remove(session: Windowed) -> None:
-            if self._log is not None:
-                self._log.append(store.mark(session))
+            self._note(store, session)
             remove(session)
 
         _replace(store, put=noted_put, remove=noted_remove)
 
-    def _note(self, store: KeyValueStore, key: Any) -> None:
+    def _watch_records(self, store: RecordStore) -> None:
+        put, remove, pop_before = store.put, store.remove, store.pop_before
+
+        def noted_put(key: Any, value: Any, timestamp: int) -> None:
+            self._note(store, key, timestamp)
+            put(key, value, timestamp)
+
+        def noted_remove(key: Any, timestamp: int) -> None:
+            self._note(store, key, timestamp)
+            remove(key, timestamp)
+
+        def noted_pop(time_ms: int) -> Iterable[Waiting]:
+            if self._log is not None:
+                self._log.append(store.mark_before(time_ms))
+            return pop_before(time_ms)
+
+        _replace(store, put=noted_put, remove=noted_remove, pop_before=noted_pop)
+
+    def _watch_versions(self, store: VersionedStore) -> None:
+        put = store.put
+
+        def noted_put(key: Any, value: Any, timestamp: int) -> Put:
+            self._note(store, key, timestamp)
+            return put(key, value, timestamp)
+
+        _replace(store, put=noted_put)
+
+    def _note(self, store: KeyValueStore | SessionStore | RecordStore | VersionedStore, *where: Any) -> None:
         if self._log is not None:
-            self._log.append(store.mark(key))
+            self._log.append(store.mark(*where))
 
 
 def _replace(store: Store, **methods: Callable[..., Any]) -> None:

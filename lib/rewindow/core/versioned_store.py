@@ -13,8 +13,8 @@ Rules of this file:
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from enum import Enum
 from operator import itemgetter
@@ -25,7 +25,7 @@ from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.keys import KeyForm
 from rewindow.core.plain import copied
 from rewindow.core.record import UNKNOWN
-from rewindow.core.stores import VERSIONED, Stamped, Store, StoreBuilder, refused
+from rewindow.core.stores import VERSIONED, Stamped, Store, StoreBuilder, refused, restore_flags
 from rewindow.errors import ConfigError, DataError
 
 _TIME = itemgetter(0)
@@ -76,7 +76,7 @@ class VersionedStore(Store):
         super().__init__(builder)
         self._versions: dict[Any, list[tuple[int, Any]]] = {}
         """Of each key ``(valid from, value)``, ascending."""
-        self._keys, self._keep = KeyForm(builder, lambda: self._versions), builder.kept.value
+        self._keys, self._keep = KeyForm(builder, self._live_keys), builder.kept.value
         self._clock_ms = UNKNOWN
 
     @property
@@ -107,6 +107,7 @@ class VersionedStore(Store):
                 value = self._keep(value)
             except DataError as error:
                 raise refused(self.name, key, error) from error
+        self._touch(key)
         self._clock_ms = max(self._clock_ms, timestamp)
         versions = self._versions.setdefault(key, [])
         place = bisect_left(versions, timestamp, key=_TIME)
@@ -119,6 +120,7 @@ class VersionedStore(Store):
 
     def get(self, key: Any) -> Stamped | None:
         """Return the newest version's value and timestamp, or None."""
+        self._touch(key)
         versions = self._versions.get(key)
         return _stamped(versions[-1]) if versions else None
 
@@ -126,6 +128,7 @@ class VersionedStore(Store):
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
         """Return the value that held at a time and when it began, or None: there was none, or the history is shorter."""
+        self._touch(key)
         versions = self._versions.get(key)
         if not versions:
             return None
@@ -146,12 +149,12 @@ class VersionedStore(Store):
                 own[valid_from] = version.value
         self._versions = {key: sorted(own.items(), key=_TIME) for key, own in found.items() if own}
 
-    def take_changes(self) -> list[tuple[Any, Any]]:
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. What no reader can reach any more leaves the checkpoint here."""
         for key in tuple(self._versions):
             self._forget(key)
         changed, self._changed = self._changed, {}
-        return [(one, self._version(one)) for one in by_bytes(changed)]
+        return [(one, self._version(one)) for one in sorted(changed, key=_by_key)]
 
     def __len__(self) -> int:
         """The number of versions, of all keys."""
@@ -166,6 +169,35 @@ class VersionedStore(Store):
                 for valid_from, value in self._versions[key][self._unreachable(self._versions[key]) :]
             ]
         )
+
+    def _rows(self, keys: Iterable[Any]) -> Iterator[tuple[VersionKey, Version]]:
+        return ((VersionKey(key, at), Version(value)) for key in keys for at, value in self._versions[key])
+
+    def _insert(self, one: VersionKey, value: Any) -> None:
+        insort(self._versions.setdefault(one.key, []), (one.valid_from, value), key=_TIME)
+
+    def mark(self, key: Any, timestamp: int) -> Callable[[], None]:
+        """Return what puts a key and the clock back as they are now, for `core.undo`; it is written at this time."""
+        key, clock_ms = self._keys.like_known(key), self._clock_ms
+        try:
+            self._touch(key)
+            versions = list(self._versions.get(key, ()))
+        except TypeError:  # no key at all: it will be refused
+            return lambda: None
+        ones = [VersionKey(key, at) for at in {timestamp: None, **dict(versions)}]
+        changed = {one: self._changed.get(one) for one in ones}
+
+        def put_back() -> None:
+            self._clock_ms = clock_ms
+            self._versions[key] = versions
+            if not versions:
+                del self._versions[key]
+            restore_flags(self._changed, changed)
+
+        return put_back
+
+    def _live_keys(self) -> Iterable[Any]:
+        return self._versions
 
     def _version(self, one: VersionKey) -> Version | None:
         versions = self._versions.get(one.key, ())
@@ -193,6 +225,10 @@ class VersionedStore(Store):
         del versions[:gone]
         if not versions:
             del self._versions[key]
+
+
+def _by_key(one: VersionKey) -> tuple[bytes, int]:
+    return encode_key(one.key), one.valid_from
 
 
 def _stamped(version: tuple[int, Any]) -> Stamped | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from rewindow.core.key_value_store import KeyValueStore
@@ -85,7 +85,7 @@ class WindowStore(Store):
                 self._window(start_ms).restore([(windowed.key, value)])
         self._starts_of = None
 
-    def take_changes(self) -> list[tuple[Any, Any]]:
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. What has expired needs no tombstone: the clock tells."""
         return [
             (self._windowed(start_ms, key), value)

@@ -214,16 +214,20 @@ class _Join(Processor):
 
     def _take_update(self, record: Record) -> None:
         key, (number, is_row, value, needs_no_answer) = record.key, record.value
+        waiting, gone = self._early.pop(key, []), self._gone.get(key, 0)
         if is_row:
             self._copy.put(key, Copied(number, value))
         else:
             self._copy.delete(key)
             self._gone[key] = number
-        if needs_no_answer and (self._settings.keeps_left or self._results.get(key) is not None):
-            self._send(record, value if is_row else None, None)
-        waiting = self._early.pop(key, ())
-        for answer in waiting:
-            self._take_answer(answer)
+        try:
+            if needs_no_answer and (self._settings.keeps_left or self._results.get(key) is not None):
+                self._send(record, value if is_row else None, None)
+            for answer in waiting:
+                self._take_answer(answer)
+        except Exception:  # whoever forgives it puts back the stores (`core.guard`), and knows of no fields
+            self._early[key], self._gone[key] = waiting, gone
+            raise
 
     def _take_answer(self, record: Record) -> None:
         key, answer = record.key, record.value

@@ -21,8 +21,9 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from heapq import merge
 from typing import Any, NamedTuple
 
 from rewindow.core.join_windows import JoinWindows
@@ -105,9 +106,9 @@ class _Side:
         self.records: JoinStore = context.store(names.records)
         self.unmatched: RecordStore | None = None if names.unmatched is None else context.store(names.unmatched)
 
-    def pop_over(self, clock_ms: int) -> list[Waiting]:
-        """Take out the records that wait for no partner any more."""
-        return [] if self.unmatched is None else self.unmatched.pop_before(clock_ms - self.waits_ms)
+    def pop_over(self, clock_ms: int) -> Iterable[Waiting]:
+        """Take out the records that wait for no partner any more; where there are many, one by one."""
+        return () if self.unmatched is None else self.unmatched.pop_before(clock_ms - self.waits_ms)
 
 
 class _StreamJoin(Processor):
@@ -153,14 +154,17 @@ class _StreamJoin(Processor):
             self._send_over(self.context.observe(watermark_ms))
 
     def _send_over(self, clock_ms: int) -> None:
-        right, left = self._right, self._left
-        over = [(*one[:2], right, one) for one in right.pop_over(clock_ms)]
-        if mine := left.pop_over(clock_ms):
-            over += [(*one[:2], left, one) for one in mine]
-            over.sort(key=lambda one: (one[0], one[2].is_left, one[1]))
-        for timestamp, _, side, (_, _, key, value) in over:
-            self._send(side, key, value, None, timestamp, ())
+        right, left = self._right.pop_over(clock_ms), self._left.pop_over(clock_ms)
+        if right or left:
+            sides = (((self._right, one) for one in right), ((self._left, one) for one in left))
+            for side, (timestamp, _, key, value) in merge(*sides, key=_by_time):
+                self._send(side, key, value, None, timestamp, ())
 
     def _send(self, side: _Side, key: Any, value: Any, partner: Any, timestamp: int, headers: Any) -> None:
         left, right = (value, partner) if side.is_left else (partner, value)
         self.context.forward(make_record((key, self._joiner(key, left, right), timestamp, headers)))
+
+
+def _by_time(over: tuple[_Side, Waiting]) -> tuple[int, bool, bytes]:
+    side, (timestamp, key_bytes, _, _) = over
+    return timestamp, side.is_left, key_bytes

@@ -30,7 +30,7 @@ from rewindow.spark.emit import InternalWriter, OutputWriter, Place, stage_chang
 from rewindow.spark.internal import InternalReader
 from rewindow.spark.quarantine import DropWriter
 from rewindow.spark.restore import Restore
-from rewindow.spark.spill import spills
+from rewindow.spark.shelf import shelves
 
 YOUNG_OBJECTS = 200_000
 """How many objects may be new before Python looks for cycles among them; its own default is 700."""
@@ -84,7 +84,7 @@ def _run_records(
         writer = writers[sink.topic]
         return writer if isinstance(writer, Sink) else writer.take
 
-    with spills() as spill:
+    with shelves() as shelf:
         task = Task(
             bound(part, logs),
             task_work.partition,
@@ -94,7 +94,7 @@ def _run_records(
             restored={store.name: restore.rows(store, *store_shapes[store.name]) for store in part.stores},
             watermark_lags=topology.watermark_lags(),
             dropped=dropped.take if dropped else None,
-            disk=Disk(spill.open, spill.shelf, work.settings.limits.store_memory),
+            disk=Disk(shelf, work.settings.limits.store_memory),
             job=work.job,
             settings=work.settings,
         )

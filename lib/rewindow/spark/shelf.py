@@ -1,12 +1,14 @@
-"""The shelves of key-value stores that are larger than their memory: one temporary SQLite database a store and task.
+"""The shelves of stores that are larger than their memory: one temporary SQLite database a store and task.
 
-As for buffers (`spark.spill`): it has no name, is gone with the process, and counts for nothing; the changelog does.
+A database without a name lies in the machine's temporary folder, has no name there either, and is gone with the
+process, however that ends. It is a cache: what counts is in the changelog.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rewindow.core.shelf import Row, Span
@@ -14,11 +16,11 @@ from rewindow.errors import LimitError
 
 _MEMORY_KIB = 32 * 1024
 """How much of a file SQLite may keep in memory."""
-_COLUMNS = "aside INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (aside, key)"
+_COLUMNS = "aside INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (aside, key)"
 
 
 class SqliteShelf:
-    """See `core.shelf.Shelf`. Raises `LimitError` (71) when the disk is full."""
+    """See `core.shelf.TimedShelf`. Raises `LimitError` (71) when the disk is full."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -29,6 +31,7 @@ class SqliteShelf:
             "PRAGMA journal_mode = OFF",
             "PRAGMA synchronous = OFF",
             f"CREATE TABLE shelf ({_COLUMNS}) WITHOUT ROWID",
+            "CREATE INDEX by_due ON shelf (due, key) WHERE due IS NOT NULL",
             "BEGIN",
         ):
             self._file.execute(statement)
@@ -43,7 +46,7 @@ class SqliteShelf:
 
     def write(self, rows: Iterable[Row]) -> None:
         """See `Shelf`."""
-        self._run_many("INSERT OR REPLACE INTO shelf (aside, key, row, number) VALUES (0, ?, ?, ?)", rows)
+        self._run_many("INSERT OR REPLACE INTO shelf VALUES (0, ?, ?, ?, ?)", rows)
 
     def forget(self, keys: Iterable[bytes]) -> None:
         """See `Shelf`."""
@@ -53,7 +56,7 @@ class SqliteShelf:
         """See `Shelf`."""
         where, bounds = _within(aside, span)
         return self._run(
-            f"SELECT key, row, number FROM shelf WHERE {where} AND number >= ? ORDER BY key LIMIT ?",  # noqa: S608
+            f"SELECT key, row, number, due FROM shelf WHERE {where} AND number >= ? ORDER BY key LIMIT ?",  # noqa: S608
             (*bounds, since, count),
         ).fetchall()
 
@@ -70,13 +73,32 @@ class SqliteShelf:
         """See `Shelf`."""
         self._asides += 1
         where, bounds = _within(0, span)
-        self._run(f"INSERT INTO shelf SELECT ?, key, row, number FROM shelf WHERE {where}", (self._asides, *bounds))  # noqa: S608
+        self._run(
+            f"INSERT INTO shelf SELECT ?, key, row, number, NULL FROM shelf WHERE {where}",  # noqa: S608
+            (self._asides, *bounds),
+        )
         return self._asides
 
     def cut_out(self, span: Span) -> None:
         """See `Shelf`."""
         where, bounds = _within(0, span)
         self._run(f"DELETE FROM shelf WHERE {where}", bounds)  # noqa: S608
+
+    def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
+        """See `TimedShelf`."""
+        return self._run(
+            "SELECT key, row, number, due FROM shelf WHERE due <= ? AND (due, key) > (?, ?) ORDER BY due, key LIMIT ?",
+            (until_ms, *after, count),
+        ).fetchall()
+
+    def count_due(self, until_ms: int) -> int:
+        """See `TimedShelf`."""
+        (found,) = self._run("SELECT count(*) FROM shelf WHERE due <= ?", (until_ms,)).fetchone()
+        return int(found)
+
+    def forget_due(self, until_ms: int) -> None:
+        """See `TimedShelf`."""
+        self._run("DELETE FROM shelf WHERE due <= ?", (until_ms,))
 
     def close(self) -> None:
         """Give the file back to the machine."""
@@ -107,3 +129,16 @@ def _within(aside: int, span: Span) -> tuple[str, tuple[Any, ...]]:
     for bound, comparison in zip(span, "><", strict=True):
         words += "" if bound is None else f" AND key {comparison} ?"
     return words, tuple(values)
+
+
+@contextmanager
+def shelves() -> Iterator[Callable[[str], SqliteShelf]]:
+    """Give what opens the shelves of a task, and close them all."""
+    with ExitStack() as stack:
+
+        def opened(store: str) -> SqliteShelf:
+            shelf = SqliteShelf(store)
+            stack.callback(shelf.close)
+            return shelf
+
+        yield opened

@@ -15,14 +15,13 @@ from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import fit_cell, scalar_shape
 from rewindow.core.semantics import Semantics
 from rewindow.core.settings import Settings
-from rewindow.core.shelf import Disk, OpenShelf
+from rewindow.core.shelf import Disk, OpenTimedShelf
 from rewindow.core.sink import Write
-from rewindow.core.spill import OpenSpill
 from rewindow.core.staging import OUTPUT_META
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SubTopology, Topology
 from rewindow.errors import DataError
-from rewindow.testing.memory_spill import MemorySpill
+from rewindow.testing.memory_shelf import MemoryShelf
 
 Deliver = Callable[[SinkNode, int, Record, int, int], None]
 """Takes a sink, the task's partition, the emission, its place in the epoch's order and its number in the topic."""
@@ -78,16 +77,19 @@ class LocalTask:
         deliver: Deliver,
         wall_clock_ms: int = UNKNOWN,
         dropped: Drop | None = None,
-        spill: OpenSpill = MemorySpill,
-        shelf: OpenShelf | None = None,
+        shelf: OpenTimedShelf = MemoryShelf,
+        is_bound: bool = False,
     ) -> None:
-        """Begin a task. ``wall_clock_ms``: what the clock shows before anything happens."""
+        """Begin a task. ``wall_clock_ms``: what the clock shows before anything happens.
+
+        ``is_bound``: stores go to the shelf when they are larger than their memory, as they do in a run.
+        """
         self.part = part
         self.partition = partition
         self._blueprint = blueprint
         self._deliver = deliver
         self._dropped = dropped
-        self._disk = Disk(spill, shelf, blueprint.settings.limits.store_memory)
+        self._disk = Disk(shelf, blueprint.settings.limits.store_memory if is_bound else None)
         self._bound = bound(part, blueprint.logs)
         self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}

@@ -8,7 +8,7 @@ from rewindow.core.shelf import Row, Span
 
 
 class MemoryShelf:
-    """See `core.shelf.Shelf`. ``writes`` counts what was ever written: so a test sees whether anything was."""
+    """See `core.shelf.TimedShelf`. ``writes`` counts what was ever written: so a test sees whether anything was."""
 
     writes = 0
 
@@ -19,7 +19,7 @@ class MemoryShelf:
     def get(self, key: bytes) -> tuple[str, int] | None:
         """See `Shelf`."""
         found = self._rows[0].get(key)
-        return None if found is None else found[1:]
+        return None if found is None else found[1:3]
 
     def write(self, rows: Iterable[Row]) -> None:
         """See `Shelf`."""
@@ -42,12 +42,28 @@ class MemoryShelf:
 
     def set_aside(self, span: Span) -> int:
         """See `Shelf`."""
-        self._rows.append({row[0]: row for row in self._within(span)})
+        self._rows.append({row[0]: (*row[:3], None) for row in self._within(span)})
         return len(self._rows) - 1
 
     def cut_out(self, span: Span) -> None:
         """See `Shelf`."""
         self.forget([row[0] for row in self._within(span)])
+
+    def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
+        """See `TimedShelf`."""
+        return [row for place, row in self._due(until_ms) if place > after][:count]
+
+    def count_due(self, until_ms: int) -> int:
+        """See `TimedShelf`."""
+        return len(self._due(until_ms))
+
+    def forget_due(self, until_ms: int) -> None:
+        """See `TimedShelf`."""
+        self.forget([key for (_, key), _ in self._due(until_ms)])
+
+    def _due(self, until_ms: int) -> list[tuple[tuple[int, bytes], Row]]:
+        rows = self._rows[0].values()
+        return sorted(((row[3], row[0]), row) for row in rows if row[3] is not None and row[3] <= until_ms)
 
     def _within(self, span: Span, aside: int = 0) -> list[Row]:
         after, until = span
