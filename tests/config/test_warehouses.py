@@ -10,6 +10,7 @@ import yaml
 from rewindow.config.load import load_target
 from rewindow.errors import ConfigError
 from rewindow.project import Project
+from rewindow.storage.places import opened, options_of, use
 
 
 @pytest.mark.parametrize(
@@ -36,10 +37,12 @@ def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str, wh
         ({"AWS_CONDITIONAL_PUT": "disabled"}, "must be etag"),
         ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, "AWS_ALLOW_HTTP"),
         ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, "does not say how"),
+        ({"GOOGLE_APPLICATION_CREDENTIALS": "key.json"}, "in the environment"),
     ],
 )
 def test_a_bucket_is_opened_with_settings_that_are_safe(tmp_path: Path, options: dict[str, str], why: str):
-    _write_target(tmp_path, warehouse="s3://bucket/w", storage_options=options)
+    place = "gs://bucket/w" if "GOOGLE_APPLICATION_CREDENTIALS" in options else "s3://bucket/w"
+    _write_target(tmp_path, warehouse=place, storage_options=options)
     with pytest.raises(ConfigError, match=why):
         Project.open(tmp_path, "there")
 
@@ -51,9 +54,32 @@ def test_the_environment_counts_as_the_settings_do(tmp_path: Path, monkeypatch: 
         Project.open(tmp_path, "there")
 
 
+def test_both_clients_of_a_bucket_get_one_endpoint_and_one_region(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://environment")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    use("s3://one/w", {"AWS_ENDPOINT": "https://told"})
+    use("s3://other/w", {})
+    assert options_of("s3://one/w/t") == {"AWS_ENDPOINT_URL": "https://told", "AWS_REGION": "eu-west-1"}
+    assert options_of("s3://other/w/t") == {"AWS_ENDPOINT_URL": "https://environment", "AWS_REGION": "eu-west-1"}
+    assert options_of("/folder/t") is None
+
+
+@pytest.mark.parametrize("place", ["gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
+def test_other_clouds_are_opened_without_a_word_to_them(place: str):
+    use(place, {"AZURE_STORAGE_ACCOUNT_KEY": "a2V5"} if place.startswith("abfss") else {})
+    assert opened(f"{place}/t")[1] in {"bucket/w/t", "files/w/t"}
+
+
+def test_half_a_credential_is_told_without_the_other_half():
+    use("s3://half/w", {"AWS_ACCESS_KEY_ID": "canary"})
+    with pytest.raises(ConfigError, match="cannot be opened") as refused:
+        opened("s3://half/w/t")
+    assert "canary" not in str(refused.value)
+
+
 @pytest.mark.parametrize("place", ["s3://bucket/w", "gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
 def test_a_bucket_may_be_a_warehouse(tmp_path: Path, place: str):
-    _write_target(tmp_path, warehouse=f"{place}/", storage_options={"AWS_REGION": "eu-west-1"})
+    _write_target(tmp_path, warehouse=f"{place}/")
     assert Project.open(tmp_path, "there").warehouse == place
 
 
@@ -63,7 +89,7 @@ def test_a_bucket_may_be_a_warehouse(tmp_path: Path, place: str):
         ({"warehouse": "s3://bucket/w", "source": "shuffled"}, "use auto"),
         (
             {"warehouse": "s3://bucket/w", "commit": "spark", "staging": "rows", "catalog": "main.rewindow"},
-            "logs on a disk",
+            "the catalog has all tables",
         ),
         ({"warehouse": "w", "storage_options": {"AWS_REGION": "eu-west-1"}}, "leave them out"),
         ({"warehouse": "s3://bucket/w", "storage_options": {"aws_region": "eu-west-1"}}, "in capitals"),

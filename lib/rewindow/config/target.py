@@ -87,7 +87,7 @@ class TargetConfig(BaseModel):
                 "source: shuffled lets Spark read the logs, which a warehouse in a bucket has not: use auto"
             )
         if is_bucket and self.catalog:
-            raise ValueError("commit: spark goes with logs on a disk: name a folder as the warehouse")
+            raise ValueError("with commit: spark the catalog has all tables: name a folder as the warehouse")
         if self.storage_options and not is_bucket:
             raise ValueError("storage_options are for a warehouse in a bucket (s3://...): leave them out")
         return self

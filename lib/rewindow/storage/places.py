@@ -21,6 +21,9 @@ from rewindow.errors import AccessError, ConfigError, RewindowError, StorageErro
 BUCKETS = ("s3", "s3a", "gs", "abfss")
 """The schemes of storage on which a warehouse may lie: Arrow opens it, and delta-rs puts there only if absent."""
 
+_S3 = ("s3", "s3a")
+_ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _REFUSED = re.compile(r"\b40[13]\b|Forbidden|AccessDenied|ACCESS_DENIED|Unauthorized")
 _KNOWN: dict[str, dict[str, str]] = {}
@@ -51,8 +54,19 @@ def adopt(known: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def options_of(path: str) -> dict[str, str] | None:
-    """Return the settings that delta-rs needs for a table besides the environment; None for a local path."""
-    return dict(_options_of(path)) if is_uri(path) else None
+    """Return the settings that delta-rs needs for a table besides the environment; None for a local path.
+
+    Where the two clients might read the environment differently, the choice is made for both.
+    """
+    if not is_uri(path):
+        return None
+    options = dict(_options_of(path))
+    if urlsplit(path).scheme in _S3:
+        get = _Settings(options)
+        chosen = {"AWS_ENDPOINT_URL": _endpoint(get), "AWS_REGION": _region(get)}
+        options = {name: value for name, value in options.items() if name not in (*_ENDPOINT, *_REGION)}
+        options |= {name: value for name, value in chosen.items() if value}
+    return options
 
 
 def opened(path: str) -> tuple[Any, str]:
@@ -97,7 +111,10 @@ def _check(uri: str) -> None:
     if scheme not in BUCKETS:
         message = f"{uri}: a warehouse is a folder of a disk, or lies on {', '.join(BUCKETS)}"
         raise ConfigError(message)
-    if scheme not in ("s3", "s3a"):
+    if scheme == "gs" and _options_of(uri):
+        message = f"storage_options: {uri} is opened with what GOOGLE_APPLICATION_CREDENTIALS names in the environment"
+        raise ConfigError(message)
+    if scheme not in _S3:
         return
     for name in ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_ALLOW_UNSAFE_RENAME"):
         if get.is_on(name):
@@ -120,8 +137,8 @@ class _Settings:
         self._options = options
 
     def __call__(self, *names: str) -> str | None:
-        """Return the first of these that is set."""
-        found = (self._options.get(name) or os.environ.get(name) for name in names)
+        """Return the first of these names of one setting that was told, else the first that the environment has."""
+        found = (where.get(name) for where in (self._options, os.environ) for name in names)
         return next(filter(None, found), None)
 
     def is_on(self, name: str) -> bool:
@@ -130,28 +147,43 @@ class _Settings:
 
 
 def _endpoint(get: _Settings) -> str:
-    found = get("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT") or ""
+    found = get(*_ENDPOINT) or ""
     if found and not found.startswith(("http://", "https://")):
         message = f"AWS_ENDPOINT_URL: {found} does not say how: write it like https://{found}"
         raise ConfigError(message)
     return found
 
 
+def _region(get: _Settings) -> str | None:
+    return get(*_REGION)
+
+
 @cache
 def _client(scheme: str, host: str, options: tuple[tuple[str, str], ...]) -> Any:
     """Return the Arrow file system of a bucket: one a process, which keeps its connections."""
     get = _Settings(dict(options))
-    if scheme == "gs":
-        return fs.GcsFileSystem()
-    if scheme == "abfss":
-        account = host.partition("@")[2].partition(".")[0]
-        return fs.AzureFileSystem(account, account_key=get("AZURE_STORAGE_ACCOUNT_KEY"))
+    try:
+        return fs.GcsFileSystem() if scheme == "gs" else _azure(host, get) if scheme == "abfss" else _s3(get)
+    except ValueError as error:
+        message = f"{scheme}://{host} cannot be opened: {error}. Mend storage_options, or the environment"
+        raise ConfigError(message) from error
+
+
+def _azure(host: str, get: _Settings) -> Any:
+    account = host.partition("@")[2].partition(".")[0]
+    if key := get("AZURE_STORAGE_ACCOUNT_KEY"):
+        return fs.AzureFileSystem(account, account_key=key)
+    names = ("tenant_id", "client_id", "client_secret")
+    return fs.AzureFileSystem(account, **{name: get(f"AZURE_{name.upper()}") for name in names})
+
+
+def _s3(get: _Settings) -> Any:
     endpoint = _endpoint(get)
     return fs.S3FileSystem(
         access_key=get("AWS_ACCESS_KEY_ID"),
         secret_key=get("AWS_SECRET_ACCESS_KEY"),
         session_token=get("AWS_SESSION_TOKEN"),
-        region=get("AWS_REGION", "AWS_DEFAULT_REGION"),
+        region=_region(get),
         scheme=endpoint.partition("://")[0] or "https",
         endpoint_override=endpoint.partition("://")[2] or None,
         force_virtual_addressing=get.is_on("AWS_VIRTUAL_HOSTED_STYLE_REQUEST"),
