@@ -55,7 +55,7 @@ test-spark: setup ## the tests that need Spark, processes or many tables
 	$(PY) -m pytest -q -m "(spark or slow) and not cluster and not airflow"
 
 airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (about ten minutes)
-	$(PY) -m pytest -q -m airflow tests/airflow
+	$(PY) -m pytest -q -m airflow -n 2 --dist loadfile -o faulthandler_timeout=1800 tests/airflow
 
 wheel: env ## build the wheel into dist/, for a cluster or Databricks
 	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl

@@ -33,7 +33,7 @@ def migrate(env: dict[str, str]) -> None:
         said(env, AIRFLOW, *arguments)
 
 
-def said(env: dict[str, str], *command: str, cwd: Path | None = None, timeout: float = 300) -> str:
+def said(env: dict[str, str], *command: str, cwd: Path | None = None, timeout: float = 900) -> str:
     """Run a command to its end; return what it printed."""
     how = {"env": env, "cwd": cwd, "timeout": timeout}
     done = subprocess.run(command, **how, capture_output=True, text=True, check=False)

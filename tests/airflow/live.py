@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,12 +16,12 @@ import psutil
 
 from tests.airflow.home import AIRFLOW
 
-START_SECONDS = 300
-STOP_SECONDS = 20
+START_SECONDS = 900
+STOP_SECONDS = 10
 
 
 class Live:
-    """Scheduler, DAG processor, triggerer and API server, while the ``with`` block lasts. All are stopped as one group."""
+    """Scheduler, DAG processor, triggerer and API server, while the ``with`` block lasts. All are stopped together."""
 
     def __init__(self, env: dict[str, str]) -> None:
         with socket.socket() as free:
@@ -35,9 +35,12 @@ class Live:
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__PARALLELISM": "6",  # a worker that is killed keeps its place
+            "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "2",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+            "PYTHONUNBUFFERED": "1",  # the log says now what happens now
+            "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "airflow.jobs.scheduler_job_runner=INFO",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
         }
@@ -56,30 +59,36 @@ class Live:
             )
         try:
             self.until(self._answers, START_SECONDS, "the API to answer")
-            token = httpx.get(f"{self.url}/auth/token", timeout=30).json()["access_token"]
+            token = httpx.get(f"{self.url}/auth/token", timeout=300).json()["access_token"]
             headers = {"Authorization": f"Bearer {token}"}
-            self._client = httpx.Client(base_url=f"{self.url}/api/v2", headers=headers, timeout=60)
+            self._client = httpx.Client(base_url=f"{self.url}/api/v2", headers=headers, timeout=300)
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop what was started: asked, then killed; what took a session of its own too (they are all its children)."""
+        """Stop all that lives in this home, rewindow's commands too, which outlive their workers: asked, then killed."""
         if self._client:
             self._client.close()
-        ours = [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
         for number in (signal.SIGTERM, signal.SIGKILL):
-            for pid in ours:
-                if psutil.pid_exists(pid):
-                    try:
-                        os.kill(pid, number)
-                    except ProcessLookupError:
-                        continue
             deadline = time.monotonic() + STOP_SECONDS
-            while any(_runs(pid) for pid in ours) and time.monotonic() < deadline:
+            for process in self._ours():
+                with suppress(psutil.Error):
+                    process.send_signal(number)
+            while self._ours() and time.monotonic() < deadline:
                 time.sleep(0.2)
         self.process.wait()
+
+    def _ours(self) -> list[psutil.Process]:
+        """Return the processes that have this home in their environment and run."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                home = process.environ().get("AIRFLOW_HOME")
+                if home == self.env["AIRFLOW_HOME"] and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
 
     def get(self, path: str, **params: Any) -> Any:
         """Ask for something."""
@@ -92,6 +101,13 @@ class Live:
     def patch(self, path: str, body: dict[str, Any]) -> Any:
         """Change something."""
         return self._ask("PATCH", path, json=body)
+
+    def refused(self, path: str, body: dict[str, Any]) -> str:
+        """Try to make something that may not be; return what the answer says."""
+        assert self._client is not None
+        answer = self._client.post(path, json=body)
+        assert 400 <= answer.status_code < 500, f"{path} {body}: {answer.status_code} {answer.text[:500]}"
+        return answer.text
 
     def tasks(self, dag: str, run: str) -> dict[str, dict[str, Any]]:
         """Return a run's task instances by name."""
@@ -121,17 +137,10 @@ class Live:
 
     def _answers(self) -> bool:
         try:
-            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=30).json()
         except (httpx.HTTPError, ValueError):
             return False
         return all(
             (health.get(part) or {}).get("status") == "healthy"
-            for part in ("metadatabase", "scheduler", "dag_processor")
+            for part in ("metadatabase", "scheduler", "dag_processor", "triggerer")
         )
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False

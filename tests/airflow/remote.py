@@ -27,20 +27,24 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if one.get("anew"):
             store.clear()
         try:
-            result = asyncio.run(deferred(task, context)) if one.get("defers") else task.execute_resumable(context)
+            defers = deferred(task, context, stops=one.get("stops", False)) if one.get("defers") else None
+            result = asyncio.run(defers) if defers else task.execute_resumable(context)
             said.append({"result": result, "stored": dict(store)})
         except Exception as error:  # noqa: BLE001 - whatever it is, the test looks at it
             said.append({"error": type(error).__name__, "message": str(error), "stored": dict(store)})
     return said
 
 
-async def deferred(task: RewindowJobRunOperator, context: dict[str, Any]) -> Any:
+async def deferred(task: RewindowJobRunOperator, context: dict[str, Any], *, stops: bool) -> Any:
     try:
         task.execute_resumable(context)
     except TaskDeferred as waiting:
         path, given = waiting.trigger.serialize()
         assert path == "rewindow.airflow.job_runs.JobRunTrigger"
-        async for event in type(waiting.trigger)(**given).run():
+        trigger = type(waiting.trigger)(**given)
+        if stops:  # somebody marks the task as failed while it waits
+            return await trigger.on_kill()
+        async for event in trigger.run():
             return {**task._settled(task._seen(event.payload["run_id"]), context), "deferred": True}
     raise AssertionError("it did not defer")
 

@@ -29,6 +29,11 @@ outputs:
 semantics: {stream_time_from: watermark}
 schedule: "@daily"
 """
+WEEKLY = (
+    JOB.replace("daily_orders\n", "weekly_orders\n", 1)
+    .replace("shop.daily", "shop.weekly")
+    .replace("@daily", "@weekly")
+)
 TOPOLOGY = """\
 from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
 
@@ -55,7 +60,7 @@ globals().update(make_dags(Path(__file__).parent.parent))
 """
 
 
-def make_shop(root: Path) -> Path:
+def make_shop(root: Path, *, days: int = DAYS) -> Path:
     """Write the project below a folder that is there; return it."""
     files = {
         "conf/feeds/orders.yaml": FEED,
@@ -69,7 +74,7 @@ def make_shop(root: Path) -> Path:
         .replace('schedule: "@daily"\n', ""),
         "jobs/daily_orders.py": TOPOLOGY,
         "dags/shop.py": DAGS,
-        "data/orders.csv": orders(),
+        "data/orders.csv": orders(days),
     }
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -79,10 +84,10 @@ def make_shop(root: Path) -> Path:
     return root
 
 
-def orders() -> str:
-    """Return five orders an hour apart on each day of January 2026 that is in, received ten minutes later."""
+def orders(days: int = DAYS) -> str:
+    """Return ten orders, two hours apart, on each of the first days of January 2026, received ten minutes later."""
     lines = ["order_id,customer,amount,ordered_at,received_at"]
-    for number in range(DAYS * 10):
+    for number in range(days * 10):
         day, hour = 1 + number // 10, 2 * (number % 10)
         lines.append(
             f"{number},{'abc'[number % 3]},{number}.5,2026-01-{day:02}T{hour:02}:10:00,2026-01-{day:02}T{hour:02}:20:00"

@@ -28,12 +28,13 @@ def started(there: Workspace) -> list[dict[str, Any]]:
 
 def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
     with workspace() as there:
-        first, again, later = played(
+        first, again, later, stopped = played(
             airflow_home,
             there,
             {"through": "2026-01-01T00:00:00Z"},
             {"through": "2026-01-01T00:00:00Z"},
             {"through": "2026-01-02T00:00:00Z", "anew": True, "defers": True},
+            {"through": "2026-01-03T00:00:00Z", "anew": True, "defers": True, "stops": True},
         )
         assert first["result"] == {"run_id": 100, "url": f"{there.host}/#job/11/run/100", "state": "SUCCESS"}
         assert first["stored"] == {"rewindow_job_run": 100}
@@ -43,7 +44,10 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
         assert [given["job_parameters"] for given in started(there)] == [
             {"interval_end": "2026-01-01T00:00:00Z"},
             {"interval_end": "2026-01-02T00:00:00Z"},
+            {"interval_end": "2026-01-03T00:00:00Z"},
         ]
+        assert "error" not in stopped
+        assert [given for path, given in there.asked if path.endswith("cancel")] == [{"run_id": 102}]
 
 
 @pytest.mark.airflow  # a process each

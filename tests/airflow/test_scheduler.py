@@ -1,12 +1,15 @@
-"""A real scheduler: a DAG run that is triggered, a task that is killed and retried, a real backfill, an approval."""
+"""A real scheduler: runs that are triggered, a killed command, a killed worker, a month's backfill, an approval.
+
+Nothing here is decided by a clock: each wait is for a state, and its deadline is there for what never comes.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +18,7 @@ import pytest
 
 from rewindow.delta.contents import content_hash
 from tests.airflow.home import AIRFLOW, ROOT, environment
-from tests.airflow.shop import DAGS, make_shop
+from tests.airflow.shop import WEEKLY, make_shop
 from tests.airflow.test_dags import rewindow, tables
 
 if TYPE_CHECKING:
@@ -23,18 +26,41 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.airflow
 
-RUN_SECONDS = 600
-JOB = "daily_orders"
-# The schedule is over: only what the test asks for runs.
-LATER = DAGS.replace("parent.parent", "parent.parent, end_date=datetime(2026, 11, 10, tzinfo=UTC)").replace(
-    "from pathlib", "from datetime import UTC, datetime\nfrom pathlib"
-)
+RUN_SECONDS = 1500
+DAYS = 31
+JOB, OTHER, OWN = "daily_orders", "weekly_orders", "orders_then_proof"
+# The schedules are over: only what the test asks for runs. The two jobs land one feed, each in a pool of its own.
+DAGS = """\
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rewindow.airflow.dags import make_dags
+
+project = Path(__file__).parent.parent
+soon = {"retry_delay": timedelta(seconds=2)}
+daily, weekly = datetime(2026, 11, 10, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+globals().update(make_dags(project, jobs=["daily_orders"], end_date=daily, default_args=soon))
+globals().update(make_dags(project, jobs=["weekly_orders"], end_date=weekly, default_args=soon, pool="rewindow_{job}"))
+"""
+
+
+def own_dag(root: Path) -> str:
+    """Return the DAG file that AIRFLOW.md shows, for this project, its schedule over too."""
+    words = (ROOT / "lib/rewindow/airflow/AIRFLOW.md").read_text()
+    code = next(block for block in re.findall(r"```python\n(.*?)```", words, re.DOTALL) if OWN in block)
+    assert 'PROJECT = "/opt/shop"' in code
+    assert "max_active_runs=1" in code
+    ended = "max_active_runs=1, end_date=datetime(2026, 11, 10, tzinfo=UTC)"
+    code = code.replace('"/opt/shop"', repr(str(root))).replace("max_active_runs=1", ended)
+    return f"from datetime import UTC, datetime\n{code}"
 
 
 @pytest.fixture(scope="module")
 def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = make_shop(tmp_path_factory.mktemp("scheduled"))
-    (root / "dags/shop.py").write_text(LATER)
+    root = make_shop(tmp_path_factory.mktemp("scheduled"), days=DAYS)
+    (root / "conf/jobs/weekly_orders.yaml").write_text(WEEKLY)
+    (root / "dags/shop.py").write_text(DAGS)
+    (root / "dags/own.py").write_text(own_dag(root))
     return root
 
 
@@ -43,80 +69,101 @@ def live(airflow_home: Path, scheduled: Path) -> Any:
     from tests.airflow.live import Live  # it needs what comes with Airflow
 
     with Live(environment(airflow_home, scheduled / "dags")) as live:
-        live.until(lambda: len(live.get("/dags")["dags"]) == 4, 120, "the four DAGs")
-        for dag in (JOB, f"{JOB}__backfill"):
+        live.until(lambda: len(live.get("/dags")["dags"]) == 5, RUN_SECONDS, "the five DAGs")
+        for dag in (JOB, f"{JOB}__backfill", OTHER, OWN):
             live.patch(f"/dags/{dag}", {"is_paused": False})
+        live.post("/pools", {"name": f"rewindow_{OTHER}", "slots": 1})
         yield live
 
 
-def finished(live: Live, dag: str, run: str) -> Any:
-    found = live.get(f"/dags/{dag}/dagRuns/{run}")
-    return found if found["state"] in ("success", "failed") else None
+def trigger(live: Live, dag: str, date: str | None = None, **conf: str) -> str:
+    """Start a run, as somebody does by hand; return its name."""
+    made: str = live.post(f"/dags/{dag}/dagRuns", {"logical_date": date, "conf": conf})["dag_run_id"]
+    return made
+
+
+def end_of(live: Live, dag: str, run: str) -> str:
+    """Wait until a run has ended; return how."""
+
+    def ended() -> Any:
+        state = live.get(f"/dags/{dag}/dagRuns/{run}")["state"]
+        return state if state in ("success", "failed") else None
+
+    found: str = live.until(ended, RUN_SECONDS, f"the end of {dag}'s run")
+    return found
+
+
+def test_params_that_nobody_can_mean_are_refused_before_a_run_is_made(live: Live):
+    for dag, conf in (
+        (JOB, {"through": "soon"}),
+        (JOB, {"through": "2026-13-01"}),
+        (f"{JOB}__backfill", {}),
+        (f"{JOB}__backfill", {"from": "the beginning"}),
+        (f"{JOB}__backfill", {"from": "2026-01-01", "branch": "my branch"}),
+    ):
+        live.refused(f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
+        assert live.get(f"/dags/{dag}/dagRuns")["total_entries"] == 0, (dag, conf)
 
 
 def test_a_run_whose_command_is_killed_is_retried_and_ends_well(live: Live, scheduled: Path):
-    run = live.post(f"/dags/{JOB}/dagRuns", {"logical_date": None, "conf": {"through": "2026-01-02"}})
-    run_id = run["dag_run_id"]
+    run_id = trigger(live, JOB, through="2026-01-02")
     victim = live.until(lambda: commands(scheduled, "run"), RUN_SECONDS, "the command of `run`")[0]
     os.kill(victim, signal.SIGKILL)
-    ended = live.until(lambda: finished(live, JOB, run_id), RUN_SECONDS, "the run's end")
-    tasks = live.tasks(JOB, run_id)
-    assert ended["state"] == "success", tasks
-    assert (tasks["land"]["try_number"], tasks["run"]["try_number"]) == (1, 2)
+    assert end_of(live, JOB, run_id) == "success"
+    assert live.tasks(JOB, run_id)["run"]["try_number"] >= 2
+    told = live.get(f"/dags/{JOB}/tasks/run")
+    assert (told["retries"], told["retry_delay"]["seconds"]) == (5, 2), "what `default_args` say goes before our own"
     assert len(tables(scheduled, "shop/daily_orders")) == 3, "one day, three customers"
 
 
 def test_a_worker_that_is_killed_finds_its_command_again(live: Live, scheduled: Path):
-    run = live.post(f"/dags/{JOB}/dagRuns", {"logical_date": None, "conf": {"through": "2026-01-03"}})
-    run_id = run["dag_run_id"]
+    """The worker goes, and the process in it that executes the task; Airflow misses its heartbeat."""
+    run_id = trigger(live, JOB, through="2026-01-03")
     command = live.until(lambda: commands(scheduled, "run"), RUN_SECONDS, "the command of `run`")[0]
+    kept = f"/dags/{JOB}/dagRuns/{run_id}/taskInstances/run/state-store"
+    live.until(lambda: live.get(kept)["total_entries"], RUN_SECONDS, "what a retry needs to find it")
     executing = workers(live, live.tasks(JOB, run_id)["run"]["id"])
-    assert executing
+    assert len(executing) >= 2
     for worker in executing:
         os.kill(worker, signal.SIGKILL)
     live.until(lambda: not psutil.pid_exists(command), RUN_SECONDS, "the command's end, which nobody killed")
-    ended = live.until(lambda: finished(live, JOB, run_id), RUN_SECONDS, "the run's end")
-    assert ended["state"] == "success"
-    assert live.tasks(JOB, run_id)["run"]["try_number"] == 2
+    assert end_of(live, JOB, run_id) == "success"
+    assert live.tasks(JOB, run_id)["run"]["try_number"] >= 2
     assert len(tables(scheduled, "shop/daily_orders")) == 6
     shown = rewindow(scheduled, "show", JOB)
     assert [one["run"] for one in shown["runs"]] == ["main/1", "main/2"], "the second attempt did not run it again"
 
 
-def test_a_real_backfill_gives_the_tables_of_the_command_line(live: Live, scheduled: Path, tmp_path: Path):
-    arguments = [
-        "--dag-id",
-        JOB,
-        "--from-date",
-        "2025-12-31",
-        "--to-date",
-        "2026-01-04",
-        "--max-active-runs",
-        "3",
-        "--run-backwards",
-    ]
-    for attempt in range(3):  # SQLite may be locked
-        done = subprocess.run(
-            [AIRFLOW, "backfill", "create", *arguments], env=live.env, capture_output=True, text=True, check=False
-        )
-        if done.returncode == 0 or attempt == 2:
-            break
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_a_month_backfilled_backwards_beside_other_writers_gives_the_tables_of_the_command_line(
+    live: Live, scheduled: Path, tmp_path: Path
+):
+    """One DAG is backfilled, one triggered: both land the feed. A third, AIRFLOW.md's, waits in the triggerer for them."""
+    own = trigger(live, OWN, "2026-02-01T00:00:00Z")  # of its interval, which ends then
+    live.until(lambda: live.tasks(OWN, own)["complete"]["state"] == "deferred", RUN_SECONDS, "the sensor to wait")
+    arguments = ["--from-date", "2025-12-28", "--to-date", "2026-01-25", "--max-active-runs", "3", "--run-backwards"]
+    patiently(live, [AIRFLOW, "backfill", "create", "--dag-id", OTHER, *arguments])
+    daily = trigger(live, JOB, through="2026-02-01T00:00:00Z")
+
+    by_hand = make_shop(tmp_path, days=DAYS)
+    (by_hand / "conf/jobs/weekly_orders.yaml").write_text(WEEKLY)
+    rewindow(by_hand, "land", "orders", "--until", "2026-02-01")
+    for job in (JOB, OTHER):
+        rewindow(by_hand, "run", job)
 
     def all_done() -> Any:
-        runs = live.get(f"/dags/{JOB}/dagRuns", run_type="backfill")["dag_runs"]
+        runs = live.get(f"/dags/{OTHER}/dagRuns", run_type="backfill")["dag_runs"]
         return runs if len(runs) == 5 and all(run["state"] in ("success", "failed") for run in runs) else None
 
     runs = live.until(all_done, RUN_SECONDS, "five runs of the backfill")
-    assert {run["state"] for run in runs} == {"success"}
-    by_hand = make_shop(tmp_path)
-    rewindow(by_hand, "land", "orders", "--until", "2026-01-05")
-    rewindow(by_hand, "run", JOB)
-    for table in ("shop/daily_orders", "logs/orders/orders"):
+    states = [run["state"] for run in runs] + [end_of(live, dag, run) for dag, run in ((JOB, daily), (OWN, own))]
+    assert set(states) == {"success"}, states
+    assert len(tables(scheduled, "shop/weekly_orders")) == 3 * DAYS
+    for table in ("shop/daily_orders", "shop/weekly_orders", "logs/orders/orders"):
         ours, theirs = (content_hash(str(root / "warehouse" / table)) for root in (scheduled, by_hand))
         assert ours == theirs, table
     events = live.get("/assets/events", limit=100, order_by="-timestamp")["asset_events"]
-    assert {event["extra"]["table"] for event in events if event["extra"]} == {"shop/daily_orders"}
+    told = {event["extra"]["table"] for event in events if event["extra"]}
+    assert told == {"shop/daily_orders", "shop/weekly_orders"}
 
 
 def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, scheduled: Path):
@@ -129,17 +176,18 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
         )
     )
     dag = f"{JOB}__backfill"
-    run_id = live.post(
-        f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"from": "2026-01-01", "branch": "mended"}}
-    )["dag_run_id"]
+    run_id = trigger(live, dag, **{"from": "2026-01-01", "branch": "mended"})
 
     def waiting() -> Any:
         state = {name: task["state"] for name, task in live.tasks(dag, run_id).items()}
         assert "failed" not in state.values(), state
-        return state.get("approve") in ("awaiting_input", "deferred")
+        # The scheduler has to have seen it too: it takes an answer that comes before that for a failure.
+        return state.get("approve") == "awaiting_input" and re.search(
+            rf"executor event with state success .*{re.escape(dag)}.*task_id='approve'",
+            live.log.read_text(errors="replace"),
+        )
 
     live.until(waiting, RUN_SECONDS, "the question")
-    time.sleep(15)  # people take longer than a scheduler's loop; Airflow takes an answer within it for a failure
     assert tables(scheduled, "shop/daily_orders") == before, "nothing published changes before somebody approves"
     asked = live.get(f"/dags/{dag}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails")
     assert "daily-orders" in asked["body"]
@@ -147,8 +195,7 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
         f"/dags/{dag}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails",
         {"chosen_options": ["Approve"], "params_input": {}},
     )
-    ended = live.until(lambda: finished(live, dag, run_id), RUN_SECONDS, "the run's end")
-    assert ended["state"] == "success", live.tasks(dag, run_id)
+    assert end_of(live, dag, run_id) == "success", live.tasks(dag, run_id)
     assert tables(scheduled, "shop/daily_orders") == [row for row in before if row[0] != "c"]
 
 
@@ -163,12 +210,12 @@ def commands(root: Path, command: str) -> list[int]:
 
 
 def workers(live: Live, ti_id: str) -> list[int]:
-    """Return the pids of the processes that execute a task instance: children of the LocalExecutor's worker that has it."""
+    """Return the pids of the processes that execute a task instance: the LocalExecutor's worker that has it, its children."""
     found = []
     for process in psutil.Process(live.process.pid).children(recursive=True):
         try:
             if ti_id in " ".join(process.cmdline()):
-                found += [child.pid for child in process.children()]
+                found += [process.pid, *(child.pid for child in process.children())]
         except psutil.Error:  # it has ended meanwhile
             continue
     return found
@@ -181,11 +228,7 @@ def test_every_command_of_the_readme(live: Live):
     lines = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]
     assert len(lines) == 9
     for line in lines:
-        for _ in range(3):  # SQLite may be locked
-            done = subprocess.run(shlex.split(line), env=live.env, capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                break
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        patiently(live, shlex.split(line))
 
     def ended() -> bool:
         runs = [
@@ -194,3 +237,12 @@ def test_every_command_of_the_readme(live: Live):
         return all(run["state"] in ("success", "failed") for run in runs)
 
     live.until(ended, RUN_SECONDS, "the runs' ends")
+
+
+def patiently(live: Live, line: list[str]) -> None:
+    """Run a command of Airflow's; SQLite is locked now and then."""
+    for _ in range(5):
+        done = subprocess.run(line, env=live.env, capture_output=True, text=True, check=False)
+        if done.returncode == 0 or "database is locked" not in done.stdout + done.stderr:
+            break
+    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"

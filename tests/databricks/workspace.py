@@ -1,4 +1,4 @@
-"""A workspace on loopback: the four REST calls that `rewindow databricks` makes, and runs whose ends a test decides."""
+"""A workspace on loopback: the five REST calls that `rewindow databricks` makes, and runs whose ends a test decides."""
 
 from __future__ import annotations
 
@@ -52,6 +52,9 @@ class Workspace:
                 return 200, {"run_id": self.tokens[token]}
             case "GET", "jobs/runs/get":
                 return 200, self._run(int(given["run_id"]))
+            case "POST", "jobs/runs/cancel":
+                self.runs[int(given["run_id"])] = [("TERMINATED", "CANCELED")]
+                return 200, {}
             case "GET", "jobs/runs/get-output":
                 return 200, {"error": self.error}
         return 404, {"error_code": "ENDPOINT_NOT_FOUND", "message": path}

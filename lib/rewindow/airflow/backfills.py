@@ -17,12 +17,13 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow.assets import table_asset
 from rewindow.airflow.exits import DIFFERENT
+from rewindow.airflow.intervals import TIME
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.watermarks import epoch_ms, is_time
 from rewindow.airflow.writers import one_writer
 from rewindow.config.job import JobConfig
 
-_PLACE = r"^(\d{4}-\d{2}-\d{2}([T ][0-9:.]+(Z|[+-]\d{2}:?\d{2})?)?|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
+_PLACE = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
 """An event time, a landing's number or a run's name, as `rewindow backfill` takes them."""
 
 PARAMS = {
@@ -63,7 +64,7 @@ The branch **{branch}** of job **{job}** differs from what is published:
 
 def backfill_dag(job: JobConfig, place: Mapping[str, Any], *, pool: str, default_args: Mapping[str, Any]) -> DAG:
     """Return a job's backfill DAG. It is triggered by hand: from, to and branch are its params."""
-    name, writer = job.job, one_writer(pool)
+    name, writer = job.job, one_writer(pool, default_args)
     with DAG(
         dag_id=f"{name}__backfill",
         schedule=None,

@@ -25,6 +25,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
 from rewindow.airflow.assets import table_asset
 from rewindow.airflow.backfills import backfill_dag
+from rewindow.airflow.intervals import TIME
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.sensors import LogCompleteSensor
 from rewindow.airflow.writers import one_writer
@@ -36,7 +37,8 @@ from rewindow.errors import ConfigError
 THROUGH = Param(
     None,
     type=["null", "string"],
-    format="date-time",
+    format="date-time",  # a calendar in the trigger's form; Airflow validates patterns only
+    pattern=f"^{TIME}$",
     title="Through",
     description="Stop at this time, such as 2013-02-01T00:00:00Z (default: the end of the run's interval).",
 )
@@ -68,7 +70,7 @@ def make_dags(
         lands: The DAG lands its job's feed. False: somebody else does, and the run waits until the log is complete.
         pool: The pool of one slot; ``{job}`` and ``{feed}`` in its name are filled in.
         executable: How rewindow is called where it lies in an environment of its own.
-        default_args: Of every task, as Airflow's.
+        default_args: Of every task, as Airflow's; ``retries`` and ``retry_delay`` too.
 
     Raises `ConfigError` (78) that names file, key and fix.
     """
@@ -132,7 +134,7 @@ class Making:
     def _tasks(self) -> None:
         job, feed = self.job.job, self.feed.feed
         outlets = [table_asset(output.table) for output in self.job.outputs.values()]
-        writer = one_writer(self.pool)
+        writer = one_writer(self.pool, self.default_args)
         if not self.lands:
             complete = LogCompleteSensor(
                 task_id="log_complete",

@@ -8,6 +8,9 @@ from typing import Any
 THROUGH = "through"
 """The DAG param that says where a manual run stops."""
 
+TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
+"""A time as a param takes it: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""
+
 
 def through_of(context: Mapping[str, Any]) -> str | None:
     """Return where a DAG run stops, in ISO 8601: its param ``through``, else its interval's end, else None (no bound).

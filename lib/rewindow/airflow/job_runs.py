@@ -52,6 +52,10 @@ class JobRunTrigger(BaseTrigger):
             await asyncio.sleep(self.poll_s)
         yield TriggerEvent({"run_id": self.run_id})
 
+    async def on_kill(self) -> None:
+        """Ask for the run to end when somebody stops, clears or marks the task while it waits here."""
+        await asyncio.to_thread(lambda: submit.cancel(submit.workspace(self.profile), self.run_id))
+
     def _look(self) -> submit.JobRun:
         return submit.look(submit.workspace(self.profile), self.run_id)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+_RETRIES = {
+    "retries": 5,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=10),
+}
 
-def one_writer(pool: str) -> dict[str, Any]:
-    """Return the arguments of a task that writes: its pool, no second one of it in any run of its DAG, and its retries."""
-    return {
-        "pool": pool,
-        "max_active_tis_per_dag": 1,
-        "retries": 5,
-        "retry_delay": timedelta(seconds=30),
-        "retry_exponential_backoff": True,
-        "max_retry_delay": timedelta(minutes=10),
-    }
+
+def one_writer(pool: str, default_args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task that writes: its pool, no second one of it in any run of its DAG, and its retries.
+
+    What ``default_args`` say about retries holds: Airflow puts a task's own arguments before them, so those are left out.
+    """
+    own = {name: value for name, value in _RETRIES.items() if name not in default_args}
+    return {"pool": pool, "max_active_tis_per_dag": 1, **own}
