@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,13 +25,13 @@ class Live:
     """Scheduler, DAG processor, triggerer and API server, while the ``with`` block lasts. All are stopped together."""
 
     def __init__(self, env: dict[str, str]) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port, workers, triggers = free_ports(3)
         self.url = f"http://127.0.0.1:{port}"
         self.env = {
             **env,
-            "AIRFLOW__API__PORT": str(port),
+            "AIRFLOW__API__PORT": port,
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": workers,
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": triggers,
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
@@ -48,15 +49,7 @@ class Live:
         self._client: httpx.Client | None = None
 
     def __enter__(self) -> Self:
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [AIRFLOW, "standalone"],
-                env=self.env,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+        self._started = [self._start("standalone")]
         try:
             self.until(self._answers, START_SECONDS, "the API to answer")
             token = httpx.get(f"{self.url}/auth/token", timeout=300).json()["access_token"]
@@ -73,22 +66,42 @@ class Live:
             self._client.close()
         for number in (signal.SIGTERM, signal.SIGKILL):
             deadline = time.monotonic() + STOP_SECONDS
-            for process in self._ours():
+            for process in self.processes():
                 with suppress(psutil.Error):
                     process.send_signal(number)
-            while self._ours() and time.monotonic() < deadline:
+            while self.processes() and time.monotonic() < deadline:
                 time.sleep(0.2)
-        self.process.wait()
+        for started in self._started:
+            started.wait()
 
-    def _ours(self) -> list[psutil.Process]:
-        """Return the processes that have this home in their environment and run."""
-        found = []
-        for process in psutil.process_iter():
+    def _start(self, command: str) -> subprocess.Popen[bytes]:
+        how = {"stdin": subprocess.DEVNULL, "start_new_session": True}
+        with self.log.open("ab") as log:
+            return subprocess.Popen([AIRFLOW, command], env=self.env, stdout=log, stderr=log, **how)
+
+    def processes(self) -> list[psutil.Process]:
+        """Return what runs in our sessions or has this home in its environment (a new title wipes that), and its children."""
+        everyone = [process for process in psutil.process_iter(["ppid"]) if _runs(process)]
+        sessions = {started.pid for started in self._started}
+        found = {process.pid for process in everyone if self._is_ours(process, sessions)}
+        while more := {process.pid for process in everyone if process.info["ppid"] in found} - found:
+            found |= more
+        return [process for process in everyone if process.pid in found]
+
+    def _is_ours(self, process: psutil.Process, sessions: set[int]) -> bool:
+        with suppress(psutil.Error, ProcessLookupError):
+            return (
+                os.getsid(process.pid) in sessions or process.environ().get("AIRFLOW_HOME") == self.env["AIRFLOW_HOME"]
+            )
+        return False
+
+    def scheduler(self) -> psutil.Process | None:
+        """Return the scheduler's process, if it runs."""
+        for process in self.processes():
             with suppress(psutil.Error):
-                home = process.environ().get("AIRFLOW_HOME")
-                if home == self.env["AIRFLOW_HOME"] and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
-        return found
+                if process.cmdline()[-2:] == [AIRFLOW, "scheduler"]:
+                    return process
+        return None
 
     def get(self, path: str, **params: Any) -> Any:
         """Ask for something."""
@@ -115,14 +128,19 @@ class Live:
         return {task["task_id"]: task for task in found}
 
     def until(self, done: Callable[[], Any], seconds: float, what: str) -> Any:
-        """Wait until something is true; return it."""
+        """Wait until something is true; return it. A scheduler that died is started again, as a service manager does it.
+
+        (It dies of a backfill that Airflow takes back because SQLite was locked.)
+        """
         deadline = time.monotonic() + seconds
         while True:
             found = done()
             if found:
                 return found
-            if time.monotonic() > deadline or self.process.poll() is not None:
+            if time.monotonic() > deadline or self._started[0].poll() is not None:
                 raise AssertionError(f"waited for {what}\n{self.log.read_text(errors='replace')[-4000:]}")
+            if self._client and self.scheduler() is None:
+                self._started.append(self._start("scheduler"))
             time.sleep(0.5)
 
     def _ask(self, method: str, path: str, **how: Any) -> Any:
@@ -144,3 +162,19 @@ class Live:
             (health.get(part) or {}).get("status") == "healthy"
             for part in ("metadatabase", "scheduler", "dag_processor", "triggerer")
         )
+
+
+def free_ports(number: int) -> list[str]:
+    """Return ports of loopback that nobody listens to."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [str(one.getsockname()[1]) for one in sockets]
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -137,12 +137,17 @@ def test_a_worker_that_is_killed_finds_its_command_again(live: Live, scheduled: 
 def test_a_month_backfilled_backwards_beside_other_writers_gives_the_tables_of_the_command_line(
     live: Live, scheduled: Path, tmp_path: Path
 ):
-    """One DAG is backfilled, one triggered: both land the feed. A third, AIRFLOW.md's, waits in the triggerer for them."""
+    """One DAG is backfilled, one triggered: both land the feed. A third, AIRFLOW.md's, waits in the triggerer for them.
+
+    And the scheduler dies.
+    """
     own = trigger(live, OWN, "2026-02-01T00:00:00Z")  # of its interval, which ends then
     live.until(lambda: live.tasks(OWN, own)["complete"]["state"] == "deferred", RUN_SECONDS, "the sensor to wait")
     arguments = ["--from-date", "2025-12-28", "--to-date", "2026-01-25", "--max-active-runs", "3", "--run-backwards"]
     patiently(live, [AIRFLOW, "backfill", "create", "--dag-id", OTHER, *arguments])
     daily = trigger(live, JOB, through="2026-02-01T00:00:00Z")
+    live.until(lambda: commands(scheduled, "land"), RUN_SECONDS, "a command")
+    live.scheduler().kill()  # it is started again; what had begun goes on
 
     by_hand = make_shop(tmp_path, days=DAYS)
     (by_hand / "conf/jobs/weekly_orders.yaml").write_text(WEEKLY)
@@ -177,25 +182,30 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
     )
     dag = f"{JOB}__backfill"
     run_id = trigger(live, dag, **{"from": "2026-01-01", "branch": "mended"})
+    there = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
 
-    def waiting() -> Any:
+    def waiting(attempt: int) -> Any:
         state = {name: task["state"] for name, task in live.tasks(dag, run_id).items()}
         assert "failed" not in state.values(), state
         # The scheduler has to have seen it too: it takes an answer that comes before that for a failure.
-        return state.get("approve") == "awaiting_input" and re.search(
-            rf"executor event with state success .*{re.escape(dag)}.*task_id='approve'",
-            live.log.read_text(errors="replace"),
-        )
+        seen = rf"executor event with state success .*{dag}.*task_id='approve'.*try_number={attempt}"
+        return state.get("approve") == "awaiting_input" and re.search(seen, live.log.read_text(errors="replace"))
 
-    live.until(waiting, RUN_SECONDS, "the question")
+    def answered(choice: str) -> str:
+        live.patch(there, {"chosen_options": [choice], "params_input": {}})
+        return end_of(live, dag, run_id)
+
+    live.until(lambda: waiting(1), RUN_SECONDS, "the question")
     assert tables(scheduled, "shop/daily_orders") == before, "nothing published changes before somebody approves"
-    asked = live.get(f"/dags/{dag}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails")
-    assert "daily-orders" in asked["body"]
-    live.patch(
-        f"/dags/{dag}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails",
-        {"chosen_options": ["Approve"], "params_input": {}},
-    )
-    assert end_of(live, dag, run_id) == "success", live.tasks(dag, run_id)
+    assert f"| daily-orders | {len(before) * 2 // 3} | 0 | {len(before) // 3} | 0 |" in live.get(there)["body"]
+    assert answered("Reject") == "success"
+    assert live.tasks(dag, run_id)["promote"]["state"] == "skipped"
+    assert tables(scheduled, "shop/daily_orders") == before
+
+    again = {"task_ids": ["approve"], "include_downstream": True, "only_failed": False, "dry_run": False}
+    live.post(f"/dags/{dag}/clearTaskInstances", {"dag_run_id": run_id, **again})
+    live.until(lambda: waiting(2), RUN_SECONDS, "the question")
+    assert answered("Approve") == "success", live.tasks(dag, run_id)
     assert tables(scheduled, "shop/daily_orders") == [row for row in before if row[0] != "c"]
 
 
@@ -212,7 +222,7 @@ def commands(root: Path, command: str) -> list[int]:
 def workers(live: Live, ti_id: str) -> list[int]:
     """Return the pids of the processes that execute a task instance: the LocalExecutor's worker that has it, its children."""
     found = []
-    for process in psutil.Process(live.process.pid).children(recursive=True):
+    for process in live.processes():
         try:
             if ti_id in " ".join(process.cmdline()):
                 found += [process.pid, *(child.pid for child in process.children())]

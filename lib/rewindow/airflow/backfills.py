@@ -52,13 +52,21 @@ _BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
 _BODY = """\
+{{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
 The branch **{branch}** of job **{job}** differs from what is published:
 
-```json
-{{{{ ti.xcom_pull(task_ids='diff') | tojson(indent=2) }}}}
-```
-
+| output | equal | different | only published | only in the branch |
+| --- | --- | --- | --- | --- |
+{{% for name, of in found.items() if of is mapping -%}}
+| {{{{ name }}}} | {{{{ of.equal }}}} | {{{{ of.different }}}} | {{{{ of.only_first }}}} | {{{{ of.only_second }}}} |
+{{% endfor %}}
 *Approve* makes the branch the published lineage, in one commit for each table. *Reject* leaves all as it is.
+
+The first differences:
+
+```json
+{{{{ found | tojson(indent=2) }}}}
+```
 """
 
 
