@@ -44,6 +44,15 @@ def said(env: dict[str, str], *command: str, cwd: Path | None = None, timeout: f
     return done.stdout
 
 
+def patiently(env: dict[str, str], line: list[str]) -> None:
+    """Run a command of Airflow's; SQLite is locked now and then, however long one would wait."""
+    for _ in range(10):
+        done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+        if done.returncode == 0 or "database is locked" not in done.stdout + done.stderr:
+            break
+    assert done.returncode == 0, f"{line}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+
+
 def play(env: dict[str, str], *plays: dict[str, Any]) -> list[dict[str, Any]]:
     """Play DAG runs with `dag.test`, one after the other in one process; see `tests.airflow.play`."""
     printed = said(env, sys.executable, str(ROOT / "tests/airflow/play.py"), json.dumps(plays), timeout=1800)

@@ -19,6 +19,7 @@ from tests.airflow.home import AIRFLOW
 
 START_SECONDS = 900
 STOP_SECONDS = 10
+LOOK_SECONDS = 5
 
 
 class Live:
@@ -132,15 +133,17 @@ class Live:
 
         (It dies of a backfill that Airflow takes back because SQLite was locked.)
         """
-        deadline = time.monotonic() + seconds
+        deadline, looked = time.monotonic() + seconds, time.monotonic()
         while True:
             found = done()
             if found:
                 return found
             if time.monotonic() > deadline or self._started[0].poll() is not None:
                 raise AssertionError(f"waited for {what}\n{self.log.read_text(errors='replace')[-4000:]}")
-            if self._client and self.scheduler() is None:
-                self._started.append(self._start("scheduler"))
+            if self._client and time.monotonic() > looked + LOOK_SECONDS:
+                looked = time.monotonic()
+                if self.scheduler() is None:
+                    self._started.append(self._start("scheduler"))
             time.sleep(0.5)
 
     def _ask(self, method: str, path: str, **how: Any) -> Any:

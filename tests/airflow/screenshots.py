@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tests.airflow.browser import Browser
-from tests.airflow.home import AIRFLOW, ROOT, environment, migrate, said
+from tests.airflow.home import AIRFLOW, ROOT, environment, migrate, patiently
 from tests.airflow.live import Live
 from tests.airflow.shop import DAGS, make_shop
 
@@ -45,7 +45,7 @@ def main() -> int:
             for dag in (JOB, f"{JOB}__backfill"):
                 live.patch(f"/dags/{dag}", {"is_paused": False})
             dates = ["--from-date", "2026-01-01", "--to-date", "2026-01-04"]
-            said(live.env, AIRFLOW, "backfill", "create", "--dag-id", JOB, *dates)
+            patiently(live.env, [AIRFLOW, "backfill", "create", "--dag-id", JOB, *dates])
             live.until(lambda: all_done(live), WAIT_SECONDS, "the backfill")
             question = ask(live, root)
             with Browser(program, width=1400, height=760) as page:

@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import psutil
 import pytest
 
 from rewindow.delta.contents import content_hash
-from tests.airflow.home import AIRFLOW, ROOT, environment
+from tests.airflow.home import AIRFLOW, ROOT, environment, patiently
 from tests.airflow.shop import WEEKLY, make_shop
 from tests.airflow.test_dags import rewindow, tables
 
@@ -144,7 +143,7 @@ def test_a_month_backfilled_backwards_beside_other_writers_gives_the_tables_of_t
     own = trigger(live, OWN, "2026-02-01T00:00:00Z")  # of its interval, which ends then
     live.until(lambda: live.tasks(OWN, own)["complete"]["state"] == "deferred", RUN_SECONDS, "the sensor to wait")
     arguments = ["--from-date", "2025-12-28", "--to-date", "2026-01-25", "--max-active-runs", "3", "--run-backwards"]
-    patiently(live, [AIRFLOW, "backfill", "create", "--dag-id", OTHER, *arguments])
+    patiently(live.env, [AIRFLOW, "backfill", "create", "--dag-id", OTHER, *arguments])
     daily = trigger(live, JOB, through="2026-02-01T00:00:00Z")
     live.until(lambda: commands(scheduled, "land"), RUN_SECONDS, "a command")
     live.scheduler().kill()  # it is started again; what had begun goes on
@@ -238,7 +237,7 @@ def test_every_command_of_the_readme(live: Live):
     lines = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]
     assert len(lines) == 9
     for line in lines:
-        patiently(live, shlex.split(line))
+        patiently(live.env, shlex.split(line))
 
     def ended() -> bool:
         runs = [
@@ -247,12 +246,3 @@ def test_every_command_of_the_readme(live: Live):
         return all(run["state"] in ("success", "failed") for run in runs)
 
     live.until(ended, RUN_SECONDS, "the runs' ends")
-
-
-def patiently(live: Live, line: list[str]) -> None:
-    """Run a command of Airflow's; SQLite is locked now and then."""
-    for _ in range(5):
-        done = subprocess.run(line, env=live.env, capture_output=True, text=True, check=False)
-        if done.returncode == 0 or "database is locked" not in done.stdout + done.stderr:
-            break
-    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
