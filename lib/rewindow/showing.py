@@ -125,7 +125,7 @@ def _describe_source(source: SourceNode, tables: Mapping[str, LogTable | None]) 
         return "internal log of this run, in the order of its upstream events"
     table = tables.get(source.topic)
     if table is not None:
-        return f"shuffled source: Spark reads the table, one exchange and one sort, because {table.why}"
+        return f"shuffled source: Spark reads the table for the tasks, because {table.why}"
     return "aligned source: each task opens its own partition's files, in offset order"
 
 

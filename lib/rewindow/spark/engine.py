@@ -25,6 +25,8 @@ from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_task
 from rewindow.spark.following import following
+from rewindow.spark.gathered import gathered_frame, run_gathered
+from rewindow.spark.packing import Packing
 from rewindow.spark.settings import for_packs
 from rewindow.spark.shuffled import run_shuffled, shuffled_frame
 from rewindow.storage.places import adopt, known
@@ -98,9 +100,15 @@ class SparkEngine(LocalEngine):
         if not work.tables:
             run_group = partial(_run_group, bare, groups, self._import_paths, known())
             return self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string")
-        rows = shuffled_frame(self._spark, work, groups, work.load_logs())
+        logs = work.load_logs()
+        gathered = gathered_frame(self._spark, work, groups, logs)
+        if gathered is not None:
+            rows, packing = gathered
+            run_groups = partial(_run_gathered, bare, groups, packing, self._import_paths, known())
+            return rows.mapInArrow(run_groups, "report string")
+        rows = shuffled_frame(self._spark, work, groups, logs)
         tasks = {task.partition: task for task in work.tasks}
-        return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths), "report string")
+        return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths, known()), "report string")
 
 
 def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
@@ -126,9 +134,26 @@ def _run_group(
 
 
 def _run_rows(
-    work: StageWork, tasks: Mapping[int, TaskWork], import_paths: Iterable[str], batches: Iterator[pa.RecordBatch]
+    work: StageWork,
+    tasks: Mapping[int, TaskWork],
+    import_paths: Iterable[str],
+    buckets: Mapping[str, Mapping[str, str]],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
+    adopt(buckets)
     yield from _reports(import_paths, lambda: run_shuffled(work, tasks, batches))
+
+
+def _run_gathered(
+    work: StageWork,
+    groups: Sequence[Sequence[TaskWork]],
+    packing: Packing,
+    import_paths: Iterable[str],
+    buckets: Mapping[str, Mapping[str, str]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    adopt(buckets)
+    yield from _reports(import_paths, lambda: run_gathered(work, groups, packing, batches))
 
 
 def _reports(import_paths: Iterable[str], run: Callable[[], Iterator[TaskReport]]) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 _ZONE = "spark.sql.session.timeZone"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_UNION = "spark.sql.unionOutputPartitioning"
+"""Where it is on, frames of one partition each become one partition, and one Spark task."""
 ROWS = 2_048
 """How many rows Spark hands to a worker at once, at most: records, and pieces of packs."""
 NO_LIMIT = 2**31 - 1
@@ -37,6 +39,7 @@ def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]
             rows = min(int(spark.conf.get(_BATCH_ROWS, None) or ROWS), ROWS)
             settings.enter_context(_set(spark, _BATCH_ROWS, str(rows)))
             settings.enter_context(_set(spark, _BATCH_BYTES, str(most)))
+            settings.enter_context(_set(spark, _UNION, "false"))
         yield
 
 
