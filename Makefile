@@ -88,7 +88,7 @@ conformance: env ## play recorded Kafka Streams scenarios: make conformance FILE
 BENCHES := finals finals-hopping finals-session processor incremental join join-streams scale overhead limits
 
 bench: setup ## measure rewindow next to its yardsticks, and write tests/bench/RESULTS.md: make bench NAMES=finals ROWS=10000000
-	@for name in $(or $(NAMES),$(BENCHES)); do $(PY) -m tests.bench $$name --rows $(or $(ROWS),10000000); done
+	@for name in $(or $(NAMES),$(BENCHES)); do $(PY) -m tests.bench $$name $(if $(ROWS),--rows $(ROWS)); done
 
 bench-lane: setup ## records per CPU-second of the record lane, next to a plain loop
 	@$(PY) -m tests.bench.record_lane

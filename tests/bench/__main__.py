@@ -1,4 +1,4 @@
-"""`python -m tests.bench NAME --rows N [--json]`: one benchmark, measured next to its yardstick in the same call."""
+"""`python -m tests.bench NAME [--rows N] [--json]`: one benchmark, measured next to its yardstick in the same call."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "scale": scale.measure,
     "overhead": overhead.measure,
 }
-SMALL = frozenset(("overhead",))
-"""Benches that are about few records."""
+ROWS = {"finals-hopping": 4_000_000, "finals-session": 2_000_000, "processor": 1_000_000, "incremental": 4_000_000}
+ROWS |= {"join": 1_000_000, "join-streams": 200_000, "scale": 4_000_000, "overhead": 10_000}
+"""How many records a bench takes unless it is told: few enough that it ends within minutes on two cores."""
+MOST_ROWS = 10_000_000
 
 
 def main() -> None:
     """Measure; print figures or JSON; write what is large enough into the results page."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("name", choices=BENCHES)
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rows", type=int, help=f"default: {MOST_ROWS:,}, or fewer, so that it ends within minutes")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each way, alternated; the median counts")
     parser.add_argument("--lane", choices=("auto", "record"), default="auto")
     parser.add_argument("--landings", choices=("hourly", "one"), default="hourly")
@@ -38,8 +40,10 @@ def main() -> None:
     parser.add_argument("--cold", action="store_true", help="each measurement is the first job of a fresh session")
     parser.add_argument("--json", action="store_true", help="print one JSON object and write nothing")
     options = parser.parse_args()
+    usual = ROWS.get(options.name, MOST_ROWS)
+    rows = options.rows or usual
     figures = BENCHES[options.name](
-        options.rows,
+        rows,
         rounds=options.rounds,
         lane=options.lane,
         landings=options.landings,
@@ -51,7 +55,7 @@ def main() -> None:
         print(json.dumps(figures))
         return
     print(results.as_text(figures))
-    if options.rows >= results.LEAST_ROWS or options.name in SMALL:
+    if rows >= min(usual, results.LEAST_ROWS):
         results.write(figures)
 
 

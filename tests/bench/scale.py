@@ -7,30 +7,36 @@ half the seconds of one, and that ten times the records cost ten times the CPU-s
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.record_lane import ROOT
 from tests.bench.stored import median_of
-from tests.bench.workload import make_log, stage_work
+from tests.bench.workload import Slice, make_log, stage_work
+
+if TYPE_CHECKING:
+    from rewindow.spark.engine import SparkEngine
 
 JOB = "finals"
 PARTITIONS, CORES = (1, 2, 4, 8), (1, 2)
+SMALL = "a tenth of the records"
 
 
 def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
-    """Measure each combination in a process of its own; the yardstick is one core."""
+    """Measure each number of cores in a process of its own; the yardstick is one core."""
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         for partitions in PARTITIONS:
-            for cores in CORES:
-                name = f"{partitions} partitions, {cores} core{'s' if cores > 1 else ''}"
-                found[name] = _in_a_process(Path(folder), rows, partitions, cores, rounds)
-        small = _in_a_process(Path(folder), rows // 10, 8, 2, rounds)
+            _make_log(Path(folder), rows, partitions)
+        _make_log(Path(folder), rows // 10, max(PARTITIONS))
+        for cores in CORES:
+            found |= _in_a_process(Path(folder), rows, cores, rounds)
+    small = found.pop(SMALL)
     one, two = found["8 partitions, 1 core"], found["8 partitions, 2 cores"]
     growth = two["cpu"] / small["cpu"]
     return {
@@ -65,32 +71,59 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
     }
 
 
-def _in_a_process(folder: Path, rows: int, partitions: int, cores: int, rounds: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "tests.bench.scale", str(folder), *map(str, (rows, partitions, cores, rounds))]
+def _make_log(folder: Path, rows: int, partitions: int) -> None:
+    """Make a log, and write down where it is."""
+    log = make_log(folder / f"log-{rows}-{partitions}", rows, partitions=partitions)
+    _note(folder, rows, partitions).write_text(json.dumps(log))
+
+
+def _kept(folder: Path, rows: int, partitions: int) -> list[Slice]:
+    found = json.loads(_note(folder, rows, partitions).read_text())
+    return [Slice(path, [(first, end) for first, end in bounds]) for path, bounds in found]
+
+
+def _note(folder: Path, rows: int, partitions: int) -> Path:
+    return folder / f"log-{rows}-{partitions}.json"
+
+
+def _in_a_process(folder: Path, rows: int, cores: int, rounds: int) -> dict[str, dict[str, float]]:
+    command = [sys.executable, "-m", "tests.bench.scale", str(folder), *map(str, (rows, cores, rounds))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    cost: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return cost
+    costs: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    return costs
 
 
-def main(folder: Path, rows: int, partitions: int, cores: int, rounds: int) -> None:
-    """Measure one combination, warm, and print it."""
+def main(folder: Path, rows: int, cores: int, rounds: int) -> None:
+    """Measure each number of partitions, warm, and on all cores a tenth of the records too; print what it cost."""
     from rewindow.spark.engine import SparkEngine
     from rewindow.spark.session import local_session
 
-    log = make_log(folder / f"log-{rows}-{partitions}", rows, partitions=partitions)
     session = local_session(cores=cores, python_path=[ROOT], app_name="bench")
     engine = SparkEngine(session, slots=cores)
+    found = {}
+    for partitions in PARTITIONS:
+        name = f"{partitions} partitions, {cores} core{'s' if cores > 1 else ''}"
+        found[name] = _cost(engine, folder, rows, partitions, rounds)
+    if cores == max(CORES):
+        found[SMALL] = _cost(engine, folder, rows // 10, max(PARTITIONS), rounds)
+    session.stop()
+    print(json.dumps(found))
+
+
+def _cost(engine: SparkEngine, folder: Path, rows: int, partitions: int, rounds: int) -> dict[str, float]:
+    log = _kept(folder, rows, partitions)
     engine.run_stage(stage_work(JOB, log, folder / "warm", 1))
     costs = []
-    for number in range(rounds):
+    for _ in range(rounds):
+        place = folder / "results"
+        shutil.rmtree(place, ignore_errors=True)
         meter = Meter()
-        reports = engine.run_stage(stage_work(JOB, log, folder / f"results-{rows}-{partitions}-{cores}-{number}"))
+        reports = engine.run_stage(stage_work(JOB, log, place))
         costs.append(meter.read())
     results = sum(file.rows for report in reports for file in report.files if file.target.startswith("output/"))
     late = sum(row["count"] for report in reports for row in report.metrics if row["name"] == "late-record-drop")
-    session.stop()
     medians = {what: median_of(costs, what) for what in ("cpu", "seconds")}
-    print(json.dumps({**medians, "results": results, "late": late}))
+    return {**medians, "results": results, "late": late}
 
 
 if __name__ == "__main__":
