@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help setup env java jars test test-fast test-spark wheel airflow cluster crash check format demo conformance oracle bench bench-lane lock clean
+.PHONY: help setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash check format demo conformance oracle bench bench-lane lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed w
 
 wheel: env ## build the wheel into dist/, for a cluster or Databricks
 	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl
+
+databricks-wheel: wheel ## the wheel without Spark, Delta, pandas and Arrow, which Databricks has
+	@$(PY) -m rewindow.databricks.slim dist/rewindow-*.whl
 
 cluster: setup ## jobs on a Spark cluster and behind Spark Connect on this machine, both ways to commit: the same tables
 	$(PY) -m pytest -q tests/cluster tests/connect tests/protocol

@@ -26,8 +26,8 @@ def command(root: Path, *arguments: str, **environment: str) -> subprocess.Popen
     )
 
 
-def done(process: subprocess.Popen[str], code: int = 0) -> Any:
+def done(process: subprocess.Popen[str], code: int = 0, *, seconds: int = 300) -> Any:
     """Wait for a command, see that it ended with a code, and return what it said."""
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=seconds)
     assert process.returncode == code, out + err
     return json.loads(out)

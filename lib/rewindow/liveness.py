@@ -33,7 +33,7 @@ _BEATING: set[str] = set()
 def this_attempt() -> Attempt:
     """Return a new attempt of this process."""
     process = psutil.Process()
-    versions = {name: metadata.version(name) for name in ("rewindow", "pyspark", "delta-spark", "deltalake", "pyarrow")}
+    versions = {name: _version(name) for name in ("rewindow", "pyspark", "delta-spark", "deltalake", "pyarrow")}
     return Attempt(
         id=uuid4().hex,
         host=socket.gethostname(),
@@ -88,6 +88,14 @@ def is_alive(warehouse: str, attempt: Attempt) -> bool:
             return False
     last = modified_s(_heartbeat_file(warehouse, attempt.id))
     return last is not None and time.time() - last < SILENT_SECONDS
+
+
+def _version(name: str) -> str:
+    """Return what is installed; a platform has Spark and Delta of its own, under other names."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "the platform's"
 
 
 def _started(process: psutil.Process) -> int:

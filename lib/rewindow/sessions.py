@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewindow.config.target import TargetConfig
+from rewindow.config.target import PLATFORM, TargetConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,8 @@ def _session(root: Path, target: TargetConfig, cores: int, *, debug: bool) -> Sp
     if target.connect:
         from rewindow.spark.remote import connect_session  # noqa: PLC0415
 
-        return connect_session(target.connect, cores=cores, conf=conf, ships=shipped(root, target.ships))
+        ships = shipped(root, target.ships, itself=target.connect == PLATFORM)
+        return connect_session(target.connect, cores=cores, conf=conf, ships=ships)
     if target.master:
         ships = shipped(root, target.ships)
         return cluster_session(target.master, cores=cores, conf=conf, ships=ships, debug=debug)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewindow.config.load import load_feed, load_job
+from rewindow.config.load import load_feed, load_job, load_target
 from rewindow.databricks.outcome import exit_code
 from rewindow.errors import UsageError
 from rewindow.wheel_task import TaskError, commands_of, main
@@ -167,6 +167,15 @@ def test_every_task_means_a_land_and_a_run_of_a_job_of_the_project(bundle: Bundl
             config = load_job(ROOT, given["job"])
             assert land[:4] == ["land", load_feed(ROOT, config.feed).feed, "--until", given["interval_end"]]
             assert run[:2] == ["run", config.job]
+
+
+def test_the_target_needs_no_disk_but_the_drivers_and_nothing_that_is_not_synced(bundle: Bundle) -> None:
+    target = load_target(ROOT, "databricks")
+    assert (target.connect, target.commit, target.staging) == ("platform", "spark", "rows")
+    assert target.ships == [], "what is shipped is what is installed"
+    assert target.warehouse.startswith("/tmp/")  # noqa: S108 - heartbeats
+    assert {Path(path).name for path in bundle.sync["paths"]} == {"conf", "jobs"}
+    assert all("databricks-wheel" in artifact.build for artifact in bundle.artifacts.values())
 
 
 def test_a_reference_that_was_not_filled_in_is_refused() -> None:

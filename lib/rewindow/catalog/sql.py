@@ -42,7 +42,8 @@ def make_table(
     written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     with mapped():
         if not spark.catalog.tableExists(name.quoted):
-            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
+            if not spark.catalog.databaseExists(name.quoted_schema):  # who may not make one need not
+                spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
             spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {name.quoted} ({ddl(columns)}) USING delta{cut} TBLPROPERTIES ({written})"
             )

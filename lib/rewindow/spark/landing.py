@@ -20,6 +20,7 @@ from rewindow.spark.errors import mapped, mark
 from rewindow.spark.frames import SourceFrame, sort_columns
 from rewindow.spark.log_writer import write_log
 from rewindow.spark.placed import first_above, placed_blocks
+from rewindow.spark.placing import place_by
 from rewindow.spark.settings import in_utc
 from rewindow.spark.sources import look_at_files, unchanged
 from rewindow.storage.places import adopt, known
@@ -86,7 +87,7 @@ class SparkLandingEngine:
         """Return the due rows of a log where they belong, in the order of their offsets."""
         tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
         due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
-        placed = due.repartitionById(tasks, (F.col(PARTITION) % tasks).cast("int"))
+        placed = place_by(due, tasks, F.col(PARTITION) % tasks)
         return placed.sortWithinPartitions(*sort_columns(write.spec, write.columns))
 
 

@@ -35,12 +35,17 @@ def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]
     """
     most = 64 << 20 if has_files else NO_LIMIT
     with in_utc(spark), ExitStack() as settings:
-        with suppress(PySparkException):  # Databricks' serverless lets nobody ask or set these
-            rows = min(int(spark.conf.get(_BATCH_ROWS, None) or ROWS), ROWS)
-            settings.enter_context(_set(spark, _BATCH_ROWS, str(rows)))
-            settings.enter_context(_set(spark, _BATCH_BYTES, str(most)))
-            settings.enter_context(_set(spark, _UNION, "false"))
+        wishes = {_BATCH_ROWS: _at_most(spark, _BATCH_ROWS, ROWS), _BATCH_BYTES: most, _UNION: "false"}
+        for name, value in wishes.items():
+            with suppress(PySparkException):  # Databricks' serverless lets nobody ask or set some of them
+                settings.enter_context(_set(spark, name, str(value)))
         yield
+
+
+def _at_most(spark: SparkSession, name: str, most: int) -> int:
+    with suppress(PySparkException):
+        return min(int(spark.conf.get(name, None) or most), most)
+    return most
 
 
 @contextmanager

@@ -20,16 +20,20 @@ from rewindow.spark.jars import cache_dir
 CODE = ("jobs",)
 """The project's folders that hold code of jobs."""
 
+_INSTALLED = Path(__file__).parents[2]
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def shipped(root: Path, ships: Sequence[str]) -> list[Path]:
+def shipped(root: Path, ships: Sequence[str], *, itself: bool = False) -> list[Path]:
     """Return the zips to send: what a target ``ships`` (paths or globs from the root), then the project's code.
 
-    Raises `ConfigError` (78) for a path where nothing is, or a file that is no wheel and no zip.
+    ``itself``: rewindow as it is installed here, where nobody keeps the wheel that it came as. Raises `ConfigError` (78)
+    for a path where nothing is, or a file that is no wheel and no zip.
     """
     sent = [_find(root, named) for named in ships]
     kept = [_kept(f"{path.stem}.zip", path.read_bytes()) for path in sent]
+    if itself:
+        kept.append(_kept("rewindow.zip", _packed(_INSTALLED, ["rewindow"])))
     return [*kept, _kept("project-code.zip", _packed(root, CODE))]
 
 

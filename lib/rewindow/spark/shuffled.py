@@ -35,6 +35,7 @@ from rewindow.spark.execute import run_task
 from rewindow.spark.nested import Reader, json_readers
 from rewindow.spark.opened import open_delta, shown
 from rewindow.spark.packing import Packing, cut, packed
+from rewindow.spark.placing import place_by
 from rewindow.spark.rows import arrow_schema
 
 PLACES = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
@@ -72,7 +73,7 @@ def shuffled_frame(
             rows, packing = topic_rows(spark, number, topic, table, spans, logs)
             parts.append(rows.mapInArrow(partial(_packs, packing), f"{_PLACES}, {DATA} binary"))
     packs = reduce(DataFrame.unionByName, parts)
-    placed = packs.repartitionById(len(groups), F.col(GROUP).cast("int"))
+    placed = place_by(packs, len(groups), F.col(GROUP))
     return placed.sortWithinPartitions(TASK, TOPIC, FIRST, PACK, PIECE)
 
 
