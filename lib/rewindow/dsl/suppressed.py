@@ -51,7 +51,7 @@ class BufferConfig:
         return self._when_full(BufferFull.SHUT_DOWN)
 
     def spill_to_disk_when_full(self) -> BufferConfig:
-        """Keep what is beyond the bound in a local file (D15). The results are those of a buffer without a bound."""
+        """Put what is held into a local file when a bound is passed (D15). The results are those of one without a bound."""
         return self._when_full(BufferFull.SPILL_TO_DISK)
 
     def _when_full(self, when_full: BufferFull) -> BufferConfig:
