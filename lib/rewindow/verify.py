@@ -1,7 +1,8 @@
 """Replay a committed run from its parent's checkpoint and compare: a proof that the job is deterministic, or where not.
 
-The replay is placed otherwise (`engine`), writes into folders that no table names, and leaves nothing behind. Equal are
-the digests of all rows that it made for each target: outputs, changes of every store, metrics and internal logs.
+The replay is placed otherwise (`engine`), reads and writes other numbers of rows at once, writes into folders that no
+table names, and leaves nothing behind. Equal are the digests of all rows that it made for each target: outputs, changes
+of every store, metrics and internal logs.
 """
 
 from __future__ import annotations
@@ -53,8 +54,12 @@ class Verified:
     differences: Mapping[str, str]
 
 
+OTHER_ROWS = 1_021
+"""How many rows are read at once in a replay: a prime, so that hardly a cut is where one was."""
+
+
 class LikeBefore:
-    """An engine that keeps to the lane that a run took: some metrics are sampled record by record only."""
+    """An engine that keeps to the lane that a run took (some metrics are sampled record by record only), in other cuts."""
 
     def __init__(self, engine: Engine, reports: Iterable[TaskReport]) -> None:
         self._engine = engine
@@ -63,7 +68,8 @@ class LikeBefore:
 
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology in its lane of before."""
-        return self._engine.run_stage(work if work.stage in self._columnar else replace(work, lane=Lane.RECORD))
+        lane = work.lane if work.stage in self._columnar else Lane.RECORD
+        return self._engine.run_stage(replace(work, lane=lane, rows_at_once=OTHER_ROWS))
 
 
 def verify(

@@ -28,8 +28,7 @@ from rewindow.core.binding import LogShapes, log_shape
 from rewindow.core.encoding import partition_of
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
-from rewindow.core.work import Epoch, Lane, LogFile, LogSlice, StageWork, TaskWork
-from rewindow.spark.aligned import BATCH_ROWS
+from rewindow.core.work import ROWS_AT_ONCE, Epoch, Lane, LogFile, LogSlice, StageWork, TaskWork
 from rewindow.spark.emit import Place
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ Input = Iterator[tuple[int, str, float]]
 def read(path: str) -> Input:
     """Read a partition's file as the record lane does: Arrow batches, whole columns to lists."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        for batch in file.iter_batches(BATCH_ROWS, columns=["timestamp", "user", "amount"]):
+        for batch in file.iter_batches(ROWS_AT_ONCE, columns=["timestamp", "user", "amount"]):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 

@@ -31,7 +31,7 @@ from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch, Lane
-from rewindow.spark import aligned
+from rewindow.spark import cuts as in_hand
 from rewindow.spark.columnar.plan import NotColumnarError, plan_of
 from tests.properties.effort import examples
 from tests.spark.lanes import Case, assert_equal, logs, replay, write_log
@@ -180,6 +180,6 @@ def hold_lanes_against_each_other(case: Case, data: st.DataObject) -> None:
         root = Path(folder)
         log = write_log(case, root / "log", files=data.draw(st.integers(1, 2)))
         expected = replay(case, log, root / "records", cuts, [Lane.RECORD] * len(cuts))
-        with patch.object(aligned, "BATCH_ROWS", data.draw(st.sampled_from([1, 2, 7, 100]))):
+        with patch.object(in_hand, "read_rows", return_value=data.draw(st.sampled_from([1, 2, 7, 100]))):
             found = replay(case, log, root / "columns", cuts, lanes)
         assert_equal(found, expected)

@@ -15,6 +15,9 @@ from rewindow.core.semantics import Semantics
 from rewindow.core.settings import Settings
 from rewindow.core.topology import Topology
 
+ROWS_AT_ONCE = 65_536
+"""How many rows a worker reads at once."""
+
 
 class Lane(StrEnum):
     """How sub-topologies run: both lanes give the same rows (law 4)."""
@@ -117,6 +120,8 @@ class StageWork:
 
     ``tables``: of its topics those that Spark reads (`spark.shuffled`); the others are read file by file.
 
+    ``rows_at_once``: how many rows are read at once, and a quarter of it written; the rows are the same (law 3).
+
     ``load_topology`` and ``load_logs`` must survive the way to a worker: functions of importable modules, or partials.
     """
 
@@ -135,3 +140,4 @@ class StageWork:
     lane: Lane = Lane.AUTO
     settings: Settings = field(default_factory=Settings)
     tables: Mapping[str, LogTable] = field(default_factory=dict)
+    rows_at_once: int = ROWS_AT_ONCE

@@ -19,10 +19,10 @@ from rewindow.core.ordering import Rows
 from rewindow.core.schema import Shape
 from rewindow.core.work import LogFile, LogSlice
 from rewindow.errors import StorageError
+from rewindow.spark import cuts
 from rewindow.spark.checked import UNREADABLE, open_checked
 from rewindow.spark.rows import decode
 
-BATCH_ROWS = 65_536
 SORTED_ROWS = 2_000_000
 """How many rows of rewritten files are sorted at once: what a task holds of them."""
 
@@ -126,7 +126,9 @@ def _batches(
         try:
             with open_checked(file.path, read_dictionary=list(dictionary)) as parquet:
                 groups = _row_groups(parquet.metadata, columns[0], span)
-                batches = parquet.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns)) if groups else ()
+                batches = (
+                    parquet.iter_batches(cuts.read_rows(), row_groups=groups, columns=list(columns)) if groups else ()
+                )
                 for batch in batches:
                     # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
                     yield _between(batch.select(list(columns)), file.first, file.last + 1)
@@ -171,7 +173,7 @@ def _sorted_batches(
         differs = np.flatnonzero(found[:here] != expected[:here])
         wrong = int(differs[0]) if len(differs) else here
         raise _not_there(topic, int(min(found[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist())))
-    yield from rows.to_batches(BATCH_ROWS)
+    yield from rows.to_batches(cuts.read_rows())
 
 
 def _not_there(topic: str, offset: int) -> StorageError:

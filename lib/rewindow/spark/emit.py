@@ -17,10 +17,10 @@ from rewindow.core.scope import Moment
 from rewindow.core.sink import Sink
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION, StagedFile
 from rewindow.errors import DataError, EmissionError
+from rewindow.spark.cuts import written_rows
 from rewindow.spark.rows import arrow_schema, encode, encode_column, encode_values
 from rewindow.spark.stage import FileWriter
 
-BUFFER_ROWS = 16_384
 _TIMESTAMP = pa.field("_timestamp", pa.int64())
 
 
@@ -30,11 +30,12 @@ class RowBuffer:
     def __init__(self, file: FileWriter, target: str) -> None:
         self._file, self._target = file, target
         self._rows: list[tuple[Any, ...]] = []
+        self._limit = written_rows()
         self.append = self._rows.append
 
     def flush_if_full(self) -> None:
         """Hand the rows to the file once there are many."""
-        if len(self._rows) >= BUFFER_ROWS:
+        if len(self._rows) >= self._limit:
             self._flush()
 
     def close(self) -> list[StagedFile]:
@@ -52,7 +53,7 @@ class RowBuffer:
 class RecordBuffer(ABC):
     """Emitted records on their way into one file: kept as they are, and made columns of when there are many.
 
-    Whoever fills it appends to ``records`` what `kept` returns, and flushes when there are `BUFFER_ROWS`.
+    Whoever fills it appends to ``records`` what `kept` returns, and flushes when there are `written_rows`.
     """
 
     def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: Place) -> None:
@@ -166,11 +167,11 @@ class OutputWriter(RecordBuffer, Sink):
         """See `Sink`."""
         del moment
         self._first = number
-        records, append, kept = self.records, self.records.append, self.kept
+        records, append, kept, limit = self.records, self.records.append, self.kept, written_rows()
 
         def process(record: Record) -> None:
             append(record)
-            if len(records) >= BUFFER_ROWS:
+            if len(records) >= limit:
                 outputs.see(self.number)
                 self.flush()
 
@@ -234,6 +235,7 @@ class InternalWriter:
         self._partitions = partitions
         self._buffers: dict[int, InternalBuffer] = {}
         self._held = 0
+        self._limit = written_rows()
 
     def take(self, record: Record, order_ms: int, number: int) -> None:
         """Take one emission."""
@@ -245,7 +247,7 @@ class InternalWriter:
             buffer = self._buffers[partition] = InternalBuffer(file, self._shapes, self._place)
         buffer.take(record, self.epoch, order_ms, number)
         self._held += 1
-        if self._held >= BUFFER_ROWS:
+        if self._held >= self._limit:
             # However many partitions there are, no more records than this are held as Python objects.
             self._held = 0
             for full in self._buffers.values():

@@ -26,6 +26,7 @@ from rewindow.errors import InvariantError
 from rewindow.spark.aligned import LogReader
 from rewindow.spark.columnar.lane import run_finals
 from rewindow.spark.columnar.plan import Finals, choose_lane
+from rewindow.spark.cuts import rows_at_once
 from rewindow.spark.emit import InternalWriter, OutputWriter, Place, stage_changes
 from rewindow.spark.internal import InternalReader
 from rewindow.spark.quarantine import DropWriter
@@ -38,7 +39,7 @@ YOUNG_OBJECTS = 200_000
 
 def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
     """Replay one task's epochs and stage what comes of it. Nothing is visible until the run is committed."""
-    with _rare_collections():
+    with _rare_collections(), rows_at_once(work.rows_at_once):
         return _run_task(work, task_work)
 
 

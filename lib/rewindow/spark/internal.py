@@ -15,7 +15,8 @@ from rewindow.core.ordering import Rows
 from rewindow.core.schema import Shape
 from rewindow.core.work import InternalFile
 from rewindow.errors import StorageError
-from rewindow.spark.aligned import BATCH_ROWS, decoded
+from rewindow.spark import cuts
+from rewindow.spark.aligned import decoded
 from rewindow.spark.checked import UNREADABLE, open_checked
 
 _META = ("_epoch", "_order", "_number", "_timestamp")
@@ -85,7 +86,7 @@ def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterato
 def _batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
         with open_checked(path) as parquet:
-            for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns)):
+            for batch in parquet.iter_batches(cuts.read_rows(), columns=list(columns)):
                 yield batch.select(list(columns))
     except UNREADABLE as error:
         message = f"the internal log file {path} cannot be read: {error}. Nothing was committed: run again"
