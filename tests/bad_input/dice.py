@@ -196,6 +196,9 @@ NEIGHBOURS = [
 FOUND = [*DICE, *CLOCKS, *ORDERS, *MACHINE, *NEIGHBOURS]
 """`verify` finds each."""
 
+ON_SPARK = ("random.random", "the order of a set", "a counter of the module", "a sorted set")
+"""These are played on Spark too."""
+
 FINE = [
     _score("a sorted set", '",".join(sorted(words))', f"words = set({_WORDS})"),
     _score("a sum of a set of numbers", "sum({row.x, 1, 2, 3})"),

@@ -1,4 +1,4 @@
-"""`run` or `verify` of planted jobs in a process of its own, as a day lies between them: `python -m ... run FOLDER`.
+"""`run` or `verify` of planted jobs in a process of its own, as a day lies between them: `python -m ... run FOLDER local`.
 
 Its tasks are grouped and its modules fresh for each group, as in Spark's workers. Prints what each command came to.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,35 +31,43 @@ class GroupedEngine(LocalEngine):
         """Run one sub-topology; return the reports by partition."""
         reports = []
         for group in groups_of(work.tasks, self._slots):
-            sys.modules.pop("bench_job", None)
+            for name in [name for name in sys.modules if name.startswith("bench_")]:
+                del sys.modules[name]
             reports += [run_task(work, task) for task in group]
         return sorted(reports, key=lambda report: report.partition)
 
 
-def main(command: str, folder: Path) -> None:
-    """Do the command in the project of each planted job."""
-    found = {}
-    with scene.without_spark(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr("rewindow.spark.engine.SparkEngine", GroupedEngine)
+def main(command: str, folder: Path, engine: str) -> None:
+    """Do the command in the project of each planted job: of those that say so on Spark, or of all in this process."""
+    with scene.without_spark() if engine == "local" else nullcontext(), pytest.MonkeyPatch.context() as patched:
+        if engine == "local":
+            patched.setattr("rewindow.spark.engine.SparkEngine", GroupedEngine)
         template = scene.Bench(folder / "template")
         if command == "run":
             land(template)
+        found = {}
         for number, planted in enumerate([*dice.FOUND, *dice.FINE]):
-            root = folder / str(number)
-            if command == "run":
-                shutil.copytree(template.root, root)
-            bench = scene.Bench(root)
-            bench.write("bench_job.py", planted.module)
-            bench.write("rates.txt", command)
-            answer = bench.run(command, "counts", *(["--json"] if command == "verify" else []))
-            found[planted.name] = [answer.code, answer.out, answer.err]
+            if engine == "local" or planted.name in dice.ON_SPARK:
+                answer = done(command, template, folder / str(number), planted)
+                found[planted.name] = [answer.code, answer.out, answer.err]
     sys.stdout.write(json.dumps(found))
+
+
+def done(command: str, template: scene.Bench, root: Path, planted: dice.Planted) -> scene.Answer:
+    """Do the command in a planted job's project, which is made for its first."""
+    bench = scene.Bench(root)
+    if command == "run":
+        name = f"bench_{root.name}"  # Spark's workers keep what they have imported
+        shutil.copytree(template.root, root)
+        bench.write(f"{name}.py", planted.module)
+        bench.write("conf/jobs/counts.yaml", scene.JOB.replace("bench_job", name))
+    bench.write("rates.txt", command)
+    return bench.run(command, "counts", *(["--json"] if command == "verify" else []))
 
 
 def land(bench: scene.Bench) -> None:
     """Land a few records over four partitions."""
     bench.write("conf/feeds/activity.yaml", scene.FEED.replace("partitions: 2", "partitions: 4"))
-    bench.write("conf/jobs/counts.yaml", scene.JOB)
     bench.write("conf/targets/local.yaml", scene.TARGET)
     rows = [row | {"user": f"{row['user']}-{row['x'] % 5}"} for row in scene.hour(0, 40)]
     bench.rows("h0", rows)
@@ -66,4 +75,4 @@ def land(bench: scene.Bench) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

@@ -20,21 +20,25 @@ pytestmark = pytest.mark.slow
 Answers = dict[str, list[Any]]
 
 
-def done(command: str, folder: Path, seed: str) -> Answers:
-    """Do a command with every planted job, in a process with hashes of its own."""
+def done(command: str, folder: Path, seed: str, engine: str) -> Answers:
+    """Do a command with the planted jobs, in a process with hashes of its own."""
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"}
-    words = [sys.executable, "-m", "tests.bad_input.dice_process", command, str(folder)]
+    words = [sys.executable, "-m", "tests.bad_input.dice_process", command, str(folder), engine]
     ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
+def both(folder: Path, engine: str) -> Answers:
+    """Run the planted jobs, and verify what they made in another process."""
+    made = done("run", folder, "0", engine)
+    assert not {name: said for name, said in made.items() if said[0] != 0}
+    return done("verify", folder, HASH_SEED, engine)
+
+
 @pytest.fixture(scope="module")
 def verified(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    folder = tmp_path_factory.mktemp("dice")
-    made = done("run", folder, "0")
-    assert not {name: said for name, said in made.items() if said[0] != 0}
-    return done("verify", folder, HASH_SEED)
+    return both(tmp_path_factory.mktemp("dice"), "local")
 
 
 def test_all_that_is_planted_is_found(verified: Answers) -> None:
@@ -54,3 +58,10 @@ def test_the_first_row_that_is_another_is_shown(verified: Answers) -> None:
 
 def test_what_is_deterministic_is_said_to_be(verified: Answers) -> None:
     assert {one.name: verified[one.name][:2] for one in dice.FINE if verified[one.name][0] != 0} == {}
+
+
+@pytest.mark.spark
+@pytest.mark.cluster
+def test_some_are_played_on_spark(tmp_path: Path) -> None:
+    found = both(tmp_path, "spark")
+    assert {name: said[0] for name, said in found.items()} == dict(zip(dice.ON_SPARK, (1, 1, 1, 0), strict=True))

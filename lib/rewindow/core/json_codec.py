@@ -51,7 +51,10 @@ def to_plain(value: Any) -> Any:
         return {"$bytes": value.hex()}
     if isinstance(value, Decimal):
         return {"$decimal": str(value)}
-    message = f"a {type(value).__name__} cannot be kept: use numbers, text, bytes, Decimal, lists, tuples, dicts or NamedTuples"
+    what = type(value).__name__
+    message = (
+        f"a value of type {what} cannot be kept: use numbers, text, bytes, Decimal, lists, tuples, dicts or NamedTuples"
+    )
     raise DataError(message)
 
 

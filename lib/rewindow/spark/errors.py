@@ -56,11 +56,20 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "NoSuchFileException"),
         SourceError,
-        "check the path or table in conf/feeds",
+        "put it back, or check the path or table in conf/feeds",
     ),
     (("MALFORMED_", "KD000"), DataError, "mend the file, or set the source's options (mode: PERMISSIVE)"),
     (("ModuleNotFoundError: ", "ImportError: "), ConfigError, "install it where Spark's workers run"),
     (("FileNotFoundError: ", "OSError: "), StorageError, "a file could not be read or written: run again"),
+    (
+        (
+            "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
+            "CSV header does not conform to the schema",
+            "Number of column in CSV header",
+        ),
+        SourceError,
+        "a new file has other columns than were landed: mend it, or land again: `rewindow land FEED --new-generation`",
+    ),
     (("FAILED_READ_FILE",), StorageError, "the file is damaged or of another format: check source.format"),
 )
 # Classes of SQLSTATE, for what no word above names.

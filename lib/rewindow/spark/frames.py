@@ -18,6 +18,7 @@ from rewindow.errors import ConfigError
 from rewindow.spark.blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
 from rewindow.spark.columns import SourceColumn, landed, log_columns, place_columns, source_columns, time_ms
 from rewindow.spark.hashing import partition_column
+from rewindow.spark.new_files import check_columns, check_not_empty
 from rewindow.spark.opened import named, open_delta
 
 TEXT_FORMATS = ("csv", "json")
@@ -121,7 +122,11 @@ class SourceFrame:
         if self._look.schema is not None:
             return self._read_table(schema, pieces)
         reader = self._spark.read.format(source.format).options(**self._options())
-        if source.format in TEXT_FORMATS:
+        if source.format not in TEXT_FORMATS:
+            check_not_empty(pieces)
+            if pieces is self._look.fresh and source.format == "parquet":
+                check_columns(self._spec, columns, pieces, is_first=not self._look.rest)
+        else:
             schema = T.StructType([*schema.fields, T.StructField(_CORRUPT, T.StringType())])
             reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
         return reader.schema(schema).load([piece.path for piece in pieces])
@@ -133,6 +138,7 @@ class SourceFrame:
             return self._read_governed(look.governed, is_new=bool(pieces) and pieces[0].path == NEW_ROWS)
         if look.version is not None:
             return self._read_version(look.version, pieces)
+        check_not_empty(pieces)
         stored = T.StructType([field for field in schema.fields if field.name not in look.partition_columns])
         frame = self._spark.read.schema(stored).parquet(*(piece.path for piece in pieces))
         if not look.partition_columns and all(piece.arrival_ms is None for piece in pieces):
@@ -197,6 +203,8 @@ class SourceFrame:
         options = {"timeZone": self._spec.zone} if source.format in TEXT_FORMATS else {}
         if source.format == "csv":
             options["header"] = "true"
+            if source.schema is None:  # else Spark goes by the columns' places, and takes one for another
+                options["enforceSchema"] = "false"
         if self._look.base:
             options["basePath"] = self._look.base
         return {**options, **source.options}

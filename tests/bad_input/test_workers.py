@@ -1,0 +1,124 @@
+"""What real workers do with what is wrong: one clear error with the fix and its code; the tables stay as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rewindow.delta.contents import content_hash
+from tests.bad_input import damaged, workers
+from tests.bad_input.scene import FEED, TARGET, Bench, Case, assert_clear, hour, without_spark
+from tests.bad_input.workers import copied, make_template, on_spark, shuffled, with_code
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ALWAYS = [
+    *workers.FAILS[:3],
+    workers.FAILS[8],
+    workers.ENDS[0],
+    *workers.BUILDS,
+    *damaged.LOGS[:1],
+    *damaged.SOURCES[:1],
+]
+"""These run with every `make test`, the others with `make cluster`."""
+READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *damaged.READ_BY_SPARK]
+CASES = [
+    *workers.FAILS,
+    *workers.ENDS,
+    *workers.BUILDS,
+    *damaged.LOGS,
+    *damaged.SOURCES,
+    *damaged.SCHEMAS,
+    *map(shuffled, READ_BY_SPARK),
+]
+
+
+def marked(cases: list[Case]) -> list[object]:
+    """Leave most of them out of `make test`."""
+    names = {case.name for case in ALWAYS}
+    marks = [() if case.name in names else (pytest.mark.cluster,) for case in cases]
+    return [pytest.param(case, id=case.name, marks=mark) for case, mark in zip(cases, marks, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with on_spark(spark):
+        yield make_template(tmp_path_factory.mktemp("workers") / "project")
+
+
+@pytest.fixture(scope="module")
+def clean(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return finished(copied(template, tmp_path_factory.mktemp("clean") / "project"))
+
+
+def finished(bench: Bench, code: str = workers.GOOD) -> str:
+    """Run the job with good code; return the hash of its output."""
+    with_code(bench, code)
+    answer = bench.run("run", "counts")
+    assert answer.code == 0, answer.err
+    return output(bench)
+
+
+def output(bench: Bench) -> str:
+    return content_hash(str(bench.warehouse / "alerts" / "totals"))
+
+
+@pytest.mark.parametrize("case", marked(CASES))
+def test_what_is_wrong_is_said_and_changes_nothing(case: Case, template: Bench, tmp_path: Path) -> None:
+    bench = copied(template, tmp_path / "project")
+    before, decided = output(bench), bench.decided()
+    case.given(bench)
+    answer = bench.run(*case.command.split())
+    assert_clear(case, answer)
+    assert len(answer.err) < 4_000
+    assert bench.decided() == decided
+    assert output(bench) == before
+
+
+@pytest.mark.parametrize("case", marked(workers.ENDS))
+def test_after_a_worker_was_killed_the_next_run_gives_the_clean_tables(
+    case: Case, template: Bench, clean: str, tmp_path: Path
+) -> None:
+    bench = copied(template, tmp_path / "project")
+    case.given(bench)
+    assert bench.run("run", "counts").code == case.code
+    assert finished(bench) == clean
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("case", [*workers.FINE, shuffled(workers.FINE[-1])], ids=lambda case: case.name)
+def test_what_does_no_harm_is_no_error(case: Case, template: Bench, clean: str, tmp_path: Path) -> None:
+    bench = copied(template, tmp_path / "project")
+    case.given(bench)
+    answer = bench.run("run", "counts")
+    assert answer.code == 0, answer.err
+    assert output(bench) == clean
+    assert "LOUD" not in answer.out + answer.err
+
+
+@pytest.mark.cluster
+def test_a_worker_at_its_memory_limit_ends_the_run_and_prints_one_object(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "project")
+    bench.write("conf/feeds/activity.yaml", FEED)
+    bench.write("conf/targets/local.yaml", f"{TARGET}spark: {{spark.executor.pyspark.memory: 1200m}}\n")
+    with_code(
+        bench, "kept = []\ndef score(row):\n    print('LOUD')\n    kept.append(bytearray(300_000_000))\n    return 'x'"
+    )
+    bench.rows("h0", hour(0))
+    with without_spark():
+        assert bench.run("land", "activity").code == 0
+    words = [sys.executable, "-m", "rewindow", "run", "counts", "--json", "--project", str(bench.root)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    said = json.loads(ended.stdout)
+    assert (ended.returncode, said["exit_code"]) == (71, 71)
+    assert "node 'scores' ran out of memory at events offset" in said["error"]
+    assert "Traceback" not in ended.stderr
