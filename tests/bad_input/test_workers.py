@@ -21,12 +21,13 @@ from tests.conftest import ROOT
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ALWAYS = [
-    *workers.FAILS[:3],
+    workers.FAILS[0],
     workers.FAILS[8],
     workers.ENDS[0],
     *workers.BUILDS,
-    *damaged.LOGS[:1],
-    *damaged.SOURCES[:1],
+    damaged.LOGS[0],
+    damaged.SCHEMAS[0],
+    damaged.SCHEMAS[-1],
 ]
 """These run with every `make test`, the others with `make cluster`."""
 READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *damaged.READ_BY_SPARK]
