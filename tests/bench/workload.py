@@ -64,7 +64,7 @@ def make_log(root: Path, rows: int, seed: int = 1, partitions: int = PARTITIONS)
         place = Place("log/events", str(root), attempt="land", partition=partition)
         # By columns: row by row, the log took longer than all that is measured on it.
         writer = place.file(COLUMNS, ["offset"], partition)
-        for some in np.split(mine, range(BATCH_ROWS, len(mine), BATCH_ROWS)):
+        for some in np.split(mine, range(ROWS_AT_ONCE, len(mine), ROWS_AT_ONCE)):
             first = writer.rows
             columns = (np.arange(first, first + len(some)), timestamps[some], users.take(numbers[some]), amounts[some])
             writer.write(pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=writer.schema))

@@ -63,7 +63,11 @@ CASES = {
         AccessError,
         "Mkdirs failed to create file:/x (exists=false): grant",
     ),
-    "path": ("[PATH_NOT_FOUND] Path does not exist: file:/nope. SQLSTATE: 42K03", SourceError, "file:/nope: check the"),
+    "path": (
+        "[PATH_NOT_FOUND] Path does not exist: file:/nope. SQLSTATE: 42K03",
+        SourceError,
+        "file:/nope: put it back, or",
+    ),
     "csv": (
         stage(
             "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f. "
