@@ -59,14 +59,7 @@ OTHER_ROWS = 1_021
 
 
 class LikeBefore:
-<<<<<<< HEAD
     """An engine that keeps to the lane that a run took (some metrics are sampled record by record only), in other cuts."""
-=======
-    """An engine that keeps to the lane that a run took, as some metrics are sampled record by record only; and to no order.
-
-    A run takes its tasks by partition, in groups or all in one process: here the last one comes first.
-    """
->>>>>>> 6719016 (Small stages run in the command's own process: no Spark job, and no JVM where nothing else asks for one)
 
     def __init__(self, engine: Engine, reports: Iterable[TaskReport]) -> None:
         self._engine = engine
@@ -76,11 +69,7 @@ class LikeBefore:
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology in its lane of before."""
         lane = work.lane if work.stage in self._columnar else Lane.RECORD
-<<<<<<< HEAD
         return self._engine.run_stage(replace(work, lane=lane, rows_at_once=OTHER_ROWS))
-=======
-        return self._engine.run_stage(replace(work, tasks=work.tasks[::-1], lane=lane))
->>>>>>> 6719016 (Small stages run in the command's own process: no Spark job, and no JVM where nothing else asks for one)
 
 
 def verify(
