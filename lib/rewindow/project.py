@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rewindow.catalog.names import output_name
 from rewindow.config.feed import FeedConfig
-from rewindow.config.job import JobConfig
+from rewindow.config.job import JobConfig, check_outputs
 from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
 from rewindow.core.guard import check_policies
 from rewindow.core.semantics import Semantics
 from rewindow.core.settings import Limits, Settings
-from rewindow.core.topology import Topology
+from rewindow.core.staging import TaskReport
 from rewindow.core.work import Lane
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.tables import METRICS, QUARANTINE, changelog_path, checked_name, output_path
@@ -118,7 +118,7 @@ class Project:
             quarantine=QUARANTINE if quarantines else None,
         )
         binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
-        _check_outputs(config, topology)
+        check_outputs(config, topology)
         return Job(job, code, binding, feed)
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class Project:
         """Return a job's topology, sources and lanes as plain data; with Spark's plan of a first run of each part."""
         bound = self.bind(job)
         tables = {topic: self.tables.log_table(bound.feed, topic) for topic in bound.feed.definition.logs}
-        described = describe_topology(bound, self.lane, tables)
+        described = {**describe_topology(bound, self.lane, tables), "inline": self.target.most_inline}
         if spark:
             from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
@@ -198,11 +198,17 @@ class Project:
 
     @cached_property
     def engine(self) -> Engine:
-        """Where runs are made: Spark, which starts when the first stage does."""
-        return self.engine_of(self.slots)
+        """Where runs are made: small stages here, others by Spark, which starts when the first of those does."""
+        if not self.target.most_inline:
+            return self.engine_of(self.slots)
+        from rewindow.spark.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
+
+        return InlineEngine(
+            lambda: self.engine_of(self.slots), most=self.target.most_inline, lane=self.lane, on_task=self._on_task
+        )
 
     def engine_of(self, slots: int) -> Engine:
-        """Return an engine that makes so many groups of tasks."""
+        """Return an engine that makes so many groups of tasks, all of them by Spark."""
         from rewindow.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
         if self.target.commit == "spark":
@@ -216,8 +222,12 @@ class Project:
             import_paths=[str(self.root)],
             lane=self.lane,
             on_share=lambda done: self._watch.share(done) if self._watch else None,
-            on_task=lambda report: self._watch.task(report) if self._watch else None,
+            on_task=self._on_task,
         )
+
+    def _on_task(self, report: TaskReport) -> None:
+        if self._watch:
+            self._watch.task(report)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -269,17 +279,6 @@ def _output_path(config: JobConfig, lineage: str, catalog: str | None, topic: st
     if catalog is not None:
         return output_name(output.table, lineage, catalog.partition(".")[0])
     return output_path(output.table, lineage)
-
-
-def _check_outputs(config: JobConfig, topology: Topology) -> None:
-    written = [sink.topic for part in topology.sub_topologies() for sink in part.sinks]
-    for topic in config.outputs:
-        if topic not in written:
-            message = (
-                f"conf/jobs/{config.job}.yaml names the output {topic!r}, which the topology does not write "
-                f"(it writes {', '.join(written) or 'nothing'}): mend `outputs:` or the `.to(...)`"
-            )
-            raise ConfigError(message)
 
 
 def _absolute(root: Path, target: TargetConfig) -> str:

@@ -109,7 +109,9 @@ def test_what_does_no_harm_is_no_error(case: Case, template: Bench, clean: str, 
 def test_a_worker_at_its_memory_limit_ends_the_run_and_prints_one_object(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "project")
     bench.write("conf/feeds/activity.yaml", FEED)
-    bench.write("conf/targets/local.yaml", f"{TARGET}spark: {{spark.executor.pyspark.memory: 1200m}}\n")
+    bench.write(
+        "conf/targets/local.yaml", f"{TARGET}{workers.BY_SPARK}spark: {{spark.executor.pyspark.memory: 1200m}}\n"
+    )
     with_code(
         bench, "kept = []\ndef score(row):\n    print('LOUD')\n    kept.append(bytearray(300_000_000))\n    return 'x'"
     )

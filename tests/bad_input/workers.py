@@ -34,7 +34,7 @@ def build_topology():
 """
 SCORED = '.map_values(lambda row: score(row), name="scores")'
 GOOD = "def score(row):\n    return str(row.x * 2)\n"
-SHUFFLED = "source: shuffled\n"
+SHUFFLED, BY_SPARK = "source: shuffled\n", "inline: 0\n"
 
 _numbers = count()
 _MEND = "Nothing was committed: mend the code and run again"
@@ -56,7 +56,7 @@ def make_template(root: Path) -> Bench:
     bench.write("conf/feeds/activity.yaml", scene.FEED)
     bench.write("conf/feeds/other.yaml", OTHER)
     bench.write("conf/jobs/counts.yaml", scene.JOB)
-    bench.write("conf/targets/local.yaml", scene.TARGET)
+    bench.write("conf/targets/local.yaml", scene.TARGET + BY_SPARK)
     with_code(bench, GOOD)
     for number in (0, 1):
         bench.rows(f"h{number}", scene.hour(number))

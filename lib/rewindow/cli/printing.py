@@ -122,6 +122,11 @@ class Printer:
                 self.say(f"  store {store['name']} ({store['kind']}): {store['columns']}")
             if "spark_plan" in part:
                 self.say(part["spark_plan"])
+        if most := explained["inline"]:
+            self.say(
+                f"A sub-topology with at most {most:,} records to take and to restore runs in this process, without Spark; "
+                "in the columnar lane with ten times as many"
+            )
         for output in explained["outputs"]:
             self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
 

@@ -10,6 +10,8 @@ from pydantic import field_validator
 from rewindow.config.limits import LimitsConfig
 from rewindow.config.value import ConfigValue
 from rewindow.config.words import Cron, DottedName, Function, Name, OutputTable, Policy, SparkSettings
+from rewindow.core.topology import Topology
+from rewindow.errors import ConfigError
 
 
 class OutputConfig(ConfigValue):
@@ -60,3 +62,15 @@ def nested(tables: list[str]) -> str | None:
         if following.startswith(f"{table}."):
             return f"the table {following} would lie inside the folder of {table}: rename one of them"
     return None
+
+
+def check_outputs(config: JobConfig, topology: Topology) -> None:
+    """See that a topology writes what its job's file names. Raises `ConfigError` (78)."""
+    written = [sink.topic for part in topology.sub_topologies() for sink in part.sinks]
+    for topic in config.outputs:
+        if topic not in written:
+            message = (
+                f"conf/jobs/{config.job}.yaml names the output {topic!r}, which the topology does not write "
+                f"(it writes {', '.join(written) or 'nothing'}): mend `outputs:` or the `.to(...)`"
+            )
+            raise ConfigError(message)

@@ -13,6 +13,9 @@ _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
 _REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
 
+INLINE = 100_000
+"""What Spark and a second core would save above so many records, they cost below (`DESIGN.md`, 68)."""
+
 PLATFORM = "platform"
 """In place of an address: the session that the platform gives to its jobs, as Databricks does."""
 
@@ -63,6 +66,10 @@ class TargetConfig(BaseModel):
     ships: list[Place] = []
     """Wheels and zips that the cluster or server imports from: paths or globs below the project's root."""
     spark: SparkSettings = {}
+    inline: int | None = Field(default=None, ge=0)
+    """Up to how many records a sub-topology is run by this process, without Spark: those that it takes and the rows that it
+    restores; a tenth of them where whole columns are taken. None: `INLINE` where work and warehouse are here, else 0,
+    which is never."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"
@@ -101,6 +108,18 @@ class TargetConfig(BaseModel):
         if self.ships and not self.is_elsewhere:
             raise ValueError("ships is for a cluster or a server: add master or connect, or leave it out")
         return self
+
+    @model_validator(mode="after")
+    def _here_or_elsewhere(self) -> Self:
+        if self.inline and (self.is_elsewhere or self.commit == "spark"):
+            raise ValueError("inline is for a target whose work is done here, in files: leave it out, or say inline: 0")
+        return self
+
+    @property
+    def most_inline(self) -> int:
+        """How many records a sub-topology that this process runs by itself may have."""
+        default = 0 if self.is_elsewhere or self.commit == "spark" or "://" in self.warehouse else INLINE
+        return default if self.inline is None else self.inline
 
     @property
     def is_elsewhere(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.schema import Column
@@ -78,7 +78,7 @@ class StagedFile:
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StagedFile:

@@ -88,10 +88,11 @@ def _value_words(column: pa.Array) -> Words:
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _bytes_words(column)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        whole = pc.fill_null(column, False if pa.types.is_boolean(kind) else 0).cast(pa.int64())
-        return np.array(whole).view(np.uint64)
+        whole = pc.fill_null(column, False if pa.types.is_boolean(kind) else 0) if column.null_count else column
+        return np.array(whole if kind == pa.int64() else whole.cast(pa.int64())).view(np.uint64)
     if pa.types.is_floating(kind):
-        floats = np.array(pc.fill_null(column, 0.0).cast(pa.float64())) + 0.0
+        whole = pc.fill_null(column, 0.0) if column.null_count else column
+        floats = np.asarray(whole.cast(pa.float64())) + 0.0
         floats[np.isnan(floats)] = np.nan
         return floats.view(np.uint64)
     return _bytes_words(column.cast(pa.string()))

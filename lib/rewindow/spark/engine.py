@@ -23,7 +23,7 @@ from rewindow.core.work import Lane, StageWork, TaskWork
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.errors import mapped, mark
-from rewindow.spark.execute import run_task
+from rewindow.spark.execute import run_tasks
 from rewindow.spark.following import following
 from rewindow.spark.gathered import gathered_frame, run_gathered
 from rewindow.spark.packing import Packing
@@ -42,7 +42,7 @@ class LocalEngine:
         if work.tables:
             message = f"the log {next(iter(work.tables))} is read by Spark, and there is none: run on a Spark session"
             raise ConfigError(message)
-        return [run_task(work, task) for task in work.tasks]
+        return list(run_tasks(work, work.tasks))
 
     def stage_rows(
         self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
@@ -127,8 +127,8 @@ def _run_group(
     adopt(buckets)
     yield from _reports(
         import_paths,
-        lambda: (
-            run_task(work, task) for batch in batches for group in batch.column(0).to_pylist() for task in groups[group]
+        lambda: run_tasks(
+            work, (task for batch in batches for group in batch.column(0).to_pylist() for task in groups[group])
         ),
     )
 

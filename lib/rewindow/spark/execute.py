@@ -6,7 +6,7 @@ open -> for each epoch: merge the topics, replay, end the epoch -> stage outputs
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,8 +39,23 @@ YOUNG_OBJECTS = 200_000
 
 def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
     """Replay one task's epochs and stage what comes of it. Nothing is visible until the run is committed."""
-    with _rare_collections(), rows_at_once(work.rows_at_once):
-        return _run_task(work, task_work)
+    return next(run_tasks(work, [task_work]))
+
+
+def run_tasks(work: StageWork, tasks: Iterable[TaskWork]) -> Iterator[TaskReport]:
+    """Do so with several tasks, one after the other. In the columnar lane they share one plan, which is made of values."""
+    topology, part, logs = _load(work)
+    plan = plan_of(work, part, logs)
+    is_fresh = True
+    for task_work in tasks:
+        with _rare_collections(), rows_at_once(work.rows_at_once):
+            report = run_finals(work, task_work, plan) if plan else None
+            if report is None:
+                if not is_fresh:
+                    topology, part, logs = _load(work)
+                is_fresh = False  # user code has seen it: the next task gets its own
+                report = _run_records(work, task_work, topology, part, logs)
+        yield report
 
 
 @contextmanager
@@ -54,18 +69,20 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
-    topology, logs = work.load_topology(), work.load_logs()
+def _load(work: StageWork) -> tuple[Topology, SubTopology, LogShapes]:
+    topology = work.load_topology()
     if topology.fingerprint() != work.fingerprint:
         raise InvariantError(
             "the worker built another topology than the driver: build it without sets, hashes, clocks or dice"
         )
-    part = topology.sub_topologies()[work.stage]
-    plan = choose_lane(
-        work.lane, part, logs, keeps_dropped=QUARANTINE in work.roots or bool(policies_of(part, work.settings.on_error))
-    )
-    done = run_finals(work, task_work, plan) if isinstance(plan, Finals) else None
-    return done or _run_records(work, task_work, topology, part, logs)
+    return topology, topology.sub_topologies()[work.stage], work.load_logs()
+
+
+def plan_of(work: StageWork, part: SubTopology, logs: LogShapes) -> Finals | None:
+    """Return how a stage runs in the columnar lane; None if it takes the record lane."""
+    keeps_dropped = QUARANTINE in work.roots or bool(policies_of(part, work.settings.on_error))
+    plan = choose_lane(work.lane, part, logs, keeps_dropped=keeps_dropped)
+    return plan if isinstance(plan, Finals) else None
 
 
 def _run_records(

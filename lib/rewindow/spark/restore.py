@@ -21,7 +21,7 @@ from rewindow.core.stores import KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.core.topology import SinkNode, SubTopology, Topology
 from rewindow.core.work import TaskWork
 from rewindow.spark.aligned import ordered_batches
-from rewindow.spark.changelog import reaches, read_changelog
+from rewindow.spark.changelog import Reaches, read_changelog
 from rewindow.spark.internal import columns_of
 from rewindow.spark.rows import arrow_schema
 
@@ -52,7 +52,7 @@ class Restore:
         clock_ms = self._work.state.store_clocks.get(store.name, UNKNOWN) if self._work.state else UNKNOWN
         live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None
         start = key.names[len(own)] if live_above is not None else ""
-        wanted = reaches(start, live_above) if live_above is not None else None
+        wanted = Reaches(start, live_above) if live_above is not None else None
 
         def chosen(batch: pa.RecordBatch) -> pa.RecordBatch:
             kept = batch if live_above is None else batch.filter(pc.greater(batch.column(start), live_above))

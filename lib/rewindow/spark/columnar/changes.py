@@ -10,7 +10,7 @@ import pyarrow as pa
 from rewindow.core.buffer import ENTRY_BYTES
 from rewindow.core.schema import Shape
 from rewindow.core.staging import CHANGELOG_META, StagedFile
-from rewindow.spark.changelog import changelog_batches, reaches
+from rewindow.spark.changelog import Reaches, changelog_batches
 from rewindow.spark.columnar.finals import FinalsTask
 from rewindow.spark.columnar.folds import LONG_BYTES
 from rewindow.spark.columnar.frame import Array
@@ -72,7 +72,7 @@ def _open_rows(
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
     start = key.names[width - 2]
-    for batch in changelog_batches(paths, columns, wanted=reaches(start, open_from_ms)):
+    for batch in changelog_batches(paths, columns, wanted=Reaches(start, open_from_ms)):
         is_open = np.asarray(batch.column(width - 2)) > open_from_ms
         arrays = batch.columns if is_open.all() else batch.filter(pa.array(is_open)).columns
         if len(arrays[0]):

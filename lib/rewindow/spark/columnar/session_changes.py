@@ -10,7 +10,7 @@ import pyarrow as pa
 from rewindow.core.buffer import ENTRY_BYTES
 from rewindow.core.schema import Shape
 from rewindow.core.staging import StagedFile
-from rewindow.spark.changelog import changelog_batches, reaches
+from rewindow.spark.changelog import Reaches, changelog_batches
 from rewindow.spark.columnar.changes import write_rows
 from rewindow.spark.columnar.folds import LONG_BYTES
 from rewindow.spark.columnar.frame import Array
@@ -138,7 +138,7 @@ def _rows(
     key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
-    for batch in changelog_batches(paths, columns, wanted=reaches(key.names[-1], ends_from_ms - 1)):
+    for batch in changelog_batches(paths, columns, wanted=Reaches(key.names[-1], ends_from_ms - 1)):
         mask = np.asarray(batch.column(width - 1)) >= ends_from_ms
         some = batch if mask.all() else batch.filter(pa.array(mask))
         if some.num_rows:
