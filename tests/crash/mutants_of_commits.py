@@ -84,7 +84,7 @@ MUTANTS_OF_COMMITS = (
             Rewrite(f"{TABLES}:commit_actions", "table.create_write", "DeltaTable(table.table_uri).create_write"),
             _ANY_LAST,
         ],
-        [Hold("publish | publish", "publish"), Hold("run | run", "plan > rewindow/runs: asked")],
+        [Hold("publish | publish", "publish"), Hold("run | run", "plan > rewindow/runs: looked")],
     ),
     Mutant("stage without txn", _without_txn("rewindow.stage"), [Ask("run", "lost")]),
     Mutant(

@@ -106,7 +106,10 @@ MUTANTS_OF_LINEAGES = (
     ),
     Mutant(
         "the parent is not published before it is read",
-        [Rewrite("delta.warehouse:DeltaTables.restore", "if runs and", "if False and")],
+        [
+            Rewrite("delta.warehouse:DeltaTables.restore", "if runs and", "if False and"),
+            Rewrite("delta.warehouse:DeltaTables.restore", "except StorageError:", "except ZeroDivisionError:"),
+        ],
         [Kill("backfill-late", "execute")],
     ),
 )

@@ -28,7 +28,7 @@ MUTANTS_OF_UPKEEP = (
             ),
             Rewrite("delta.keeper:Keeper._sweeping", "\n    state = self._tables.state(self._job)\n", "\n"),
         ],
-        [Hold("gc | run", "reports > rewindow/runs: asked")],
+        [Hold("gc | run", "reports > rewindow/runs: looked")],
     ),
     Mutant(
         "gc: a snapshot is published before its row",

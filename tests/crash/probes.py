@@ -54,6 +54,14 @@ def _make(place: str, need: str) -> dict[str, Any]:
     return {"need": need, "made": asdict(ground(place, OPERATIONS[name], int(seed or 0), then=then))}
 
 
+def _beginning(start: str, sites: Sequence[str]) -> list[str]:
+    """Return the sites that begin so. A probe without any would be green whatever the code does: `ValueError`."""
+    if not (found := [site for site in sites if site.startswith(start)]):
+        message = f"no site begins with {start!r}: name one of {sites}"
+        raise ValueError(message)
+    return found
+
+
 @dataclass(frozen=True)
 class Kill:
     """Kill an operation at the sites that begin so."""
@@ -68,7 +76,7 @@ class Kill:
 
     def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
         prepared = grounds.ground(self.need)
-        for site in (site for site in prepared.sites if site.startswith(self.site)):
+        for site in _beginning(self.site, prepared.sites):
             yield run_case(Case(self.operation, self.seed, site), prepared, mutate).said
 
 
@@ -85,7 +93,7 @@ class Hold:
 
     def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
         met = grounds.meeting(self.need)
-        for site in (site for site in met.sites if site.startswith(self.site)):
+        for site in _beginning(self.site, met.sites):
             yield hold(PAIRS[self.pair], met, 0, site, mutate).said
 
 

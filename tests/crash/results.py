@@ -27,6 +27,8 @@ _PROTOCOL = (
 )
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
+_ALONE = ("simulation", "pairs", "model", "put")
+"""Suites that use nothing of these: in memory, or files alone."""
 _IN_MEMORY = ("history.py", "chance.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _KINDS = ("commits", "feeds", "fold", "lineages", "upkeep")
 _MUTANTS = ("mutants.py", *(f"mutants_of_{kind}.py" for kind in _KINDS), "rewriting.py")
@@ -66,7 +68,9 @@ def code_digest(suite: str) -> str:
     """Return a digest of the sources that a suite speaks of, most of the protocol's, and of its own."""
     digest = hashlib.blake2b(digest_size=6)
     patterns, own = (
-        (("**/*.py",), ("examined.py",)) if suite in _OF_ALL else (_PROTOCOL, (*_COMMON, *_OWN.get(suite, ())))
+        (("**/*.py",), ("examined.py",))
+        if suite in _OF_ALL
+        else (_PROTOCOL, (*(() if suite in _ALONE else _COMMON), *_OWN.get(suite, ())))
     )
     for path in sorted(path for pattern in patterns for path in _LIB.glob(pattern)):
         digest.update(path.read_bytes())

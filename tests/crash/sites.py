@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable
 
+from rewindow.delta import tables
 from rewindow.delta.files import Folder
 from rewindow.spark.stage import FileWriter
 
@@ -30,7 +31,7 @@ Visit = Callable[[str], None]
 class Sites:
     """The sites that this process passes. ``visit`` is told each; a torn write asks ``tears`` first.
 
-    ``fine``: also where a table was asked for its last transaction and nothing was done about the answer yet. There a
+    ``fine``: also where a table was looked at afresh and nothing was done about what was seen yet. There a
     process that dies is one that died before; one that is held there is not. ``committing`` is told each commit sent.
     """
 
@@ -94,16 +95,16 @@ class Sites:
                 self._unread.discard(name)
                 self.reach(f"{name}: read back")
 
-        asked = DeltaTable.transaction_version
+        look = tables.take
 
-        @wraps(asked)
-        def asking(table: DeltaTable, app_id: str) -> int | None:
-            found = asked(table, app_id)
+        @wraps(look)
+        def looking(path: str) -> Any:
+            seen = look(path)
             if self.fine:
-                self.reach(f"{self.label(table.table_uri)}: asked")
-            return found
+                self.reach(f"{self.label(path)}: looked")
+            return seen
 
-        DeltaTable.transaction_version = asking  # type: ignore[method-assign]
+        tables.take = looking
         DeltaTable.create_write_transaction = committing  # type: ignore[method-assign]
         DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]
         DeltaTable.__init__ = opening  # type: ignore[method-assign]
