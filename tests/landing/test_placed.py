@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,6 +158,19 @@ class TestOnSpark:
         append(f"{tmp_path}/w", [record(0, 19)])
         with pytest.raises(DataError, match="offset 19 of partition 0 is there again"):
             lands()
+
+    def test_a_log_that_has_nothing_new_is_landed_with_one_that_has(self, spark: SparkSession, tmp_path: Path) -> None:
+        from rewindow.spark.landing import SparkLandingEngine
+
+        log = feed_config().logs["clicks"]
+        other = log.model_copy(update={"source": log.source.model_copy(update={"table": "raw.views"})})
+        config = feed_config().model_copy(update={"logs": {"clicks": log, "views": other}})
+        append(f"{tmp_path}/w", [record(0, n) for n in range(4)])
+        shutil.copytree(tmp_path / "w" / "raw" / "clicks", tmp_path / "w" / "raw" / "views")
+        engine, tables = SparkLandingEngine(spark, project_root=str(tmp_path)), DeltaFeedTables(f"{tmp_path}/w")
+        assert land(config, tables, engine, now_ms=T0).rows == 8
+        append(f"{tmp_path}/w", [record(0, 4)])
+        assert land(config, tables, engine, now_ms=T0).rows == 1
 
     def test_a_record_that_is_gone_when_it_is_read_is_said(
         self, spark: SparkSession, tmp_path: Path, lands: Any
