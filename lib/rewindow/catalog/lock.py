@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from functools import cache
 from pathlib import Path
-from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from rewindow.errors import AccessError, NotNowError
@@ -25,22 +25,23 @@ def hold_local_disk(warehouse_dir: str) -> None:
 
 
 @cache
-def _locked(folder: str) -> IO[str]:
+def _locked(folder: str) -> int:
+    """Return the descriptor that holds the lock until this process ends."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        file = (Path(folder) / NAME).open("a")
+        lock = os.open(f"{folder}/{NAME}", os.O_CREAT | os.O_WRONLY, 0o644)
     except OSError as error:
         message = (
             f"{folder}, where the catalog's tables are, cannot be written ({error.strerror}): give this user access"
         )
         raise AccessError(message) from error
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        file.close()
+        os.close(lock)
         message = (
             f"another process commits through Spark in {folder}: on a local disk one may at a time. "
             "Wait for it, or let both work through one server (`connect: sc://...`)"
         )
         raise NotNowError(message) from error
-    return file
+    return lock
