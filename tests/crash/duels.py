@@ -57,7 +57,7 @@ def duel(one: Round, met: Meeting, fighters: int = 2, mutate: Mutate = nothing) 
                 )
             elif status >= 0:
                 said.append(text)
-        word = compared(warehouse, said, met.expected, mutate)
+        word = compared(warehouse, said, met.expected, mutate, told=pair.told)
         return {**asdict(Outcome(one.pair, one.seed, "duel", word)), "kills": kills, "contested": _contested(warehouse)}
 
 

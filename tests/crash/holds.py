@@ -34,7 +34,7 @@ def hold(pair: Pair, met: Meeting, seed: int, site: str, mutate: Mutate = nothin
         os.close(gate)
         os.close(opened)
         said.append(_last(first.said.decode()))
-        return Outcome(pair.name, seed, site, compared(warehouse, said, met.expected, mutate))
+        return Outcome(pair.name, seed, site, compared(warehouse, said, met.expected, mutate, told=pair.told))
 
 
 def _held(warehouse: str, operation: str, site: str, gate: int, mutate: Mutate, mark: int) -> None:
