@@ -27,7 +27,7 @@ from rewindow.delta.ledger import Ledger
 from rewindow.delta.tables import LANDINGS, QUARANTINE, RUNS, table_path
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.project import Project
-from rewindow.spark.engine import LocalEngine as RunEngine
+from rewindow.spark.local import LocalEngine as RunEngine
 from tests.landing.local_engine import HOUR, T0, LocalEngine, write_rows
 
 FEED = """\

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.spark.engine import LocalEngine
+from rewindow.spark.local import LocalEngine
 from tests.bench.meter import Meter
 from tests.bench.workload import EPOCHS, JOBS, Slice, read, stage_work
 

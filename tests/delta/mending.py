@@ -10,7 +10,7 @@ from rewindow.delta.warehouse import DeltaTables
 from rewindow.machine import drive
 from rewindow.plan.spec import Attempt
 from rewindow.republish import Asked, Republished, republish
-from rewindow.spark.engine import LocalEngine
+from rewindow.spark.local import LocalEngine
 from tests.delta.scene import a_job
 
 _names = count()

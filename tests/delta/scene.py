@@ -36,7 +36,7 @@ from rewindow.plan.planner import UpToDate
 from rewindow.plan.spec import Attempt, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Job, steps
-from rewindow.spark.engine import LocalEngine
+from rewindow.spark.local import LocalEngine
 from rewindow.spark.stage import FileWriter
 from tests.plan.ledgers import HOUR, TOPIC, a_feed
 

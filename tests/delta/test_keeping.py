@@ -20,7 +20,7 @@ from rewindow.keeping import Collected, collect
 from rewindow.machine import drive
 from rewindow.plan.spec import Attempt
 from rewindow.republish import Republished
-from rewindow.spark.engine import LocalEngine
+from rewindow.spark.local import LocalEngine
 from rewindow.verify import verify
 from tests.delta.mending import mend
 from tests.delta.scene import JOB, a_job, changelog, finish, land, machine, one_by_one, replay

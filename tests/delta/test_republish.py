@@ -20,7 +20,7 @@ from rewindow.errors import CheckpointError, InvariantError, StorageError, Usage
 from rewindow.plan.spec import Attempt
 from rewindow.republish import Asked, Republished, republish
 from rewindow.spark.columnar.folds import CountFold
-from rewindow.spark.engine import LocalEngine
+from rewindow.spark.local import LocalEngine
 from tests.delta.mending import mend
 from tests.delta.scene import JOB, a_job, changelog, finish, one_by_one, replay, spoil
 

@@ -22,7 +22,7 @@ from rewindow.plan.lineage import CommittedRun, LedgerRow
 from rewindow.plan.spec import Attempt
 from rewindow.spark import execute
 from rewindow.spark.columnar.folds import CountFold
-from rewindow.spark.engine import LocalEngine
+from rewindow.spark.local import LocalEngine
 from rewindow.verify import verify
 from tests.delta.scene import JOB, a_job, finish, land, machine, one_by_one, replay
 

@@ -37,7 +37,7 @@ from rewindow.plan.landings import LANDING, log_shapes
 from rewindow.plan.spec import Attempt, RunRequest
 from rewindow.plan.stages import JobCode, TablePaths, bind_job
 from rewindow.runner import Engine, Job, Steps, steps
-from rewindow.spark.engine import LocalEngine
+from rewindow.spark.local import LocalEngine
 from tests.conftest import ROOT
 from tests.crash import scene
 from tests.landing.local_engine import LocalEngine as LocalLandingEngine

@@ -13,7 +13,8 @@ from rewindow.core.semantics import Semantics
 from rewindow.core.work import Lane
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import StorageError
-from rewindow.spark.engine import LocalEngine, SparkEngine
+from rewindow.spark.engine import SparkEngine
+from rewindow.spark.local import LocalEngine
 from rewindow.testing import Epoch
 from tests import landed
 

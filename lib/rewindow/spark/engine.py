@@ -12,43 +12,24 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from io import StringIO
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from rewindow.core.schema import Column
-from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.core.staging import TaskReport
 from rewindow.core.work import Lane, StageWork, TaskWork
-from rewindow.errors import ConfigError, RewindowError
-from rewindow.spark.emit import Place, stage_rows
+from rewindow.errors import RewindowError
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_tasks
 from rewindow.spark.following import following
 from rewindow.spark.gathered import gathered_frame, run_gathered
+from rewindow.spark.local import LocalEngine
 from rewindow.spark.packing import Packing
 from rewindow.spark.settings import for_packs
 from rewindow.spark.shuffled import run_shuffled, shuffled_frame
 from rewindow.storage.places import adopt, known
 
 _REPORT = pa.schema([pa.field("report", pa.string())])
-
-
-class LocalEngine:
-    """Runs stages in this process, one task after the other: for tests, and to see how much Spark itself costs."""
-
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition."""
-        if work.tables:
-            message = f"the log {next(iter(work.tables))} is read by Spark, and there is none: run on a Spark session"
-            raise ConfigError(message)
-        return list(run_tasks(work, work.tasks))
-
-    def stage_rows(
-        self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
-    ) -> list[StagedFile]:
-        """Stage a few rows that the driver itself made."""
-        return stage_rows(Place(target, root, attempt=attempt, partition=0), columns, rows)
 
 
 class SparkEngine(LocalEngine):

@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from rewindow.core.reach import asked_by_topics
-from rewindow.core.schema import Column
-from rewindow.core.staging import StagedFile, TaskReport
+from rewindow.core.staging import TaskReport
 from rewindow.core.stores import WINDOW
 from rewindow.core.work import Lane, StageWork
 from rewindow.errors import RewindowError
-from rewindow.spark.emit import Place, stage_rows
 from rewindow.spark.execute import plan_of, run_tasks
+from rewindow.spark.local import LocalEngine
 from rewindow.storage.places import opened
 
 RECORD_BYTES, PRUNED_BYTES = 16, 512
@@ -38,7 +37,7 @@ class Stages(Protocol):
         ...
 
 
-class InlineEngine:
+class InlineEngine(LocalEngine):
     """Runs small stages here and others on Spark, which starts with the first of them."""
 
     def __init__(
@@ -64,12 +63,6 @@ class InlineEngine:
                 if self._on_task is not None:
                     self._on_task(report)
         return sorted(reports, key=lambda report: report.partition)
-
-    def stage_rows(
-        self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
-    ) -> list[StagedFile]:
-        """Stage a few rows that the runner itself made."""
-        return stage_rows(Place(target, root, attempt=attempt, partition=0), columns, rows)
 
 
 def size_of(work: StageWork) -> int:
