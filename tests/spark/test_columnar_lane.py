@@ -30,6 +30,7 @@ from rewindow.core.schema import Column
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch, Lane
 from rewindow.errors import DataError
+from rewindow.operators.compound import Reduce
 from rewindow.spark import stage
 from rewindow.spark.columnar import finals
 from rewindow.spark.columnar.plan import describe_lane
@@ -137,7 +138,9 @@ def test_closed_windows_are_not_read_from_a_checkpoint(tmp_path, monkeypatch):
         (Min("amount"), "string", None, r"no kernel for min\(amount\) of the type string"),
         (Count(), "long", lambda s: s.where("amount > 1"), "columnar lane"),
         (Count(), "long", lambda s: s.where("amount > 1.5"), "where-1: amount > 1.5 compares long with another type"),
-        (Collect("amount"), "long", None, r"record lane .*: the aggregate collect\(amount\) has no kernel"),
+        (Collect("amount"), "json", None, "columnar lane"),
+        (Collect(), "string", lambda s: s.select("amount as text, key as user"), "columnar lane"),
+        (Reduce(max), "long", None, r"record lane .*: the aggregate reduce has no kernel"),
         (First("amount"), "string", None, r"no kernel for first\(amount\) of the type string"),
         (Last(), "long", None, r"no kernel for last\(\) of whole rows"),
         ({"a": First("amount"), "z": Last("amount")}, "long", None, "columnar lane"),
@@ -174,7 +177,9 @@ def test_a_job_that_keeps_what_it_drops_takes_the_record_lane():
         ("sessions", {"n": Count(), "most": Max("amount")}, "columnar lane"),
         (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions for longer than they may change"),
         ("sessions", Sum("money"), "sums of decimals in sessions"),
-        ("sessions", {"n": Count(), "last": Last("amount")}, "first or last in sessions"),
+        ("sessions", {"n": Count(), "last": Last("amount")}, "columnar lane"),
+        ("sessions", {"n": Count(), "all": Collect("amount")}, "columnar lane"),
+        ("sessions", {"most": Max("amount"), "all": Collect("amount")}, "beside what is neither count nor collect"),
     ],
 )
 def test_explain_says_which_sessions_are_columnar(store, aggregate, said):

@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewindow import (
+    Collect,
     Count,
     EmitStrategy,
     First,
@@ -53,21 +54,29 @@ VALUES = (
     Column("real", "double"),
     Column("money", "decimal(10,2)"),
     Column("flag", "boolean"),
+    Column("note", "string"),
+    Column("raw", "binary"),
+    Column("free", "json"),
 )
 CELLS = st.tuples(
     st.one_of(st.none(), st.integers(-9, 9), st.sampled_from([2**53 + 1, -(2**60)])),
     st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, -0.0, 1e16, -1e16, 1e-9, float("inf"), 7.0])),
     st.one_of(st.none(), st.sampled_from([Decimal("0.10"), Decimal("-3.33"), Decimal("12345678.90"), Decimal("0.00")])),
     st.sampled_from([None, True, False]),
+    st.sampled_from([None, "", "a", 'say "no"', "a,\\\n", "𝄞\0ä"]),
+    st.sampled_from([None, b"", b"\0\xff"]),
+    st.sampled_from([None, "null", "1", '{"b": 1.50, "a": [null, "ä"]}', '{"$decimal":"1.0"}', "[ ]"]),
 )
+NUMBERS = [column.name for column in VALUES[:4]]
 ONE = st.one_of(
     st.just(Count()),
-    st.builds(Sum, st.sampled_from([column.name for column in VALUES])),
-    st.builds(Mean, st.sampled_from([column.name for column in VALUES])),
+    st.builds(Sum, st.sampled_from(NUMBERS)),
+    st.builds(Mean, st.sampled_from(NUMBERS)),
     st.builds(Min, st.sampled_from(["whole", "real", "money", "flag"])),
     st.builds(Max, st.sampled_from(["whole", "real", "money", "flag"])),
-    st.builds(First, st.sampled_from([column.name for column in VALUES])),
-    st.builds(Last, st.sampled_from([column.name for column in VALUES])),
+    st.builds(First, st.sampled_from(NUMBERS)),
+    st.builds(Last, st.sampled_from(NUMBERS)),
+    st.builds(Collect, st.sampled_from([None, *(column.name for column in VALUES)])),
 )
 CONDITIONS = [
     "",
@@ -78,25 +87,28 @@ CONDITIONS = [
     "real <> 0 and not whole in (1, 2, -9)",
 ]
 SELECTS = [
-    "select whole, real, money, flag, 1 as one",
-    "select real as whole, whole as real, flag, money",  # floats are whole numbers' neighbours now, and the other way
-    "select whole * 3 - timestamp as whole, real + whole as real, money, flag",
-    "select whole * whole as whole, -0.5 * real + 1 as real, money, true as flag",
-    "select whole, (real - 1) * (whole + 0.25) as real, money, flag, whole as timestamp",
+    "select whole, real, money, flag, note, raw, free, 1 as one",
+    "select real as whole, whole as real, flag, money, 'x' as note, raw, free",  # floats for whole numbers, and the other way
+    "select whole * 3 - timestamp as whole, real + whole as real, money, flag, note, raw, free",
+    "select whole * whole as whole, -0.5 * real + 1 as real, money, true as flag, note, free as raw, free",
+    "select whole, (real - 1) * (whole + 0.25) as real, money, flag, whole as timestamp, note, raw, free",
 ]
-AGGREGATES = st.one_of(
-    ONE, st.lists(ONE, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
-)
-
 IN_SESSION = st.one_of(
     st.just(Count()),
     st.builds(Sum, st.sampled_from(["whole", "real"])),
     st.builds(Mean, st.sampled_from(["whole", "real"])),
     st.builds(Max, st.sampled_from(["whole", "real"])),
+    st.builds(First, st.sampled_from(["whole", "real"])),
+    st.builds(Last, st.sampled_from(["whole", "real"])),
 )
-IN_SESSIONS = st.one_of(
-    IN_SESSION, st.lists(IN_SESSION, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
-)
+LISTS = st.builds(Collect, st.sampled_from([None, "whole", "real"]))
+
+
+def _of(one: Any) -> Any:
+    """Return aggregates of which each is ``one``: a bare one, or several."""
+    return st.one_of(
+        one, st.lists(one, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
+    )
 
 
 @st.composite
@@ -125,11 +137,21 @@ def cases(draw: Any, *, sessions: bool = False) -> Case:
         epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))
     semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
     heads = draw(st.lists(st.sampled_from([*CONDITIONS, *SELECTS]), max_size=3))
-    aggregate = draw(IN_SESSIONS if sessions else AGGREGATES)
+    emits = draw(st.booleans())
+    aggregate = draw(_aggregates(sessions=sessions, emits=emits))
     if sessions and draw(st.booleans()):
         rows = [(*row[: 1 + len(columns)], *_filled(row[1 + len(columns) :])) for row in rows]
-    topology = _topology(windows, aggregate, heads, emits=draw(st.booleans()))
+    topology = _topology(windows, aggregate, heads, emits=emits)
     return Case(topology, (*columns, *VALUES), len(columns), rows, tuple(epochs), tuple(bounds), semantics)
+
+
+def _aggregates(*, sessions: bool, emits: bool) -> Any:
+    """Return aggregates that the lane can do; above a suppress there are no lists of sessions beside sums."""
+    if not sessions:
+        return _of(ONE)
+    if emits:
+        return _of(st.one_of(IN_SESSION, LISTS))
+    return st.one_of(_of(IN_SESSION), _of(st.one_of(st.just(Count()), LISTS)))
 
 
 def _filled(cells: tuple[Any, ...]) -> tuple[Any, ...]:

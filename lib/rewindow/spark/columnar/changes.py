@@ -83,8 +83,11 @@ def _open_rows(
 
 def _entry_sizes(task: FinalsTask, slots: Array) -> Array:
     """Return what the buffer's entries count towards a bound in bytes (`core.buffer`, rule 5)."""
-    keys = task.keys.sizes(task.groups.frame["key"][slots])
-    return ENTRY_BYTES + keys + LONG_BYTES + len(task.plan.topic) + task.groups.sizes(slots)
+    frame = task.groups.frame
+    keys = task.keys.sizes(frame["key"][slots])
+    now, before = task.plan.sizes.of(frame, slots)
+    results = now + np.where(frame["updates"][slots] > 1, before, 0)
+    return np.asarray(ENTRY_BYTES + keys + LONG_BYTES + len(task.plan.topic) + results)
 
 
 def _note(task: FinalsTask, slots: Array, timestamps: pa.Array) -> None:

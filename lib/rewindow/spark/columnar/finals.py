@@ -10,8 +10,6 @@ Why this is exact (design, section 5):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
@@ -21,9 +19,9 @@ from rewindow.core.record import MAX_MS, UNKNOWN
 from rewindow.core.semantics import Semantics
 from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Epoch
+from rewindow.spark.columnar.folds import Operands
 from rewindow.spark.columnar.frame import Array
 from rewindow.spark.columnar.groups import Groups
-from rewindow.spark.columnar.numbers import Operand
 from rewindow.spark.columnar.plan import Finals
 from rewindow.spark.columnar.task import ColumnarTask, of_rows
 from rewindow.spark.columnar.windows import windows_of
@@ -87,7 +85,7 @@ class FinalsTask(ColumnarTask):
         """Return the results of groups."""
         return [fold.result(self.groups.frame, slots) for fold in self.plan.folds]
 
-    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Mapping[int, Operand]) -> None:
+    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> None:
         plan, clocks = self.plan, self.clocks
         times = np.maximum(highest, clocks.observed(plan.window_node))
         open_from = times - self.windows.closes_after_ms

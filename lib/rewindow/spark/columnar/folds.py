@@ -19,9 +19,15 @@ from rewindow.spark.columnar.numbers import (
     numbers_of,
     scale_of,
 )
+from rewindow.spark.columnar.texts import Texts
 
 LONG_BYTES = 8
 """What a whole number and a float take in the documented encoding."""
+ITEM_BYTES = 4
+"""What each item of a row takes in the documented encoding, besides its own bytes."""
+
+Operands = Mapping[int | Texts, Operand]
+"""What folds read of some records: numbers of a column of the values, by its place, or texts."""
 
 
 class Rows(NamedTuple):
@@ -43,8 +49,8 @@ class Fold(ABC):
 
     state_types: Sequence[str]
     result_type: str
-    operand: int | None = None
-    """The place of the column that it reads among those of the values."""
+    operand: int | Texts | None = None
+    """What it reads of the values."""
     is_null_at_first = False
     """There is no state, and no result, before the first operand."""
 
@@ -56,8 +62,8 @@ class Fold(ABC):
         """Return the columns that it needs in the frame."""
 
     @abstractmethod
-    def take(self, frame: Frame, rows: Rows, operands: Mapping[int, Operand]) -> None:
-        """Fold rows into their groups, in their order. ``operands``: columns of the values, by their place."""
+    def take(self, frame: Frame, rows: Rows, operands: Operands) -> None:
+        """Fold rows into their groups, in their order."""
 
     @abstractmethod
     def merge(self, frame: Frame, slots: Array, others: Array) -> None:
@@ -75,6 +81,10 @@ class Fold(ABC):
         """Return the results of groups."""
         return self.state(frame, slots)[0]
 
+    @abstractmethod
+    def before(self, frame: Frame, slots: Array) -> pa.Array:
+        """Return the results of groups before the last row of each."""
+
     def sizes(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
         """Return the encoded sizes of the results of groups (`core.encoding`), now and before the last row; 0 for null."""
         del frame
@@ -90,7 +100,7 @@ class CountFold(Fold):
         """See `Fold`."""
         return {self.name: (np.int64, 0)}
 
-    def take(self, frame: Frame, rows: Rows, operands: Mapping[int, Operand]) -> None:
+    def take(self, frame: Frame, rows: Rows, operands: Operands) -> None:
         """See `Fold`."""
         del operands
         frame[self.name][rows.distinct] += rows.counts
@@ -107,12 +117,16 @@ class CountFold(Fold):
         """See `Fold`."""
         return [column_of(frame[self.name][slots], None, "long")]
 
+    def before(self, frame: Frame, slots: Array) -> pa.Array:
+        """See `Fold`."""
+        return column_of(frame[self.name][slots] - 1, None, "long")
+
 
 class ValueFold(Fold):
     """An aggregate of the values that are not null; of none it is null.
 
     Beside the state it has how many values there were, and whether the last row had one. Of decimals, whose encoding
-    has no fixed length, it also has the state before the last value.
+    has no fixed length, it also has the state before the last value; so where texts are measured (`keeps_before`).
     """
 
     operand: int
@@ -123,19 +137,20 @@ class ValueFold(Fold):
         self.operand, self.state_type = operand, state_type
         self.state_types, self.result_type = (state_type,), state_type
         self._ufunc, self._fill = ufunc, fill
+        self.keeps_before = is_decimal(state_type)
 
     def columns(self) -> Mapping[str, Column]:
         """See `Fold`."""
         dtype = dtype_of(self.state_type)
         columns = {self.name: (dtype, self._fill), self.number: (np.int64, 0), f"{self.name}.last": (np.bool_, False)}
-        return columns | ({f"{self.name}.before": (dtype, 0)} if is_decimal(self.state_type) else {})
+        return columns | ({f"{self.name}.before": (dtype, 0)} if self.keeps_before else {})
 
     @property
     def number(self) -> str:
         """The column that has how many values there were."""
         return f"{self.name}.number"
 
-    def take(self, frame: Frame, rows: Rows, operands: Mapping[int, Operand]) -> None:
+    def take(self, frame: Frame, rows: Rows, operands: Operands) -> None:
         """See `Fold`. Raises `UnfitError` where the result would not be exact."""
         values, valid = operands[self.operand]
         slots = rows.slots if valid is None else rows.slots[valid]
@@ -170,29 +185,38 @@ class ValueFold(Fold):
         """See `Fold`."""
         return [column_of(frame[self.name][slots], frame[self.number][slots] == 0, self.state_type)]
 
+    def before(self, frame: Frame, slots: Array) -> pa.Array:
+        """See `Fold`. Only where it `keeps_before`."""
+        state, number = self._before(frame, slots)
+        return column_of(state, number == 0, self.state_type)
+
     def sizes(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
         """See `Fold`."""
         number, last = frame[self.number][slots], frame[f"{self.name}.last"][slots]
-        sizes = self._sizes(frame, slots, last)
+        sizes = self._sizes(frame, slots)
         return np.where(number > 0, sizes[0], 0), np.where(number - last > 0, sizes[1], 0)
 
     @abstractmethod
     def check(self, state: Array, values: Array, times: int) -> None:
         """Raise `UnfitError` if values, ``times`` of them in a group at most, would not fold exactly into the states."""
 
-    def _sizes(self, frame: Frame, slots: Array, last: Array) -> tuple[Any, Any]:
+    def _sizes(self, frame: Frame, slots: Array) -> tuple[Any, Any]:
         if not is_decimal(self.result_type):
             size = 1 if self.result_type == "boolean" else LONG_BYTES
             return size, size
-        now = frame[self.name][slots]
-        before = np.where(last, frame[f"{self.name}.before"][slots], now)
         scale = scale_of(self.result_type)
-        return decimal_sizes(now, scale), decimal_sizes(before, scale)
+        return decimal_sizes(frame[self.name][slots], scale), decimal_sizes(self._before(frame, slots)[0], scale)
+
+    def _before(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
+        """Return states and numbers of values before the last row."""
+        last = frame[f"{self.name}.last"][slots]
+        state = np.where(last, frame[f"{self.name}.before"][slots], frame[self.name][slots])
+        return state, frame[self.number][slots] - last
 
     def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
         state = frame[self.name]
         with np.errstate(all="ignore"):
-            if f"{self.name}.before" in self.columns():
+            if self.keeps_before:
                 is_last = are_last(slots, frame.size)
                 self._ufunc.at(state, slots[~is_last], values[~is_last])
                 slots, values = slots[is_last], values[is_last]

@@ -6,17 +6,14 @@ has it. It is forgotten when the record lane's window store forgets its window.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from rewindow.spark.columnar.folds import Fold, Rows
+from rewindow.spark.columnar.folds import Fold, Operands, Rows
 from rewindow.spark.columnar.frame import Array, Column, Frame
-from rewindow.spark.columnar.numbers import Operand, UnfitError
-
-ITEM_BYTES = 4
-"""What each item of a row takes in the documented encoding, besides its own bytes."""
+from rewindow.spark.columnar.numbers import UnfitError
 
 _MOST_CODES = 2**62
 
@@ -27,7 +24,6 @@ class Groups:
     def __init__(self, folds: Sequence[Fold], *, step_ms: int, is_single: bool) -> None:
         """``step_ms``: all windows start at multiples of it. ``is_single``: see `Finals`."""
         self._folds = folds
-        self._is_single = is_single
         self._starts_at_first_value = is_single and folds[0].is_null_at_first
         columns: dict[str, Column] = {"start": (np.int64, 0), "key": (np.int64, 0), "timestamp": (np.int64, -1)}
         columns["updates"] = (np.int64, 0)
@@ -50,7 +46,7 @@ class Groups:
         slots = self._slots_of(codes)
         return Rows(slots[places], slots, places, np.bincount(places, minlength=len(slots)))
 
-    def take(self, rows: Rows, timestamps: Array, operands: Mapping[int, Operand]) -> None:
+    def take(self, rows: Rows, timestamps: Array, operands: Operands) -> None:
         """Fold rows into their groups, in their order."""
         frame = self.frame
         if self._starts_at_first_value:
@@ -67,13 +63,6 @@ class Groups:
         if not self._starts_at_first_value:
             return np.zeros(self.frame.size, np.bool_)
         return np.asarray(self.frame[f"{self._folds[0].name}.number"] == 0)
-
-    def sizes(self, slots: Array) -> Array:
-        """Return the encoded sizes of the results of groups, with those of the results before their last rows."""
-        both = [fold.sizes(self.frame, slots) for fold in self._folds]
-        of_each = 0 if self._is_single else ITEM_BYTES
-        now, before = (np.sum(sizes, axis=0) + of_each * len(both) for sizes in zip(*both, strict=True))
-        return np.asarray(now + np.where(self.frame["updates"][slots] > 1, before, 0))
 
     def keep(self, mask: Array) -> None:
         """Forget groups."""

@@ -76,7 +76,13 @@ class MeanFold(SumFold):
 
     def result(self, frame: Frame, slots: Array) -> pa.Array:
         """See `Fold`."""
-        total, number = frame[self.name][slots], frame[self.number][slots]
+        return self._means(frame[self.name][slots], frame[self.number][slots])
+
+    def before(self, frame: Frame, slots: Array) -> pa.Array:
+        """See `Fold`."""
+        return self._means(*self._before(frame, slots))
+
+    def _means(self, total: Array, number: Array) -> pa.Array:
         is_null = number == 0
         return column_of(self._quotients(total, np.where(is_null, 1, number)), is_null, "double")
 
@@ -98,23 +104,25 @@ class PickFold(ValueFold):
         self._is_first = is_first
 
     def merge(self, frame: Frame, slots: Array, others: Array) -> None:
-        """See `Fold`. Raises `UnfitError`: which of two groups comes first, they do not say."""
-        del frame, slots, others
-        raise UnfitError
+        """See `Fold`: the other groups come after."""
+        state, number = frame[self.name], frame[self.number]
+        is_taken = (number[slots] == 0) if self._is_first else (number[others] > 0)
+        state[slots[is_taken]] = state[others[is_taken]]
+        number[slots] += number[others]
 
     def check(self, state: Array, values: Array, times: int) -> None:
         """See `ValueFold`: whatever is picked is exact."""
 
     def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
         # Of several values for one slot, assigning leaves the last one.
-        state, has_before = frame[self.name], is_decimal(self.state_type)
+        state = frame[self.name]
         if self._is_first:
             is_new = frame[self.number][slots] == 0
             state[slots[is_new][::-1]] = values[is_new][::-1]
-            if has_before:
+            if self.keeps_before:
                 frame[f"{self.name}.before"][slots] = state[slots]
             return
-        if has_before:
+        if self.keeps_before:
             is_last = are_last(slots, frame.size)
             state[slots[~is_last]] = values[~is_last]
             frame[f"{self.name}.before"][slots[is_last]] = state[slots[is_last]]

@@ -54,11 +54,11 @@ def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport
         with output:
             restore(task, task_work.stores)
             _replay(work, task_work, task, output)
+            changed = stage(task, places, partition=task_work.partition, run=work.run)
         staged = output.close()
     except UnfitError:
         return None
-    files = [staged] if staged else []
-    files += stage(task, places, partition=task_work.partition, run=work.run)
+    files = [*([staged] if staged else []), *changed]
     clocks = {plan.store.name: task.newest_ms, **dict.fromkeys(buffers, UNKNOWN)}
     held = dict.fromkeys(buffers, task.held)
     state = task.clocks.state({plan.sink.topic: task.emitted}, clocks, held)

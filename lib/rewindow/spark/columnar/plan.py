@@ -19,7 +19,7 @@ from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Lane
 from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum, described
 from rewindow.operators.compound import Several
-from rewindow.operators.ordered import First, Last
+from rewindow.operators.ordered import Collect, First, Last
 from rewindow.operators.select import Select
 from rewindow.operators.session_aggregate import Merging, SessionAggregate
 from rewindow.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
@@ -27,10 +27,14 @@ from rewindow.operators.table_verbs import TableToStream
 from rewindow.operators.where import Where
 from rewindow.operators.window_aggregate import WindowAggregate
 from rewindow.operators.windowed import EmitStrategy
-from rewindow.spark.columnar.folds import CountFold, Fold
+from rewindow.spark.columnar.folds import CountFold, Fold, ValueFold
 from rewindow.spark.columnar.heads import Head, HeadError, name_at, needed, read_heads
-from rewindow.spark.columnar.kernels import PickFold, fold_of
+from rewindow.spark.columnar.kernels import fold_of
+from rewindow.spark.columnar.lists import CollectFold
 from rewindow.spark.columnar.numbers import is_decimal
+from rewindow.spark.columnar.session_texts import only_grow
+from rewindow.spark.columnar.sizes import ResultSizes
+from rewindow.spark.columnar.texts import Texts
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 FORM = (
@@ -73,8 +77,8 @@ class Finals:
     """What a record must fulfil to reach the windows, and what its value becomes."""
     reads: frozenset[str]
     """The names that the heads, and the folds without any, look at."""
-    is_single: bool
-    """One bare aggregate, whose result may be null, and not a row of several."""
+    names: tuple[str, ...]
+    """Those of the aggregates; none for a bare one."""
     store_shapes: tuple[Shape, Shape]
     sink_shapes: tuple[Shape, Shape]
 
@@ -83,6 +87,16 @@ class Finals:
         """The places of the log's value columns that are read."""
         count = len(self.log_value.columns)
         return [place for place in range(count) if name_at(self.log_value, place) in self.reads]
+
+    @property
+    def is_single(self) -> bool:
+        """One bare aggregate, whose result may be null, and not a row of several."""
+        return not self.names
+
+    @property
+    def sizes(self) -> ResultSizes:
+        """What the results take in the documented encoding."""
+        return ResultSizes(self.folds, self.names)
 
     @property
     def closing_node(self) -> str:
@@ -142,7 +156,7 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
     except HeadError as problem:
         raise NotColumnarError(str(problem)) from None
     folds = tuple(_fold(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
-    done, reads = needed(asked, {name_at(value, fold.operand) for fold in folds if fold.operand is not None})
+    done, reads = needed(asked, {name_at(value, place) for fold in folds for place in _places(fold)})
     plan = Finals(
         topic=source.topic,
         window_node=window.name,
@@ -156,10 +170,14 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
         folds=folds,
         heads=done,
         reads=frozenset(reads),
-        is_single=not isinstance(aggregate.aggregator, Several),
+        names=tuple(name for name, _ in parts if name),
         store_shapes=bind_store(stores[aggregate.store], logs),
         sink_shapes=bind_sink(sink, logs),
     )
+    if plan.suppress and plan.sizes.are_texts:
+        for fold in folds:
+            if isinstance(fold, ValueFold):
+                fold.keeps_before = True
     if isinstance(plan.windows, SessionWindows):
         _check_sessions(plan, plan.windows, aggregate)
     _check_types(plan)
@@ -174,8 +192,11 @@ def _check_sessions(plan: Finals, windows: SessionWindows, aggregate: SessionAgg
         raise NotColumnarError(f"{plan.window_node}: its store keeps sessions for longer than they may change")
     if any(is_decimal(kind) for fold in plan.folds for kind in fold.state_types):
         raise NotColumnarError(f"{plan.window_node}: sums of decimals in sessions")
-    if any(isinstance(fold, PickFold) for fold in plan.folds):
-        raise NotColumnarError(f"{plan.window_node}: first or last in sessions, whose order is that of their times")
+    if plan.suppress and plan.sizes.are_texts and not only_grow(plan.folds):
+        raise NotColumnarError(
+            f"{plan.window_node}: collect in sessions above a suppress beside what is neither count nor collect: "
+            "the sizes of its entries"
+        )
 
 
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
@@ -212,6 +233,8 @@ def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes)
 def _fold(aggregate: Any, value: Shape, name: str) -> Fold:
     if type(aggregate) is Count:
         return CountFold(name)
+    if type(aggregate) is Collect:
+        return CollectFold(name, _texts(aggregate, value))
     if type(aggregate) not in (Sum, Min, Max, Mean, First, Last):
         raise NotColumnarError(f"the aggregate {described(aggregate)} has no kernel")
     if aggregate.field is None and not value.is_bare:
@@ -222,6 +245,21 @@ def _fold(aggregate: Any, value: Shape, name: str) -> Fold:
     if fold is None:
         raise NotColumnarError(f"there is no kernel for {described(aggregate)} of the type {kind}")
     return fold
+
+
+def _texts(aggregate: Collect, value: Shape) -> Texts:
+    """Return what of the values is collected: one column, or rows of all."""
+    if aggregate.field is None and value.row_type is not None:
+        return Texts(tuple(range(len(value.columns))), value.columns, is_row=True)
+    place = 0 if aggregate.field is None else value.names.index(aggregate.field)
+    return Texts((place,), (value.columns[place],), is_row=False)
+
+
+def _places(fold: Fold) -> tuple[int, ...]:
+    """Return the places of the columns that a fold reads."""
+    if isinstance(fold.operand, Texts):
+        return fold.operand.places
+    return () if fold.operand is None else (fold.operand,)
 
 
 def _check_types(plan: Finals) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,9 @@ from rewindow.spark.changelog import Reaches, changelog_batches
 from rewindow.spark.columnar.changes import write_rows
 from rewindow.spark.columnar.folds import LONG_BYTES
 from rewindow.spark.columnar.frame import Array
-from rewindow.spark.columnar.groups import ITEM_BYTES
 from rewindow.spark.columnar.numbers import UnfitError
-from rewindow.spark.columnar.sessions import Session, SessionTask
+from rewindow.spark.columnar.session_texts import Session
+from rewindow.spark.columnar.sessions import SessionTask
 from rewindow.spark.emit import Place
 
 
@@ -47,6 +48,8 @@ def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
         for fold in plan.folds:
             fold.restore(task.frame, slots, state[first : first + len(fold.state_types)])
             first += len(fold.state_types)
+        if task.texts:
+            task.texts.restore(slots, state[:first])
         for slot, ((key, _, end), _) in zip(slots.tolist(), mine, strict=True):
             task.stored[slot] = True
             task.sessions_of.setdefault(key, []).append(slot)
@@ -86,7 +89,8 @@ def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
     """Return the columns of the buffer's entries that were put in this run and are still held."""
     results = [fold.result(task.frame, slots) for fold in task.plan.folds]
     repeats = np.array(task.repeats, np.bool_)[slots] if len(slots) else np.zeros(0, np.bool_)
-    sizes = _sizes(task, task.frame["key"][slots]) + _result_bytes(task) * (1 + repeats)
+    now, before = task.plan.sizes.of(task.frame, slots)
+    sizes = _sizes(task, task.frame["key"][slots]) + now + np.where(repeats, before, 0)
     _, ends = task.bounds(slots)
     return [*_keys(task, slots), *results, *_entry(results, ends, sizes, is_null=False)]
 
@@ -96,7 +100,7 @@ def _tombstones(task: SessionTask, sessions: Sequence[Session]) -> list[pa.Array
     rows = len(sessions)
     nothing = [pa.nulls(rows, fold.result(task.frame, np.zeros(0, np.int64)).type) for fold in task.plan.folds]
     keys, ends = (np.array([session[place] for session in sessions], np.int64) for place in (0, 2))
-    sizes = _sizes(task, keys) + _result_bytes(task)
+    sizes = _sizes(task, keys) + _result_bytes(task, sessions)
     return [*_of(task, sessions), *nothing, *_entry(nothing, ends, sizes, is_null=True)]
 
 
@@ -112,12 +116,12 @@ def _sizes(task: SessionTask, keys: Array) -> Array:
     return ENTRY_BYTES + task.keys.sizes(keys) + 2 * LONG_BYTES + len(task.plan.topic)
 
 
-def _result_bytes(task: SessionTask) -> int:
-    """Return the encoded size of a result: none of its cells is null."""
+def _result_bytes(task: SessionTask, sessions: Sequence[Session]) -> Any:
+    """Return the encoded sizes of the results of sessions that became others: none of their cells is null."""
+    if task.texts:
+        return np.array([task.texts.sizes[session] for session in sessions], np.int64)
     kinds = [fold.result_type for fold in task.plan.folds]
-    return sum(1 if kind == "boolean" else LONG_BYTES for kind in kinds) + (
-        0 if task.plan.is_single else ITEM_BYTES * len(kinds)
-    )
+    return sum(1 if kind == "boolean" else LONG_BYTES for kind in kinds) + task.plan.sizes.row_bytes
 
 
 def _keys(task: SessionTask, slots: Array) -> list[pa.Array]:

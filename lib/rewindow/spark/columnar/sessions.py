@@ -12,8 +12,6 @@ store still has, and nulls among the operands (a session without a value is in n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
@@ -23,14 +21,12 @@ from rewindow.core.moving_windows import SessionWindows
 from rewindow.core.record import UNKNOWN
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch
-from rewindow.spark.columnar.folds import Rows
+from rewindow.spark.columnar.folds import Operands, Rows
 from rewindow.spark.columnar.frame import Array, Column, Frame
 from rewindow.spark.columnar.numbers import Operand, UnfitError
 from rewindow.spark.columnar.plan import Finals
+from rewindow.spark.columnar.session_texts import Session, SessionTexts
 from rewindow.spark.columnar.task import ColumnarTask
-
-Session = tuple[int, int, int]
-"""The number of a key, start and end."""
 
 DEAD_SESSIONS = 50_000
 """So many sessions that are over are kept before the others move together."""
@@ -68,6 +64,7 @@ class SessionTask(ColumnarTask):
         """What the checkpoint's buffer has, and whether it is a tombstone."""
         self.tombs: set[Session] = set()
         """Those of its tombstones that have not left."""
+        self.texts = SessionTexts(plan.sizes) if plan.suppress and plan.sizes.are_texts else None
 
     @property
     def stored_from_ms(self) -> int:
@@ -98,6 +95,8 @@ class SessionTask(ColumnarTask):
         self.stored.append(False)
         self.repeats.append(False)
         self._keys.append(key)
+        if self.texts:
+            self.texts.add()
         return slot
 
     def grow(self) -> None:
@@ -147,14 +146,15 @@ class SessionTask(ColumnarTask):
             return by_key
         return np.asarray(by_key[np.lexsort((starts[by_key], ends[by_key]))])
 
-    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Mapping[int, Operand]) -> None:
+    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> None:
         plan, clocks = self.plan, self.clocks
         if any(operand.valid is not None for operand in operands.values()):
             raise UnfitError
         times = np.maximum(highest, clocks.observed(plan.window_node))
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
-        slots, merges = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist())
+        lengths = self.texts.lengths(operands, len(times)) if self.texts else None
+        slots, merges = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), lengths)
         self.grow()
         rows = np.flatnonzero(slots >= 0)
         late = len(slots) - len(rows)
@@ -174,7 +174,7 @@ class SessionTask(ColumnarTask):
             self.frame["held"][joined] = self.frame["touched"][joined] = False
 
     def _join(
-        self, times: list[int], open_from: list[int], keys: list[int]
+        self, times: list[int], open_from: list[int], keys: list[int], lengths: list[int] | None
     ) -> tuple[Array, list[tuple[int, list[int]]]]:
         """Return the session of each record, -1 for late ones, and which sessions became one: ``(made, of)``."""
         starts, ends, sessions_of, gap_ms = self.starts, self.ends, self.sessions_of, self.gap_ms
@@ -210,6 +210,8 @@ class SessionTask(ColumnarTask):
                     touched.sort(key=lambda one: (ends[one], starts[one]))
                     slot = self.add(key, start, end)
                     merges.append((slot, touched))
+                    if self.texts:
+                        self.texts.merge(slot, touched)
                     for one in touched:
                         self._replace(key, one)
                     sessions_of[key] = [*[one for one in mine or () if one not in touched], slot]
@@ -219,6 +221,8 @@ class SessionTask(ColumnarTask):
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
             slots[row] = slot
+            if self.texts and lengths:
+                self.texts.take(slot, lengths[row])
             if end > newest:
                 newest, stored_from = end, end - self.keep_ms
         self.newest_ms = newest
@@ -228,14 +232,14 @@ class SessionTask(ColumnarTask):
         """Note that a session's bounds are no more."""
         session = (key, self.starts[slot], self.ends[slot])
         self.gone.append(session)
+        if self.texts:
+            self.texts.replace(session, slot)
         if self.stored[slot]:
             self.removed.append(session)
             self.stored[slot] = False
         self.repeats[slot] = False
 
-    def _fold(
-        self, slots: Array, rows: Array, merges: list[tuple[int, list[int]]], operands: Mapping[int, Operand]
-    ) -> None:
+    def _fold(self, slots: Array, rows: Array, merges: list[tuple[int, list[int]]], operands: Operands) -> None:
         """Fold rows into their sessions. What was made of others comes after those."""
         frame, folds = self.frame, self.plan.folds
         level = np.zeros(frame.size, np.int64)
@@ -281,3 +285,5 @@ class SessionTask(ColumnarTask):
         sessions = ((key, [moved[one] for one in mine if kept[one]]) for key, mine in self.sessions_of.items())
         self.sessions_of = {key: mine for key, mine in sessions if mine}
         self.frame.keep(is_kept)
+        if self.texts:
+            self.texts.keep(kept, self.held_from_ms)

@@ -14,11 +14,13 @@ from rewindow.core.record import UNKNOWN
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch
 from rewindow.spark.columnar.clocks import Clocks
+from rewindow.spark.columnar.folds import Operands
 from rewindow.spark.columnar.frame import Array
 from rewindow.spark.columnar.heads import do_heads, name_at
 from rewindow.spark.columnar.keys import KeyTable, plain
 from rewindow.spark.columnar.numbers import Operand, numbers_of
 from rewindow.spark.columnar.plan import Finals
+from rewindow.spark.columnar.texts import Texts
 
 
 class ColumnarTask(ABC):
@@ -54,8 +56,14 @@ class ColumnarTask(ABC):
                 highest = np.maximum.accumulate(timestamps)
         numbers = self.keys.numbers(keys)
         types = plan.value.columns
-        read = {fold.operand for fold in plan.folds if fold.operand is not None}
-        operands = {place: numbers_of(columns[name_at(plan.value, place)], types[place].type) for place in read}
+        asked = {fold.operand for fold in plan.folds if fold.operand is not None}
+        cells = [columns.get(name_at(plan.value, place)) for place in range(len(types))]
+        operands: Operands = {
+            one: one.of([cells[place] for place in one.places])
+            if isinstance(one, Texts)
+            else numbers_of(cells[one], types[one].type)
+            for one in asked
+        }
         if plan.key.is_bare and len(numbers) and numbers.min() < 0:
             with_key = np.flatnonzero(numbers >= 0)
             self._count(plan.window_node, SKIPPED_RECORDS, "null-key", len(numbers) - len(with_key))
@@ -75,7 +83,7 @@ class ColumnarTask(ABC):
         """How many entries the buffer of a suppress holds."""
 
     @abstractmethod
-    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Mapping[int, Operand]) -> None:
+    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> None:
         """Take records that have a key."""
 
     def _told(self, epoch: Epoch) -> None:
@@ -97,7 +105,7 @@ class ColumnarTask(ABC):
         self.clocks.metrics.measure(NODE, node, name, reason).record_many(times, times, 1, 1)
 
 
-def of_rows(operands: Mapping[int, Operand], rows: Array) -> dict[int, Operand]:
+def of_rows(operands: Operands, rows: Array) -> Operands:
     """Return some rows of the operands."""
     return {
         place: Operand(values[rows], None if valid is None else valid[rows])
