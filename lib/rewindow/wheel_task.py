@@ -1,6 +1,7 @@
 """The entry point of the wheel task: parameters of a Databricks job in, `land` and `run` done, errors with their code.
 
-Parameters come as ``--name=value``. ``interval_end`` serves the schedule, the native backfill and a person alike.
+Parameters come as ``--name=value``. ``interval_end`` serves the schedule, the native backfill and a person alike. Each
+command prints one line of JSON: who started the job run finds it in the task's logs (`databricks.results`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     job = load_job(root, given.job)
     until = given.interval_end or None
     parse_time(until)
-    common = ["--target", given.target, "--project", str(root)]
+    common = ["--target", given.target, "--project", str(root), "--json"]
     upto = ["--until", until] if until else []
     # Where watermarks are interval ends, `run` stops there too; else what was landed is all there is.
     ends = load_feed(root, job.feed).landing.watermark == "interval_end"

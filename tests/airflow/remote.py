@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 from airflow.sdk.exceptions import TaskDeferred
 
+from rewindow.airflow.assets import table_asset
 from rewindow.airflow.job_runs import RewindowJobRunOperator
 
 
@@ -17,19 +20,36 @@ class Store(dict):  # type: ignore[type-arg]  # Airflow's task state store, as f
         self[key] = value
 
 
+class Events(dict):  # type: ignore[type-arg]  # the outlets' events, as far as they are used
+    def __missing__(self, asset: Any) -> Any:
+        self[asset] = SimpleNamespace(extra={})
+        return self[asset]
+
+
 def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
     store, said = Store(), []
     for number, one in enumerate(plays):
+        warned: list[str] = []
         task = RewindowJobRunOperator(
-            task_id=f"run{number}", databricks_job="hourly_departures", poll_s=0.01, deferrable=one.get("defers", False)
+            task_id=f"run{number}",
+            databricks_job="hourly_departures",
+            poll_s=0.01,
+            deferrable=one.get("defers", False),
+            outlets=[table_asset(table) for table in one.get("tables", ())],
         )
-        context = {"params": {"through": one.get("through")}, "task_state_store": store}
+        task.log.warning = lambda text, *of, to=warned, **_: to.append(text % of)
+        events = Events()
+        interval = {f"data_interval_{end}": datetime.fromisoformat(one["through"]) for end in ("start", "end")}
+        params = {"params": {"through": one["through"]}}
+        context = {**params, **interval, "task_state_store": store, "outlet_events": events}
         if one.get("anew"):
             store.clear()
         try:
             defers = deferred(task, context, stops=one.get("stops", False)) if one.get("defers") else None
-            result = asyncio.run(defers) if defers else task.execute_resumable(context)
-            said.append({"result": result, "stored": dict(store)})
+            result = asyncio.run(defers) if defers else task.execute(context)
+            told = {asset.name: event.extra for asset, event in events.items()}
+            warned = [line for line in warned if "event" in line]
+            said.append({"result": result, "stored": dict(store), "events": told, "warned": warned})
         except Exception as error:  # noqa: BLE001 - whatever it is, the test looks at it
             said.append({"error": type(error).__name__, "message": str(error), "stored": dict(store)})
     return said
@@ -37,7 +57,7 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 async def deferred(task: RewindowJobRunOperator, context: dict[str, Any], *, stops: bool) -> Any:
     try:
-        task.execute_resumable(context)
+        task.execute(context)
     except TaskDeferred as waiting:
         path, given = waiting.trigger.serialize()
         assert path == "rewindow.airflow.job_runs.JobRunTrigger"
@@ -45,7 +65,7 @@ async def deferred(task: RewindowJobRunOperator, context: dict[str, Any], *, sto
         if stops:  # somebody marks the task as failed while it waits
             return await trigger.on_kill()
         async for event in trigger.run():
-            return {**task._settled(task._seen(event.payload["run_id"]), context), "deferred": True}
+            return {**getattr(task, waiting.method_name)(context, event.payload), "deferred": True}
     raise AssertionError("it did not defer")
 
 

@@ -36,7 +36,8 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
             {"through": "2026-01-02T00:00:00Z", "anew": True, "defers": True},
             {"through": "2026-01-03T00:00:00Z", "anew": True, "defers": True, "stops": True},
         )
-        assert first["result"] == {"run_id": 100, "url": f"{there.host}/#job/11/run/100", "state": "SUCCESS"}
+        url = f"{there.host}/#job/11/run/100"
+        assert first["result"] == {"run_id": 100, "url": url, "state": "SUCCESS", "results": {}}
         assert first["stored"] == {"rewindow_job_run": 100}
         assert again["result"]["run_id"] == 100, "what the task had started is known to its retry"
         assert later["result"]["run_id"] == 101
@@ -48,6 +49,30 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
         ]
         assert "error" not in stopped
         assert [given for path, given in there.asked if path.endswith("cancel")] == [{"run_id": 102}]
+
+
+def test_the_events_say_what_the_command_over_there_printed(airflow_home: Path):
+    table = {"table": "main.shop.orders", "version": 7, "rows": 9, "digest": "d" * 32, "watermark_ms": 1}
+    result = {"run": "main/3", "epochs": [2, 4], "published": [{**table, "run": "main/3"}]}
+    days = [f"2026-01-0{day}T00:00:00+00:00" for day in range(1, 5)]
+    plays = [{"through": day, "anew": True, "tables": ["shop.orders", "shop.else"]} for day in days]
+    plays[1]["defers"] = True
+    with workspace() as there:
+        there.outputs = {"run": {"logs": f"WARN: so it goes\n{json.dumps(result)}\n", "logs_truncated": True}}
+        there.outputs_of[102] = {"run": {}}
+        there.outputs_of[103] = {"run": {"error_code": "INTERNAL_ERROR", "message": "the logs are lost"}}
+        told = played(airflow_home, there, *plays)
+    news = {**table, "run": "main/3", "epochs": [2, 4], "is_new": True}
+    whys = ["the job run wrote no such table"] * 2 + ["Databricks has no logs of the task", "the logs are lost"]
+    for number, (one, day, why) in enumerate(zip(told, days, whys, strict=True)):
+        url = f"{there.host}/#job/11/run/{100 + number}"
+        run = {"run_id": 100 + number, "url": url, "state": "SUCCESS", "interval": [day, day]}
+        is_known = number < 2
+        assert one["events"] == {"shop.orders": {**run, **(news if is_known else {})}, "shop.else": run}
+        assert one["result"]["results"] == ({"run": result} if is_known else {})
+        assert len(one["warned"]) == (1 if is_known else 2)
+        assert one["warned"][-1].startswith("The event of shop.else has no version and digest: ")
+        assert why in one["warned"][-1]
 
 
 @pytest.mark.airflow  # a process each
@@ -63,9 +88,11 @@ def test_the_code_of_the_command_over_there_decides(airflow_home: Path, code: in
     with workspace() as there:
         there.story = [("RUNNING", None), ("TERMINATED", "FAILED")]
         there.error = f"rewindow ended with {code}: the customer's name is missing"
+        there.outputs["run"] = {"logs": json.dumps({"error": "its own words", "exit_code": code})}
         ended = played(airflow_home, there, *({"through": "2026-01-01"} for _ in kinds))
         assert [one["error"] for one in ended] == kinds
         assert all("customer's name" in one["message"] and str(code) in one["message"] for one in ended)
+        assert all(one["message"].splitlines()[1] == "its own words" for one in ended)
         assert len(started(there)) >= len(kinds), "one that has failed is started anew"
 
 

@@ -20,6 +20,12 @@ class Workspace:
 
     story: Sequence[tuple[str, str | None]] = (("PENDING", None), ("RUNNING", None), ("TERMINATED", "SUCCESS"))
     error: str = ""
+    outputs: dict[str, dict[str, Any]] = field(default_factory=lambda: {"run": {}})
+    """What Databricks keeps of a task's output, by task: ``logs``, ``logs_truncated``; ``error_code``: it has none."""
+    outputs_of: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    """The same for single runs, by their ids."""
+    attempts: int = 1
+    """How often each task was tried; all but the last have failed, and printed something else."""
     jobs: dict[int, str] = field(default_factory=lambda: {11: "hourly_departures"})
     runs: dict[int, list[tuple[str, str | None]]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -56,19 +62,43 @@ class Workspace:
                 self.runs[int(given["run_id"])] = [("TERMINATED", "CANCELED")]
                 return 200, {}
             case "GET", "jobs/runs/get-output":
-                return 200, {"error": self.error}
+                return self._output(int(given["run_id"]))
         return 404, {"error_code": "ENDPOINT_NOT_FOUND", "message": path}
 
     def _run(self, run_id: int) -> dict[str, Any]:
         story = self.runs[run_id]
         life_cycle, result = story.pop(0) if len(story) > 1 else story[0]
         state = {"life_cycle_state": life_cycle, "state_message": "", **({"result_state": result} if result else {})}
+        failed = {"life_cycle_state": "TERMINATED", "result_state": "FAILED", "state_message": ""}
         return {
             "run_id": run_id,
             "run_page_url": f"{self.host}/#job/11/run/{run_id}",
             "state": state,
-            "tasks": [{"task_key": "run", "run_id": run_id + 1000, "state": state}],
+            "tasks": [
+                {
+                    "task_key": task,
+                    "run_id": 1000 * (1 + index) + 10_000 * attempt + run_id,
+                    "attempt_number": attempt,
+                    "state": state if attempt == self.attempts - 1 else failed,
+                }
+                for index, task in enumerate(self.outputs_of.get(run_id, self.outputs))
+                for attempt in range(self.attempts)
+            ],
         }
+
+    def _output(self, task_run: int) -> tuple[int, dict[str, Any]]:
+        """Return what is kept of one attempt of a task. A job run has tasks, and no output of its own."""
+        attempt, rest = divmod(task_run, 10_000)
+        index, run_id = rest // 1000 - 1, rest % 1000
+        if index < 0 or run_id not in self.runs:
+            return 400, {
+                "error_code": "INVALID_PARAMETER_VALUE",
+                "message": "Retrieving the output of runs is not supported",
+            }
+        if attempt < self.attempts - 1:
+            return 200, {"error": "Killed", "logs": '{"run": null, "published": []}\n'}
+        kept = list(self.outputs_of.get(run_id, self.outputs).values())[index]
+        return (400, kept) if "error_code" in kept else (200, {"error": self.error, **kept})
 
 
 @contextmanager

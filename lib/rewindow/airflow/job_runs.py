@@ -11,15 +11,17 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.exits import Next, what_next
 from rewindow.airflow.intervals import interval_of, through_of
+from rewindow.airflow.news import news_of
 from rewindow.airflow.settling import settle
 from rewindow.databricks import submit
+from rewindow.databricks.results import Printed
 from rewindow.errors import RewindowError, StorageError
 
 _RUNNING = "running"
@@ -70,7 +72,10 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         deferrable: Wait in the triggerer, which takes no worker's slot.
         poll_s: Seconds between two looks.
 
-    Exit codes are those of the command in the job run, and mean what they mean to `RewindowOperator`.
+    Exit codes are those of the command in the job run, and mean what they mean to `RewindowOperator`. The result is the
+    run's id, address and state, and in ``results``, by task of the run, what `run` printed there as JSON. The events of
+    the outlets say of it what they say after a `RewindowOperator`; where Databricks keeps no logs of the task, they have
+    the run and the interval only, and a warning says so.
     """
 
     template_fields = ("databricks_job", "parameters", "profile")
@@ -163,6 +168,23 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         return {"run_id": run.run_id, "url": run.url, "state": run.state}
 
     def _told(self, context: Any, result: dict[str, Any]) -> dict[str, Any]:
+        """Write on each asset that this task updates what its table is now; return the result with what was printed."""
+        printed = self._printed(result["run_id"])
         for asset in self.outlets:
-            context["outlet_events"][asset].extra.update({**result, "interval": interval_of(context)})
-        return result
+            news = news_of(asset.name, printed.results.values()) if isinstance(asset, Asset) else None
+            if news is None and isinstance(asset, Asset):
+                why = "; ".join(f"{task}: {why}" for task, why in printed.missing.items())
+                self.log.warning(
+                    "The event of %s has no version and digest: %s",
+                    asset.name,
+                    why or "the job run wrote no such table",
+                )
+            context["outlet_events"][asset].extra.update({**result, **(news or {}), "interval": interval_of(context)})
+        return {**result, "results": dict(printed.results)}
+
+    def _printed(self, run_id: int) -> Printed:
+        """Return what the run's tasks printed. The work is done: that it cannot be read does not undo it."""
+        try:
+            return submit.printed(submit.workspace(self.profile), run_id)
+        except RewindowError as error:
+            return Printed(missing={f"run {run_id}": str(error)})

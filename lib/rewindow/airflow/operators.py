@@ -14,6 +14,7 @@ from rewindow.airflow import commands, process
 from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.exits import Next, what_next
 from rewindow.airflow.intervals import interval_of, through_of
+from rewindow.airflow.news import news_of
 from rewindow.airflow.settling import settle
 from rewindow.errors import UsageError
 
@@ -162,16 +163,10 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
 
     def _tell_assets(self, context: Any, result: Mapping[str, Any]) -> None:
         """Write on each asset that this task updates what its table is now."""
-        published = {str(table["table"]).replace("/", "."): table for table in result.get("published", ())}
         for asset in self.outlets:
-            table = published.get(asset.name) if isinstance(asset, Asset) else None
-            if table is not None:
-                new = {
-                    "interval": interval_of(context),
-                    "epochs": result.get("epochs"),
-                    "is_new": bool(result.get("run")),
-                }
-                context["outlet_events"][asset].extra.update({**table, **new})
+            news = news_of(asset.name, [result]) if isinstance(asset, Asset) else None
+            if news is not None:
+                context["outlet_events"][asset].extra.update({**news, "interval": interval_of(context)})
 
 
 def _json_of(printed: str) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from rewindow.databricks.outcome import exit_code, is_active
-from rewindow.errors import AccessError, ConfigError, NotNowError, StorageError, UsageError
+from rewindow.databricks.results import Printed, error_in, result_in, why_missing
+from rewindow.errors import AccessError, ConfigError, NotNowError, RewindowError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
-    from databricks.sdk.service.jobs import Run
+    from databricks.sdk.service.jobs import Run, RunOutput, RunTask
 
 POLL_SECONDS = 10.0
 TRIES = 20
@@ -85,9 +86,32 @@ def look(client: WorkspaceClient, run_id: int) -> JobRun:
         life_cycle, result, message = _state(run)
         if is_active(life_cycle):
             return JobRun(run_id, run.run_page_url or "", life_cycle, None, message)
-        said = "" if result == "SUCCESS" else _error_of(client, run)
+        output = None if result == "SUCCESS" else _failed(client, run)
+        said = (output.error if output else None) or ""
         code = exit_code(life_cycle, result, said)
-        return JobRun(run_id, run.run_page_url or "", result or life_cycle, code, said or message)
+        own_words = error_in((output.logs if output else None) or "", code)
+        told = "\n".join(text for text in (own_words, said) if text) or message
+        return JobRun(run_id, run.run_page_url or "", result or life_cycle, code, told)
+
+
+def printed(client: WorkspaceClient, run_id: int) -> Printed:
+    """Return what `run` printed in each task of a run that has ended well. Raises as `look` does, not for a task's output."""
+    results, missing = {}, {}
+    with _errors():
+        tasks = _last_attempts(client.jobs.get_run(run_id))
+    for task in tasks:
+        try:
+            with _errors():
+                output = client.jobs.get_run_output(int(task.run_id or 0))
+        except RewindowError as error:
+            missing[task.task_key] = str(error)
+            continue
+        result = result_in(output.logs or "")
+        if result is None:
+            missing[task.task_key] = why_missing(output.logs, is_truncated=bool(output.logs_truncated))
+        else:
+            results[task.task_key] = result
+    return Printed(results, missing)
 
 
 def wait(
@@ -144,14 +168,23 @@ def _state(run: Run) -> tuple[str, str | None, str]:
     return state.life_cycle_state.value, result, state.state_message or ""
 
 
-def _error_of(client: WorkspaceClient, run: Run) -> str:
-    """Return what the first task that failed by itself said: outputs belong to tasks, not to runs of jobs."""
-    for task in run.tasks or ():
+def _failed(client: WorkspaceClient, run: Run) -> RunOutput | None:
+    """Return the output of the first task that failed by itself: outputs belong to tasks, not to runs of jobs."""
+    for task in _last_attempts(run):
         failed = task.state and task.state.result_state and task.state.result_state.value == "FAILED"
         if failed and task.run_id is not None:
-            output = client.jobs.get_run_output(task.run_id)
-            return output.error or ""
-    return ""
+            return client.jobs.get_run_output(task.run_id)
+    return None
+
+
+def _last_attempts(run: Run) -> list[RunTask]:
+    """Return a run's tasks, each as it was tried last: a task that was retried may be there once for each attempt."""
+    last: dict[str, RunTask] = {}
+    for task in run.tasks or ():
+        known = last.get(task.task_key)
+        if known is None or (task.attempt_number or 0) >= (known.attempt_number or 0):
+            last[task.task_key] = task
+    return list(last.values())
 
 
 @contextmanager
