@@ -2,18 +2,18 @@
 
 from rewindow.core.adapted import FixedKeyProcessor
 from rewindow.core.join_windows import JoinWindows
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.legacy import LegacyProcessor, Transformer, ValueTransformer, ValueTransformerWithKey
 from rewindow.core.moving_windows import SessionWindows, SlidingWindows
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.punctuation import Cancellable, PunctuationType
 from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
-from rewindow.core.record_store import join_store
-from rewindow.core.session_store import SessionStore, session_store
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.record_store import join_store
+from rewindow.core.state.session_store import SessionStore, session_store
+from rewindow.core.state.versioned_store import VersionedStore, versioned_store
+from rewindow.core.state.window_store import WindowStore
 from rewindow.core.stores import Stamped, StoreBuilder, key_value_store, window_store
 from rewindow.core.topology import Topology
-from rewindow.core.versioned_store import VersionedStore, versioned_store
-from rewindow.core.window_store import WindowStore
 from rewindow.core.windows import TimeWindows, UnlimitedWindows
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder

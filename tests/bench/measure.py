@@ -40,7 +40,7 @@ PARTS = {
     "core/processor.py": "forward",
     "operators/": "operators",
     "core/stores.py": "stores",
-    "core/buffer.py": "stores",
+    "core/state/buffer.py": "stores",
     "core/encoding.py": "key bytes",
     "spark/emit.py": "emit",
     "spark/stage.py": "write",

@@ -18,8 +18,8 @@ from rewindow import (
     versioned_store,
 )
 from rewindow.core.guard import check_policies
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.settings import OnError
+from rewindow.core.state.key_value_store import KeyValueStore
 from rewindow.errors import ConfigError
 from rewindow.operators.foreign_key_join import Answer, ForeignKeyJoin, Sent
 from rewindow.testing import TopologyTestDriver

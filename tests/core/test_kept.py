@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from rewindow import Change, Record, Stamped, StoreBuilder, Window, Windowed, key_value_store, window_store
 from rewindow.core.binding import bind_store, bound, log_shape
-from rewindow.core.buffer import Update
 from rewindow.core.checkpoint import new_store
 from rewindow.core.record import row_class
 from rewindow.core.schema import Column, row_shape, shape_of
+from rewindow.core.state.buffer import Update
 from rewindow.core.stores import BUFFER
 from rewindow.core.topology import SubTopology
 from rewindow.errors import DataError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rewindow import join_store
 from rewindow.core.binding import bind_store
-from rewindow.core.record_store import JoinStore, RecordKey, RecordStore
+from rewindow.core.state.record_store import JoinStore, RecordKey, RecordStore
 from rewindow.core.stores import JOIN, RECORDS, StoreBuilder
 from rewindow.errors import ConfigError, DataError
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Stamped, StoreBuilder, Window, Windowed, key_value_store, window_store
-from rewindow.core.buffer import Buffered, TimeOrderedBuffer, Update
 from rewindow.core.checkpoint import new_store
 from rewindow.core.encoding import encoded_size
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.record import row_class
+from rewindow.core.state.buffer import Buffered, TimeOrderedBuffer, Update
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.window_store import WindowStore
 from rewindow.core.stores import BUFFER
-from rewindow.core.window_store import WindowStore
 from rewindow.errors import ConfigError, DataError
 
 KEYS = st.sampled_from(["a", "aa", "b", "B", "é"])

@@ -10,8 +10,8 @@ import pytest
 from rewindow import Change, StoreBuilder, StreamsBuilder, Window, Windowed, versioned_store
 from rewindow.core.binding import ChangeType, WindowedType, bind, bind_sink, bind_store
 from rewindow.core.schema import Shape
+from rewindow.core.state.versioned_store import Version, VersionKey
 from rewindow.core.stores import PREFIX
-from rewindow.core.versioned_store import Version, VersionKey
 from rewindow.errors import DataError
 from rewindow.operators.foreign_key_join import Answer, Sent, Subscription
 from rewindow.spark.rows import arrow_schema, decode, encode_values

@@ -13,9 +13,9 @@ from rewindow.core.binding import bind_store, bound, log_shape
 from rewindow.core.checkpoint import new_store
 from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.schema import Column
+from rewindow.core.state.versioned_store import Put, VersionedStore, VersionKey
 from rewindow.core.stores import Stamped
 from rewindow.core.topology import SubTopology
-from rewindow.core.versioned_store import Put, VersionedStore, VersionKey
 from rewindow.errors import ConfigError, DataError
 
 PUTS = st.lists(

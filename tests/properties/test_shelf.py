@@ -18,13 +18,13 @@ from rewindow import (
     window_store,
 )
 from rewindow.core.binding import bind_store, bound
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.settings import Limits, Settings
-from rewindow.core.shelf import OpenShelf
-from rewindow.core.shelved_store import ShelvedStore
-from rewindow.core.shelved_windows import ShelvedWindows
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.shelf import OpenShelf
+from rewindow.core.state.shelved_store import ShelvedStore
+from rewindow.core.state.shelved_windows import ShelvedWindows
+from rewindow.core.state.undo import Undo
 from rewindow.core.topology import ProcessorNode, SourceNode, SubTopology
-from rewindow.core.undo import Undo
 from rewindow.spark.shelf import SqliteShelf
 from rewindow.testing import LocalReplay
 from rewindow.testing.local_task import LocalTask

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from rewindow import Window, Windowed, join_store, key_value_store, session_store, versioned_store, window_store
 from rewindow.core.binding import bound
-from rewindow.core.buffer import Update
 from rewindow.core.checkpoint import new_store
 from rewindow.core.metrics import Measure
-from rewindow.core.shelf import Disk, OpenTimedShelf
+from rewindow.core.state.buffer import Update
+from rewindow.core.state.shelf import Disk, OpenTimedShelf
+from rewindow.core.state.undo import UNDOABLE, Undo
 from rewindow.core.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
 from rewindow.core.topology import ProcessorNode, SourceNode, SubTopology
-from rewindow.core.undo import UNDOABLE, Undo
 from rewindow.errors import DataError
 from rewindow.spark.shelf import SqliteShelf
 from rewindow.testing.memory_shelf import MemoryShelf

@@ -22,7 +22,7 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.core.semantics import Semantics
-from rewindow.core.shelf import OpenTimedShelf
+from rewindow.core.state.shelf import OpenTimedShelf
 from rewindow.spark.shelf import SqliteShelf
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.local_task import LocalTask

@@ -25,7 +25,13 @@ from rewindow.core.schema import (
     windowed_shape,
 )
 from rewindow.core.staging import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
-from rewindow.core.store_shapes import buffered_shape, entry_codec, nullable_shape, record_key_shape, stamped_shape
+from rewindow.core.state.store_shapes import (
+    buffered_shape,
+    entry_codec,
+    nullable_shape,
+    record_key_shape,
+    stamped_shape,
+)
 from rewindow.core.stores import (
     BUFFER,
     JOIN,

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rewindow.core.buffer import TimeOrderedBuffer
-from rewindow.core.key_value_store import KeyValueStore
-from rewindow.core.prefix_store import PrefixStore
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN
-from rewindow.core.record_store import JoinStore, RecordStore
-from rewindow.core.session_store import SessionStore
-from rewindow.core.shelf import Disk, OpenTimedShelf
-from rewindow.core.shelved_kinds import (
+from rewindow.core.state.buffer import TimeOrderedBuffer
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.prefix_store import PrefixStore
+from rewindow.core.state.record_store import JoinStore, RecordStore
+from rewindow.core.state.session_store import SessionStore
+from rewindow.core.state.shelf import Disk, OpenTimedShelf
+from rewindow.core.state.shelved_kinds import (
     ShelvedBuffer,
     ShelvedJoin,
     ShelvedPairs,
@@ -22,8 +22,10 @@ from rewindow.core.shelved_kinds import (
     ShelvedSessions,
     ShelvedVersions,
 )
-from rewindow.core.shelved_store import ShelvedStore
-from rewindow.core.shelved_windows import ShelvedWindows
+from rewindow.core.state.shelved_store import ShelvedStore
+from rewindow.core.state.shelved_windows import ShelvedWindows
+from rewindow.core.state.versioned_store import VersionedStore
+from rewindow.core.state.window_store import WindowStore
 from rewindow.core.stores import (
     BUFFER,
     JOIN,
@@ -36,8 +38,6 @@ from rewindow.core.stores import (
     Store,
     StoreBuilder,
 )
-from rewindow.core.versioned_store import VersionedStore
-from rewindow.core.window_store import WindowStore
 
 STORE_KINDS: Mapping[str, type[Store]] = {
     KEY_VALUE: KeyValueStore,

@@ -22,9 +22,9 @@ from rewindow.core.plain import is_frozen
 from rewindow.core.record import Record
 from rewindow.core.scope import TaskScope
 from rewindow.core.settings import OnError, Settings
+from rewindow.core.state.undo import UNDOABLE, Undo
 from rewindow.core.stores import Store
 from rewindow.core.topology import ProcessorNode, SubTopology, Topology
-from rewindow.core.undo import UNDOABLE, Undo
 from rewindow.errors import ConfigError, DataError, RewindowError
 
 Take = Callable[[Record], None]

@@ -25,7 +25,7 @@ from rewindow.core.record import UNKNOWN, maker
 from rewindow.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from rewindow.core.shelf import Codec
+    from rewindow.core.state.shelf import Codec
 
 KEY_VALUE, WINDOW, BUFFER, VERSIONED = "key-value", "window", "buffer", "versioned"
 RECORDS, JOIN, PREFIX = "records", "join", "prefix"

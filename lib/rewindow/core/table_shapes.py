@@ -7,7 +7,7 @@ from typing import Any
 from rewindow.core.cells import fit_long
 from rewindow.core.record import Change
 from rewindow.core.schema import Column, Shape
-from rewindow.core.versioned_store import Version, VersionKey
+from rewindow.core.state.versioned_store import Version, VersionKey
 from rewindow.errors import DataError
 
 

@@ -29,8 +29,8 @@ from rewindow.core.record import MAX_MS, UNKNOWN, make_record
 from rewindow.core.scope import TaskScope
 from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
 from rewindow.core.settings import Settings
-from rewindow.core.shelf import Disk
 from rewindow.core.sink import Sink, Write, open_sinks
+from rewindow.core.state.shelf import Disk
 from rewindow.core.stores import Store
 from rewindow.core.topology import SinkNode, SubTopology
 from rewindow.core.wiring import Wiring, check_suppliers, connections, wire

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.metrics import SKIPPED_RECORDS
 from rewindow.core.plain import copied
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record
+from rewindow.core.state.key_value_store import KeyValueStore
 from rewindow.core.stores import Stamped
 from rewindow.operators.aggregates import Aggregator, described
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.encoding import encode_key
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
-from rewindow.core.prefix_store import PrefixStore
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record, To, row_class
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.prefix_store import PrefixStore
 from rewindow.operators.table_view import TableView
 
 ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"

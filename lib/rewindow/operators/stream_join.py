@@ -30,7 +30,7 @@ from rewindow.core.join_windows import JoinWindows
 from rewindow.core.metrics import RECORD_LATENESS, SKIPPED_RECORDS
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Record, make_record
-from rewindow.core.record_store import JoinStore, RecordStore, Waiting
+from rewindow.core.state.record_store import JoinStore, RecordStore, Waiting
 
 Joiner = Callable[[Any, Any, Any], Any]
 """Takes the key, the left and the right value."""

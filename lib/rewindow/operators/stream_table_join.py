@@ -22,7 +22,7 @@ from typing import Any
 from rewindow.core.metrics import RECORD_LATENESS, SKIPPED_RECORDS
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record, make_record
-from rewindow.core.record_store import RecordStore
+from rewindow.core.state.record_store import RecordStore
 from rewindow.core.stores import Stamped
 from rewindow.operators.table_view import TableView
 

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rewindow.core.buffer import TimeOrderedBuffer, make_update
 from rewindow.core.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import MAX_MS, Change, Record
+from rewindow.core.state.buffer import TimeOrderedBuffer, make_update
 from rewindow.errors import LimitError
 
 

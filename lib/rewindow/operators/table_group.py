@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.core.encoding import encode_key
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.metrics import LATE_RECORD_DROP
 from rewindow.core.plain import copied
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record
+from rewindow.core.state.key_value_store import KeyValueStore
 from rewindow.core.stores import Stamped
 from rewindow.operators.aggregates import Subtractable, described
 from rewindow.operators.compound import Custom, Reduce

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record
+from rewindow.core.state.key_value_store import KeyValueStore
 from rewindow.core.stores import Stamped
 from rewindow.operators.table_view import TableView
 

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.metrics import SKIPPED_RECORDS
 from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, PastChange, Record
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.versioned_store import Put, VersionedStore
 from rewindow.core.stores import Stamped
-from rewindow.core.versioned_store import Put, VersionedStore
 
 Derive = Callable[[Any, Any], Any]
 """Takes key and value, gives the new value; None means that there is no row."""

@@ -16,9 +16,9 @@ from rewindow.core.metrics import ENFORCED_PROCESSING
 from rewindow.core.ordering import Event, Rows, events, merge
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Shape
-from rewindow.core.shelf import Disk
 from rewindow.core.sink import Sink, Write
 from rewindow.core.staging import QUARANTINE, StagedFile, TaskReport
+from rewindow.core.state.shelf import Disk
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SourceNode, SubTopology, Topology
 from rewindow.core.work import StageWork, TaskWork

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from rewindow.core.shelf import Row, Span
+from rewindow.core.state.shelf import Row, Span
 from rewindow.errors import LimitError
 
 _MEMORY_KIB = 32 * 1024

@@ -15,9 +15,9 @@ from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import fit_cell, scalar_shape
 from rewindow.core.semantics import Semantics
 from rewindow.core.settings import Settings
-from rewindow.core.shelf import Disk, OpenTimedShelf
 from rewindow.core.sink import Write
 from rewindow.core.staging import OUTPUT_META
+from rewindow.core.state.shelf import Disk, OpenTimedShelf
 from rewindow.core.task import Task
 from rewindow.core.topology import SinkNode, SubTopology, Topology
 from rewindow.errors import DataError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rewindow.core.shelf import Row, Span
+from rewindow.core.state.shelf import Row, Span
 
 
 class MemoryShelf:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from rewindow.core.buffer import ENTRY_BYTES
 from rewindow.core.schema import Shape
 from rewindow.core.staging import CHANGELOG_META, StagedFile
+from rewindow.core.state.buffer import ENTRY_BYTES
 from rewindow.spark.changelog import Reaches, changelog_batches
 from rewindow.spark.columnar.finals import FinalsTask
 from rewindow.spark.columnar.folds import LONG_BYTES

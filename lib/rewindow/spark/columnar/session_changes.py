@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rewindow.core.buffer import ENTRY_BYTES
 from rewindow.core.schema import Shape
 from rewindow.core.staging import StagedFile
+from rewindow.core.state.buffer import ENTRY_BYTES
 from rewindow.spark.changelog import Reaches, changelog_batches
 from rewindow.spark.columnar.changes import write_rows
 from rewindow.spark.columnar.folds import LONG_BYTES

@@ -9,9 +9,9 @@ from typing import Any
 
 from rewindow.core.duration import to_ms
 from rewindow.core.encoding import by_bytes, encode_key
-from rewindow.core.keys import KeyForm
 from rewindow.core.plain import copied
 from rewindow.core.record import MAX_MS, UNKNOWN, Window, Windowed
+from rewindow.core.state.keys import KeyForm
 from rewindow.core.stores import SESSION, Stamped, Store, StoreBuilder, refused
 from rewindow.errors import ConfigError, DataError
 

@@ -11,17 +11,17 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
-from rewindow.core.buffer import Buffered, TimeOrderedBuffer
 from rewindow.core.encoding import encode_key
-from rewindow.core.prefix_store import PrefixStore
 from rewindow.core.record import MAX_MS, UNKNOWN, Windowed
-from rewindow.core.record_store import JoinStore, RecordKey, RecordStore, Waiting
-from rewindow.core.session_store import SessionStore
-from rewindow.core.shelf import GONE, PAGE, OpenShelf, Row, TimedShelf
-from rewindow.core.shelved_rows import NUMBER, ShelvedRows
-from rewindow.core.shelved_store import ShelvedStore
+from rewindow.core.state.buffer import Buffered, TimeOrderedBuffer
+from rewindow.core.state.prefix_store import PrefixStore
+from rewindow.core.state.record_store import JoinStore, RecordKey, RecordStore, Waiting
+from rewindow.core.state.session_store import SessionStore
+from rewindow.core.state.shelf import GONE, PAGE, OpenShelf, Row, TimedShelf
+from rewindow.core.state.shelved_rows import NUMBER, ShelvedRows
+from rewindow.core.state.shelved_store import ShelvedStore
+from rewindow.core.state.versioned_store import VersionedStore, VersionKey
 from rewindow.core.stores import StoreBuilder
-from rewindow.core.versioned_store import VersionedStore, VersionKey
 
 
 class ShelvedSessions(ShelvedRows, SessionStore):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from rewindow.core.encoding import by_bytes, encode_key
-from rewindow.core.keys import KeyForm
 from rewindow.core.plain import copied, is_frozen
 from rewindow.core.record import UNKNOWN
+from rewindow.core.state.keys import KeyForm
 from rewindow.core.stores import Store, StoreBuilder, refused
 from rewindow.errors import DataError
 

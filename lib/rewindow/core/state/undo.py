@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.record import Windowed
-from rewindow.core.record_store import RecordStore, Waiting
-from rewindow.core.session_store import SessionStore
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.record_store import RecordStore, Waiting
+from rewindow.core.state.session_store import SessionStore
+from rewindow.core.state.versioned_store import Put, VersionedStore
+from rewindow.core.state.window_store import WindowStore
 from rewindow.core.stores import JOIN, KEY_VALUE, RECORDS, SESSION, VERSIONED, WINDOW, Store
-from rewindow.core.versioned_store import Put, VersionedStore
-from rewindow.core.window_store import WindowStore
 
 UNDOABLE = (KEY_VALUE, WINDOW, SESSION, VERSIONED, RECORDS, JOIN)
 """The kinds of stores that a node with a policy may have. The others are of nodes that run no code of users."""

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 from rewindow.core.duration import to_ms
 from rewindow.core.encoding import by_bytes, encode_key
-from rewindow.core.keys import KeyForm
 from rewindow.core.plain import copied
 from rewindow.core.record import UNKNOWN
+from rewindow.core.state.keys import KeyForm
 from rewindow.core.stores import VERSIONED, Stamped, Store, StoreBuilder, refused, restore_flags
 from rewindow.errors import ConfigError, DataError
 

@@ -16,13 +16,13 @@ from typing import Any
 
 from rewindow.core.encoding import encode_key
 from rewindow.core.json_codec import dump_value, load_value
-from rewindow.core.key_value_store import KeyValueStore
-from rewindow.core.keys import KeyForm
 from rewindow.core.record import UNKNOWN, Window, Windowed
-from rewindow.core.shelf import ALL, STEP, Changes, Codec, OpenShelf, Part, Shelf
-from rewindow.core.shelved_store import SAMPLE, ShelvedStore
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.keys import KeyForm
+from rewindow.core.state.shelf import ALL, STEP, Changes, Codec, OpenShelf, Part, Shelf
+from rewindow.core.state.shelved_store import SAMPLE, ShelvedStore
+from rewindow.core.state.window_store import WindowStore, note_start
 from rewindow.core.stores import KEY_VALUE, Keeping, StoreBuilder
-from rewindow.core.window_store import WindowStore, note_start
 
 _INDEX_SHARE = 4
 """Which part of the memory is that of the starts of each key's windows."""

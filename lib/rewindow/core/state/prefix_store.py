@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from rewindow.core.encoding import by_bytes, encode_key
-from rewindow.core.key_value_store import KeyValueStore
 from rewindow.core.record import UNKNOWN
+from rewindow.core.state.key_value_store import KeyValueStore
 from rewindow.core.stores import StoreBuilder
 
 

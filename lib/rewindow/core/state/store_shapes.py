@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rewindow.core.buffer import Buffered
 from rewindow.core.cells import fit_long
 from rewindow.core.json_codec import dump_value, load_value
-from rewindow.core.record_store import RecordKey
 from rewindow.core.schema import Column, Shape
-from rewindow.core.shelf import Codec
+from rewindow.core.state.buffer import Buffered
+from rewindow.core.state.record_store import RecordKey
+from rewindow.core.state.shelf import Codec
 from rewindow.core.stores import Stamped, stamped_keep
 
 

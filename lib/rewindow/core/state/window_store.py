@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from rewindow.core.key_value_store import KeyValueStore
-from rewindow.core.keys import KeyForm
 from rewindow.core.record import UNKNOWN, Window, Windowed
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.keys import KeyForm
 from rewindow.core.stores import Store, StoreBuilder
 from rewindow.errors import DataError
 

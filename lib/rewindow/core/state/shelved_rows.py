@@ -21,10 +21,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rewindow.core.encoding import by_bytes, encode_key
-from rewindow.core.keys import KeyForm
 from rewindow.core.record import MAX_MS, UNKNOWN
-from rewindow.core.shelf import ALL, GONE, NEW, PAGE, STEP, Changes, OpenTimedShelf, Row, TimedShelf
-from rewindow.core.shelved_store import SAMPLE, TEXT_BYTES
+from rewindow.core.state.keys import KeyForm
+from rewindow.core.state.shelf import ALL, GONE, NEW, PAGE, STEP, Changes, OpenTimedShelf, Row, TimedShelf
+from rewindow.core.state.shelved_store import SAMPLE, TEXT_BYTES
 from rewindow.core.stores import Store, StoreBuilder
 from rewindow.errors import DataError, InvariantError
 

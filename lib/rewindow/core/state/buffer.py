@@ -19,9 +19,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rewindow.core.encoding import by_bytes, encode_key, encoded_size
-from rewindow.core.keys import KeyForm
 from rewindow.core.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE, Measure, Metrics
 from rewindow.core.record import UNKNOWN, maker
+from rewindow.core.state.keys import KeyForm
 from rewindow.core.stores import Store, StoreBuilder, refused
 from rewindow.errors import DataError
 

@@ -19,11 +19,11 @@ from weakref import WeakSet
 
 from rewindow.core.encoding import by_bytes, encode_key
 from rewindow.core.json_codec import dump_value, load_value
-from rewindow.core.key_value_store import KeyValueStore
-from rewindow.core.keys import KeyForm
 from rewindow.core.plain import copied
 from rewindow.core.record import UNKNOWN
-from rewindow.core.shelf import ALL, GONE, NEW, STEP, Changes, Codec, OpenShelf, Row, Shelf, Walk
+from rewindow.core.state.key_value_store import KeyValueStore
+from rewindow.core.state.keys import KeyForm
+from rewindow.core.state.shelf import ALL, GONE, NEW, STEP, Changes, Codec, OpenShelf, Row, Shelf, Walk
 from rewindow.core.stores import StoreBuilder
 
 ROW_BYTES = 400
