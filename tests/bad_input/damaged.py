@@ -28,18 +28,6 @@ def _damaged(what: str, pattern: str, command: str, code: int, *says: str, witho
 
 _LOG = "warehouse/logs/activity/events/*/*/*.parquet"
 LOGS = _damaged("a log's file", _LOG, "run counts", 74, "Restore the file")
-READ_BY_SPARK = [
-    *_damaged(
-        "a log's file",
-        _LOG,
-        "run counts",
-        74,
-        "the file is damaged",
-        # Swapped with another landing's it is the same table.
-        without=("that is gone", "swapped with another"),
-    ),
-    Case("a log's file that is gone", "run counts", 66, "put it back", _harmed(_LOG, HARMS["that is gone"])),
-]
 _UNSEEN = ("with a flipped bit", "that is gone", "swapped with another")
 """A source's own files have no checksums, and what was never landed is not missed."""
 SOURCES = [

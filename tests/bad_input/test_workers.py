@@ -30,7 +30,7 @@ ALWAYS = [
     damaged.SCHEMAS[-1],
 ]
 """These run with every `make test`, the others with `make cluster`."""
-READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *damaged.READ_BY_SPARK]
+READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *damaged.LOGS]
 CASES = [
     *workers.FAILS,
     *workers.ENDS,

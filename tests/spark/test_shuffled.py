@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+from rewindow.core.encoding import partition_of
 from rewindow.core.semantics import Semantics
 from rewindow.core.work import Lane
 from rewindow.delta.warehouse import DeltaTables
@@ -141,3 +142,76 @@ def test_a_record_that_somebody_deleted_is_said(spark: SparkSession, warehouse: 
     for directly, engines in ((True, HERE), (False, (engine(spark), engine(spark)))):
         with pytest.raises(StorageError, match="log 'left': offset 5 is not there exactly once"):
             hashes(warehouse, finals, f"gone{directly}", *engines, directly=directly)
+
+
+def newest(warehouse: str, topic: str) -> list[Path]:
+    """Return the files of a topic's last landing, by partition."""
+    log = Path(warehouse, "logs", FEED, topic)
+    by_partition = [
+        sorted(log.glob(f"*/partition={p}/*.parquet"), key=lambda f: f.stat().st_mtime_ns) for p in range(3)
+    ]
+    return [files[-1] for files in by_partition]
+
+
+def swap(warehouse: str, topic: str) -> list[Path]:
+    """Swap two files of partitions that have the same offsets."""
+    first, second, _ = newest(warehouse, topic)
+    here, there = first.read_bytes(), second.read_bytes()
+    first.write_bytes(there)
+    second.write_bytes(here)
+    return [first, second]
+
+
+def flip(warehouse: str, topic: str) -> list[Path]:
+    """Flip a bit of a footer, which no page checksum covers, where Parquet's readers do not mind."""
+    *_, file = newest(warehouse, topic)
+    data = bytearray(file.read_bytes())
+    data[data.rindex(b"parquet-cpp")] ^= 1
+    file.write_bytes(data)
+    return [file]
+
+
+@pytest.fixture
+def even(tmp_path: Path) -> str:
+    """Land two epochs of which each partition of a topic has the same offsets."""
+    keys = [next(key for key in "abcdefgh" if partition_of(key, PARTITIONS) == p) for p in range(PARTITIONS)]
+    rows = [(topic, keys[n % 3], n, 2 * n) for n in range(120) for topic in ("left", "right")]
+    place = str(tmp_path / "even")
+    parts = [Epoch(tuple(some), some[-1][3]) for some in (rows[:120], rows[120:])]
+    landed.land(place, FEED, parts, dict.fromkeys(("left", "right"), landed.LONG), PARTITIONS)
+    return place
+
+
+def replayed(tables: DeltaTables, engine: LocalEngine, load: Any, lineage: str, through: int) -> dict[str, str]:
+    landed.replay(tables, engine, FEED, lineage, partial(load), Semantics(), [through])
+    return tables.hashes(landed.JOB, lineage)
+
+
+# One log alone is gathered, several are exchanged.
+@pytest.mark.parametrize(("load", "harms"), [(finals, [swap, flip]), (merged, [swap])])
+def test_a_log_file_that_is_not_what_was_landed_is_refused(
+    spark: SparkSession, even: str, load: Any, harms: list[Any]
+) -> None:
+    tables, by_spark = DeltaTables(even), DeltaTables(even, reads_directly=False)
+    before = replayed(tables, LocalEngine(), load, "main", 1)
+    good = {file: file.read_bytes() for file in newest(even, "left")}
+    for harm in harms:
+        harmed = harm(even, "left")
+        for read, by in ((tables, LocalEngine()), (by_spark, engine(spark))):
+            with pytest.raises(StorageError) as raised:
+                replayed(read, by, load, "main", 2)
+            assert raised.value.exit_code == 74
+            said = f"log 'left': cannot read {harmed[0]}: its bytes are not what was written. Restore the file, or land"
+            assert str(raised.value).startswith(said)
+            assert tables.hashes(landed.JOB, "main") == before
+        for file, data in good.items():
+            file.write_bytes(data)
+
+
+def test_a_damaged_file_that_no_row_is_wanted_of_is_not_read(spark: SparkSession, even: str) -> None:
+    replayed(DeltaTables(even), LocalEngine(), finals, "main", 1)
+    wanted = newest(even, "left")
+    for file in Path(even, "logs").glob("*/left/*/*/*.parquet"):
+        if file not in wanted:
+            file.write_bytes(b"")
+    replayed(DeltaTables(even, reads_directly=False), engine(spark), finals, "main", 2)

@@ -20,7 +20,7 @@ from rewindow.core.schema import Shape
 from rewindow.core.work import LogFile, LogSlice
 from rewindow.errors import StorageError
 from rewindow.spark import cuts
-from rewindow.spark.checked import UNREADABLE, open_checked
+from rewindow.spark.checked import UNREADABLE, open_checked, unreadable
 from rewindow.spark.rows import decode
 
 SORTED_ROWS = 2_000_000
@@ -133,8 +133,7 @@ def _batches(
                     # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
                     yield _between(batch.select(list(columns)), file.first, file.last + 1)
         except UNREADABLE as error:
-            message = f"log {topic!r}: cannot read {file.path}: {error}. Restore the file, or land a new generation"
-            raise StorageError(message) from error
+            raise unreadable(topic, file.path, error) from error
 
 
 def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

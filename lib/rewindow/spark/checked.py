@@ -2,6 +2,7 @@
 
 Page checksums do not cover the headers of pages and the footer, and a flipped bit there can be a wrong number. So the
 names of our own files say the CRC-32 of all their bytes, which costs a quarter of a nanosecond a byte.
+What Spark reads for a task is checked in `believed`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.core.staging import named_checksum
+from rewindow.errors import StorageError
 from rewindow.storage.places import is_uri, opened
 
 UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
@@ -29,18 +31,33 @@ def open_checked(path: str, **options: Any) -> pq.ParquetFile:
     stated = named_checksum(path)
     if is_uri(path):
         return pq.ParquetFile(_of_bucket(path, stated), page_checksum_verification=True, **options)
-    if stated is not None and checksum_of(path) != stated:
-        raise _damaged()
+    check_bytes(path)
     return pq.ParquetFile(path, page_checksum_verification=True, **options)
 
 
-def checksum_of(path: str) -> int:
-    """Return the CRC-32 of a file's bytes."""
+def check_bytes(path: str) -> None:
+    """Read a file and compare it with the CRC-32 that its name states, if it states one. Raises one of `UNREADABLE`."""
+    stated = named_checksum(path)
+    if stated is None:
+        return
     checksum = 0
-    with Path(path).open("rb") as file:
+    with _binary(path) as file:
         while block := file.read(_BLOCK):
             checksum = crc32(block, checksum)
-    return checksum
+    if checksum != stated:
+        raise _damaged()
+
+
+def unreadable(topic: str, path: str, error: BaseException) -> StorageError:
+    """Return what it is to a person that a log's file cannot be read."""
+    return StorageError(f"log {topic!r}: cannot read {path}: {error}. Restore the file, or land a new generation")
+
+
+def _binary(path: str) -> Any:
+    if not is_uri(path):
+        return Path(path).open("rb")
+    system, place = opened(path)
+    return system.open_input_stream(place)
 
 
 def _of_bucket(path: str, stated: int | None) -> Any:

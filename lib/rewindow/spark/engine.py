@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rewindow.core.staging import TaskReport
 from rewindow.core.work import Lane, StageWork, TaskWork
 from rewindow.errors import RewindowError
+from rewindow.spark.believed import believed
 from rewindow.spark.errors import mapped, mark
 from rewindow.spark.execute import run_tasks
 from rewindow.spark.following import following
@@ -59,7 +60,9 @@ class SparkEngine(LocalEngine):
     def run_stage(self, work: StageWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
         with mapped(), for_packs(self._spark), following(self._spark, self._on_share):
-            rows = self._placed(work).collect()
+            placed = self._placed(work)
+            with believed(placed, work):
+                rows = placed.collect()
         found = [TaskReport.from_json(json.loads(row.report)) for row in rows]
         reports = sorted(found, key=lambda report: report.partition)
         if self._on_task is not None:
