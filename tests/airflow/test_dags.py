@@ -76,6 +76,36 @@ def test_the_demos_dags_are_whole_and_parsing_them_loads_no_spark(airflow_home: 
             assert before in again["tasks"][after]["after"]
 
 
+SLIPS = {
+    "make_dags(ROOT, target='prod')": "no conf/targets/prod.yaml",
+    "make_dags(ROOT, jobs='daily_orders')": 'write jobs=["daily_orders"]',
+    "make_dags(ROOT, executable='/opt/bin/rewindow')": 'write executable=["/opt/bin/rewindow"]',
+    "make_dags(ROOT, jobs=[])": "a DAG is made of each conf/jobs/*.yaml",
+    "make_dags(ROOT, start_date='2026-11-01')": "start_date='2026-11-01' is no datetime",
+    "make_dags(ROOT, catchup=True)": "catchup=True makes a run for each interval since start_date=",
+    "make_dags(ROOT, pool='one_{fed}')": "only {job} and {feed} are filled in",
+    "make_dags(ROOT, pool='one_{0}')": "only {job} and {feed} are filled in",
+    "make_dags('/nowhere')": "no folder conf/ in /nowhere",
+    "{'x': RewindowOperator(task_id='x', arguments='verify daily_orders')}": 'write arguments=["verify daily_orders"]',
+}
+
+
+def test_a_slip_in_a_dag_file_is_an_import_error_that_names_the_fix(airflow_home: Path, shop: Path, tmp_path: Path):
+    for number, call in enumerate(SLIPS):
+        lines = [
+            "from rewindow.airflow.dags import make_dags",
+            "from rewindow.airflow.operators import RewindowOperator",
+            f"ROOT = {str(shop)!r}",
+            f"globals().update({call})",
+        ]
+        (tmp_path / f"slip{number}.py").write_text("\n".join(lines))
+    found = parsed(environment(airflow_home, tmp_path))
+    assert found["dags"] == {}
+    errors = {Path(file).stem: text for file, text in found["errors"].items()}
+    for number, (call, fix) in enumerate(SLIPS.items()):
+        assert fix in errors[f"slip{number}"].splitlines()[-1], call
+
+
 def test_the_provider_is_known_and_fits_airflows_schema(airflow_home: Path):
     env = environment(airflow_home, ROOT / "dags")
     found = "ProvidersManager().providers['rewindow'].data"

@@ -10,12 +10,13 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rewindow.airflow import commands, process
 from rewindow.airflow.exits import Next, meaning, what_next
-from rewindow.airflow.intervals import interval_of, through_of
+from rewindow.airflow.intervals import interval_of, through_of, unread
 from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import RewindowError, UsageError
@@ -70,6 +71,20 @@ def test_a_run_stops_at_its_param_else_at_its_intervals_end_else_nowhere():
     assert through_of({**context, "params": {"through": "2025-12-01"}}) == "2025-12-01"
     assert through_of({"data_interval_end": None}) is None
     assert interval_of({}) is None
+
+
+def test_one_text_is_not_taken_for_a_list():
+    assert commands.several("jobs", ["a", "b"]) == ("a", "b")
+    with pytest.raises(UsageError, match=r'write executable=\["/opt/bin/rewindow"\]'):
+        commands.several("executable", "/opt/bin/rewindow")
+
+
+def test_what_a_run_was_triggered_with_and_nobody_reads_is_told():
+    def context(conf):
+        return {"dag_run": SimpleNamespace(conf=conf), "dag": SimpleNamespace(params={"through": None})}
+
+    assert unread(context({"through": "2026-01-01", "untill": "2026-01-02"})) == ["untill"]
+    assert unread(context(None)) == unread({}) == []
 
 
 def kept(tmp_path: Path, code: str) -> process.Started:

@@ -86,6 +86,14 @@ def test_a_wrong_log_is_refused_with_its_key(tmp_path, keys, said):
 REFUSED_JOBS = {
     "topology": ("topology: jobs/low.py", "topology: 'jobs/low.py' names no function"),
     "schedule": ("schedule: hourly", "schedule: 'hourly' is no cron schedule"),
+    "minute": ("schedule: 61 * * * *", "the minute 61 is not in 0 to 59"),
+    "hour": ("schedule: 0-5,24 0-24/2 * * *", "the hour 24 is not in 0 to 23"),
+    "day 0": ("schedule: 0 0 0 * *", "the day 0 is not in 1 to 31"),
+    "month": ("schedule: 0 0 1 januar *", "'januar' is no month"),
+    "weekday": ("schedule: 0 0 * * mon,l", "'l' is no weekday"),
+    "random": ("schedule: R * * * *", "'R' is no minute"),
+    "step": ("schedule: '*/0 * * * *'", "the minute has a step of 0"),
+    "six fields": ("schedule: 0 10 * * * ?", "write five fields in quotes"),
     "semantics": ("semantics: {stream_time: mean}", "semantics.stream_time must be 'max' or 'min'"),
     "policy": ("on_error: {a: ignore}", "on_error='ignore' is no policy: write fail, retry 3, quarantine"),
     "limit": ("limits: {store_rows: 0}", "limits.store_rows"),
@@ -107,6 +115,30 @@ def test_a_wrong_job_is_refused(tmp_path, line, said):
         job(tmp_path, yaml.safe_dump(keys))
     assert "conf/jobs/low_activity.yaml: " in str(refused.value)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "*/15 * * * *",
+        "0 0 l * *",
+        "0 6-18/3 1,15 jan-MAR,12 MON-fri",
+        "5 * ? * 1#2",
+        "59 23 31 12 7",
+        "*/90 * * * *",
+        "@weekly",
+    ],
+)
+def test_a_schedule_is_taken_as_it_is(tmp_path, schedule):
+    keys = {**yaml.safe_load(LOW_ACTIVITY), "schedule": schedule}
+    assert job(tmp_path, yaml.safe_dump(keys)).schedule == schedule
+
+
+def test_a_file_that_nobody_would_read_is_named(tmp_path):
+    write(tmp_path, "jobs/weekly.yml", LOW_ACTIVITY)
+    for load in (load_jobs, lambda root: load_job(root, "weekly")):
+        with pytest.raises(ConfigError, match=r"conf/jobs/weekly.yml: files here end in .yaml, call it weekly.yaml"):
+            load(tmp_path)
 
 
 REFUSED_FILES = {

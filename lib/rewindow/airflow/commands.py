@@ -43,5 +43,12 @@ def command_line(arguments: Sequence[str], *, project: str, target: str, executa
     return [*line, "--project", project, "--target", target, "--json"]
 
 
+def several(name: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Return an argument's texts. Raises `UsageError` (2) for one text, whose letters would be taken for them."""
+    if isinstance(given, str):
+        raise UsageError(f'{name}={given!r} is one text, and a list is wanted: write {name}=["{given}"]')
+    return tuple(given)
+
+
 def _option(name: str, value: str | None) -> list[str]:
     return [name, value] if value else []

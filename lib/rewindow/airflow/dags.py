@@ -25,14 +25,15 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
 from rewindow.airflow.assets import table_asset
 from rewindow.airflow.backfills import backfill_dag
+from rewindow.airflow.commands import several
 from rewindow.airflow.intervals import TIME
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.sensors import LogCompleteSensor
 from rewindow.airflow.writers import one_writer
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
-from rewindow.config.load import find_project, load_feed, load_job, load_jobs
-from rewindow.errors import ConfigError
+from rewindow.config.load import find_project, load_feed, load_job, load_jobs, load_target
+from rewindow.errors import ConfigError, UsageError
 
 THROUGH = Param(
     None,
@@ -72,20 +73,23 @@ def make_dags(
         executable: How rewindow is called where it lies in an environment of its own.
         default_args: Of every task, as Airflow's; ``retries`` and ``retry_delay`` too.
 
-    Raises `ConfigError` (78) that names file, key and fix.
+    Raises `ConfigError` (78) that names file, key and fix, `UsageError` (2) that names the argument.
     """
     root = find_project(Path(project).absolute())
-    if catchup and start_date is None:
-        raise ConfigError("catchup=True makes a run for each interval since start_date=: give that too")
-    place = {"project": str(root), "target": target, "executable": tuple(executable)}
+    _check_dates(start_date, end_date, catchup=catchup)
+    place = {"project": str(root), "target": target, "executable": several("executable", executable)}
+    if "{{" not in target:
+        load_target(root, target)
     dags: dict[str, DAG] = {}
-    chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in jobs}
+    chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
+    if not chosen:
+        raise ConfigError(f"no job in {root}: a DAG is made of each conf/jobs/*.yaml, write the first")
     for name, job in chosen.items():
         made = Making(
             job,
             load_feed(root, job.feed),
             place,
-            pool.format(job=job.job, feed=job.feed),
+            _pool_of(job, pool),
             (start_date or pendulum.datetime(2000, 1, 1), end_date),
             catchup,
             lands,
@@ -94,6 +98,21 @@ def make_dags(
         dags[name] = made.dag()
         dags[f"{name}__backfill"] = backfill_dag(job, place, pool=made.pool, default_args=made.default_args)
     return dags
+
+
+def _check_dates(start: datetime | None, end: datetime | None, *, catchup: bool) -> None:
+    for name, given in (("start_date", start), ("end_date", end)):
+        if not isinstance(given, datetime | None):
+            raise UsageError(f"{name}={given!r} is no datetime: write {name}=pendulum.datetime(2026, 11, 1)")
+    if catchup and start is None:
+        raise ConfigError("catchup=True makes a run for each interval since start_date=: give that too")
+
+
+def _pool_of(job: JobConfig, pool: str) -> str:
+    try:
+        return pool.format(job=job.job, feed=job.feed)
+    except (LookupError, ValueError) as error:
+        raise UsageError(f"pool={pool!r}: only {{job}} and {{feed}} are filled in") from error
 
 
 @dataclass(frozen=True)

@@ -28,3 +28,10 @@ def interval_of(context: Mapping[str, Any]) -> list[str] | None:
     """Return a DAG run's interval, ``[start, end]``; None if it has none."""
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     return None if start is None or end is None else [start.isoformat(), end.isoformat()]
+
+
+def unread(context: Mapping[str, Any]) -> list[str]:
+    """Return the names in what a DAG run was triggered with that are no params of its DAG: a slip, most often."""
+    given = getattr(context.get("dag_run"), "conf", None) or {}
+    known = getattr(context.get("dag"), "params", None) or {}
+    return sorted(name for name in given if name not in known)

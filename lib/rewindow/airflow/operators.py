@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rewindow.airflow import commands, process
 from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.exits import Next, what_next
-from rewindow.airflow.intervals import interval_of, through_of
+from rewindow.airflow.intervals import interval_of, through_of, unread
 from rewindow.airflow.news import news_of
 from rewindow.airflow.settling import settle
 from rewindow.errors import UsageError
@@ -71,12 +71,12 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             raise UsageError(f"by={by!r}: it is until (a time of arrival), through (a watermark) or nothing")
         self.job = job
         self.feed = feed
-        self.arguments = list(arguments)
+        self.arguments = list(commands.several("arguments", arguments))
         self.by = by
         self.lineage = lineage
         self.project = project
         self.target = target
-        self.executable = tuple(executable)
+        self.executable = commands.several("executable", executable)
         self.accepts = tuple(accepts)
         self.env = dict(env or {})
         self.poll_s = poll_s
@@ -92,6 +92,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
 
     def command(self, context: Any) -> list[str]:
         """Return the command line of a DAG run. Raises `UsageError` if a template was not filled in."""
+        for name in unread(context):
+            self.log.warning("%r is no param of this DAG: nothing here reads it", name)
         arguments = [argument for argument in self.arguments if argument]
         if not arguments:
             end = through_of(context)

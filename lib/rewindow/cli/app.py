@@ -221,7 +221,7 @@ def _check(arguments: list[str]) -> None:
 
 def _usage(error: TyperException) -> str:
     said = getattr(error, "format_message", None)
-    return f"{said() if callable(said) else error} (see --help)"
+    return f"{(said() if callable(said) else str(error)) or 'no command was named'} (see --help)"
 
 
 def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:

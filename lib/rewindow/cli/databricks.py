@@ -8,6 +8,7 @@ import typer
 
 from rewindow.cli.options import Json
 from rewindow.errors import UsageError
+from rewindow.times import parse_time
 
 databricks_app = typer.Typer(help="Run a job in a Databricks workspace.", no_args_is_help=True)
 
@@ -34,10 +35,11 @@ def submit(
     from rewindow.databricks import submit as databricks
 
     printer = DatabricksPrinter(as_json=as_json)
-    client = databricks.workspace(profile)
     parameters = dict(_pair(text) for text in parameter or ())
     if interval_end is not None:
         parameters["interval_end"] = interval_end
+    parse_time(parameters.get("interval_end") or None)  # before a cluster is started that says no
+    client = databricks.workspace(profile)
     run = databricks.start(client, job, parameters, new=new)
     if wait and run.code is None:
         run = databricks.wait(client, run.run_id, timeout_s=timeout, poll_s=poll, on_state=printer.seen)

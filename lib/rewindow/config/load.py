@@ -53,8 +53,11 @@ def load_jobs(root: Path) -> dict[str, JobConfig]:
 
 
 def names_of(root: Path, kind: Literal["feeds", "jobs", "targets"]) -> list[str]:
-    """Return the names of all feeds, jobs or targets, sorted."""
-    return sorted(path.stem for path in (root / "conf" / kind).glob("*.yaml"))
+    """Return the names of all feeds, jobs or targets, sorted. Raises `ConfigError` for a file that nobody would read."""
+    folder = root / "conf" / kind
+    for path in sorted(folder.glob("*.yml")):
+        raise ConfigError(f"conf/{kind}/{path.name}: files here end in .yaml, call it {path.stem}.yaml")
+    return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
 def place_of(root: Path, place: str) -> str:

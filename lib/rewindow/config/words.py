@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 import pendulum
 from pydantic import AfterValidator, PlainValidator
 
+from rewindow.config.cron import checked_cron
 from rewindow.core.duration import to_ms
 from rewindow.core.settings import OnError
 from rewindow.errors import ConfigError
@@ -22,7 +23,6 @@ _NAME = re.compile(_PART)
 _DOTTED = re.compile(rf"{_PART}(?:\.{_PART})*")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _EVERY = re.compile(r"([1-9][0-9]{0,5})(mo|ms|[smhdwy])")
-_CRON = re.compile(r"@(?:hourly|daily|weekly|monthly|yearly)|(?:[A-Za-z0-9*/,#?L-]+ +){4}[A-Za-z0-9*/,#?L-]+")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SCHEMES: Final = ("abfs", "abfss", "adl", "dbfs", "file", "gs", "hdfs", "s3", "s3a", "wasbs")
 _LONGEST = 200
@@ -165,10 +165,7 @@ def _policy(value: object) -> OnError:
 
 
 def _cron(value: object) -> str:
-    text = _text(value, '"10 * * * *"')
-    if not _CRON.fullmatch(text):
-        raise ValueError(f'{text!r} is no cron schedule: write five fields in quotes, like "10 * * * *"')
-    return text
+    return checked_cron(_text(value, '"10 * * * *"'))
 
 
 def _place(value: object) -> str:
