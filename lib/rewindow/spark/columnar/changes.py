@@ -12,9 +12,8 @@ from rewindow.core.staging import CHANGELOG_META, StagedFile
 from rewindow.core.state.buffer import ENTRY_BYTES
 from rewindow.spark.changelog import Reaches, changelog_batches
 from rewindow.spark.columnar.finals import FinalsTask
-from rewindow.spark.columnar.folds import LONG_BYTES
 from rewindow.spark.columnar.frame import Array
-from rewindow.spark.columnar.numbers import UnfitError
+from rewindow.spark.columnar.numbers import LONG_BYTES, UnfitError
 from rewindow.spark.emit import Place
 
 

@@ -11,18 +11,16 @@ import pyarrow as pa
 
 from rewindow.spark.columnar.frame import Array, Column, Frame
 from rewindow.spark.columnar.numbers import (
+    LONG_BYTES,
     Operand,
     column_of,
-    decimal_sizes,
     dtype_of,
-    is_decimal,
+    fixed_size,
     numbers_of,
-    scale_of,
+    sizes_of,
 )
 from rewindow.spark.columnar.texts import Texts
 
-LONG_BYTES = 8
-"""What a whole number and a float take in the documented encoding."""
 ITEM_BYTES = 4
 """What each item of a row takes in the documented encoding, besides its own bytes."""
 
@@ -125,25 +123,25 @@ class CountFold(Fold):
 class ValueFold(Fold):
     """An aggregate of the values that are not null; of none it is null.
 
-    Beside the state it has how many values there were, and whether the last row had one. Of decimals, whose encoding
-    has no fixed length, it also has the state before the last value; so where texts are measured (`keeps_before`).
+    Beside the state it has how many values there were, and whether the last row had one. Of decimals and texts, whose
+    encoding has no fixed length, it also has the state before the last value; so where texts are measured (`keeps_before`).
     """
 
     operand: int
     is_null_at_first = True
 
-    def __init__(self, name: str, operand: int, state_type: str, ufunc: Any, fill: float) -> None:
+    def __init__(self, name: str, operand: int, state_type: str, ufunc: Any, fill: Any) -> None:
         super().__init__(name)
         self.operand, self.state_type = operand, state_type
         self.state_types, self.result_type = (state_type,), state_type
         self._ufunc, self._fill = ufunc, fill
-        self.keeps_before = is_decimal(state_type)
+        self.keeps_before = fixed_size(state_type) is None
 
     def columns(self) -> Mapping[str, Column]:
         """See `Fold`."""
         dtype = dtype_of(self.state_type)
         columns = {self.name: (dtype, self._fill), self.number: (np.int64, 0), f"{self.name}.last": (np.bool_, False)}
-        return columns | ({f"{self.name}.before": (dtype, 0)} if self.keeps_before else {})
+        return columns | ({f"{self.name}.before": (dtype, self._fill)} if self.keeps_before else {})
 
     @property
     def number(self) -> str:
@@ -201,11 +199,11 @@ class ValueFold(Fold):
         """Raise `UnfitError` if values, ``times`` of them in a group at most, would not fold exactly into the states."""
 
     def _sizes(self, frame: Frame, slots: Array) -> tuple[Any, Any]:
-        if not is_decimal(self.result_type):
-            size = 1 if self.result_type == "boolean" else LONG_BYTES
+        size = fixed_size(self.result_type)
+        if size is not None:
             return size, size
-        scale = scale_of(self.result_type)
-        return decimal_sizes(frame[self.name][slots], scale), decimal_sizes(self._before(frame, slots)[0], scale)
+        both = frame[self.name][slots], self._before(frame, slots)[0]
+        return sizes_of(both[0], self.result_type), sizes_of(both[1], self.result_type)
 
     def _before(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
         """Return states and numbers of values before the last row."""

@@ -16,7 +16,16 @@ from rewindow.operators.aggregates import Max, Mean, Min, Sum
 from rewindow.operators.ordered import First, Last
 from rewindow.spark.columnar.folds import Fold, ValueFold, are_last
 from rewindow.spark.columnar.frame import Array, Frame
-from rewindow.spark.columnar.numbers import LEAST, MOST, UnfitError, column_of, is_decimal, largest_of, scale_of
+from rewindow.spark.columnar.numbers import (
+    LEAST,
+    MOST,
+    UnfitError,
+    column_of,
+    is_decimal,
+    is_object,
+    largest_of,
+    scale_of,
+)
 
 EXACT_FLOATS = 2**53
 
@@ -54,6 +63,27 @@ class ExtremeFold(ValueFold):
         del state, times
         if self.state_type == "double" and np.isnan(values).any():
             raise UnfitError
+
+
+class TextExtremeFold(ExtremeFold):
+    """The smallest or largest text or bytes, of which none is worse than all others: the first value begins."""
+
+    def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
+        super().__init__(name, operand, operand_type, is_smallest=is_smallest)
+        self._fill = None
+
+    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
+        """See `Fold`."""
+        self._begin(frame, slots, frame[self.name][others])
+        super().merge(frame, slots, others)
+
+    def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
+        self._begin(frame, slots, values)
+        super()._fold(frame, slots, values)
+
+    def _begin(self, frame: Frame, slots: Array, values: Array) -> None:
+        is_new = frame[self.number][slots] == 0
+        frame[self.name][slots[is_new][::-1]] = values[is_new][::-1]
 
 
 class MeanFold(SumFold):
@@ -100,7 +130,7 @@ class PickFold(ValueFold):
     """The first or the last value that is not null."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_first: bool) -> None:
-        super().__init__(name, operand, operand_type, None, 0)
+        super().__init__(name, operand, operand_type, None, None if is_object(operand_type) else 0)
         self._is_first = is_first
 
     def merge(self, frame: Frame, slots: Array, others: Array) -> None:
@@ -132,10 +162,11 @@ class PickFold(ValueFold):
 def fold_of(aggregate: Any, operand: int, operand_type: str, name: str) -> Fold | None:
     """Return the fold of an aggregate of the values' column ``operand``, None if there is none."""
     kind = type(aggregate)
-    if operand_type not in ("long", "double", "boolean") and not is_decimal(operand_type):
+    if operand_type == "json" or (is_object(operand_type) and kind in (Sum, Mean)):
         return None
     if kind in (Min, Max):
-        return ExtremeFold(name, operand, operand_type, is_smallest=kind is Min)
+        fold = TextExtremeFold if is_object(operand_type) else ExtremeFold
+        return fold(name, operand, operand_type, is_smallest=kind is Min)
     if kind in (First, Last):
         return PickFold(name, operand, operand_type, is_first=kind is First)
     folds = {Mean: MeanFold, Sum: SumFold}

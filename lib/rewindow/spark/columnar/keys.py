@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from rewindow.core.encoding import encode_key
 from rewindow.core.schema import Shape
-from rewindow.spark.columnar.folds import ITEM_BYTES, LONG_BYTES
+from rewindow.spark.columnar.folds import ITEM_BYTES
 from rewindow.spark.columnar.frame import Array
+from rewindow.spark.columnar.numbers import LONG_BYTES
 from rewindow.spark.rows import arrow_type
 
 SPARSE = 8

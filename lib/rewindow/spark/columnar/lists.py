@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from rewindow.spark.columnar.folds import Fold, Operands, Rows
 from rewindow.spark.columnar.frame import Array, Column, Frame
-from rewindow.spark.columnar.numbers import UnfitError
-from rewindow.spark.columnar.texts import Texts, objects, text_bytes
+from rewindow.spark.columnar.numbers import objects, texts_column
+from rewindow.spark.columnar.texts import Texts, text_bytes
 
 
 class CollectFold(Fold):
@@ -75,7 +75,4 @@ def _joined(one: str, *items: str) -> str:
 
 
 def _lists(texts: Sequence[str]) -> pa.Array:
-    array = pa.array([f"[{text}]" for text in texts], pa.string())
-    if isinstance(array, pa.ChunkedArray):
-        raise UnfitError
-    return array
+    return texts_column([f"[{text}]" for text in texts], "json")

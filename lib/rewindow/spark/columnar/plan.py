@@ -31,7 +31,7 @@ from rewindow.spark.columnar.folds import CountFold, Fold, ValueFold
 from rewindow.spark.columnar.heads import Head, HeadError, name_at, needed, read_heads
 from rewindow.spark.columnar.kernels import fold_of
 from rewindow.spark.columnar.lists import CollectFold
-from rewindow.spark.columnar.numbers import is_decimal
+from rewindow.spark.columnar.numbers import fixed_size
 from rewindow.spark.columnar.session_texts import only_grow
 from rewindow.spark.columnar.sizes import ResultSizes
 from rewindow.spark.columnar.texts import Texts
@@ -190,12 +190,15 @@ def _check_sessions(plan: Finals, windows: SessionWindows, aggregate: SessionAgg
         raise NotColumnarError(f"{plan.window_node}: a merger of its own")
     if plan.store.retention_ms != windows.gap_ms + windows.grace_ms + 1:
         raise NotColumnarError(f"{plan.window_node}: its store keeps sessions for longer than they may change")
-    if any(is_decimal(kind) for fold in plan.folds for kind in fold.state_types):
-        raise NotColumnarError(f"{plan.window_node}: sums of decimals in sessions")
-    if plan.suppress and plan.sizes.are_texts and not only_grow(plan.folds):
+    if plan.suppress and plan.sizes.are_texts:
+        if not only_grow(plan.folds):
+            raise NotColumnarError(
+                f"{plan.window_node}: collect in sessions above a suppress beside what is neither count nor collect: "
+                "the sizes of its entries"
+            )
+    elif plan.suppress and any(fixed_size(fold.result_type) is None for fold in plan.folds):
         raise NotColumnarError(
-            f"{plan.window_node}: collect in sessions above a suppress beside what is neither count nor collect: "
-            "the sizes of its entries"
+            f"{plan.window_node}: decimals, texts or bytes in sessions above a suppress: the sizes of its entries"
         )
 
 

@@ -13,9 +13,8 @@ from rewindow.core.staging import StagedFile
 from rewindow.core.state.buffer import ENTRY_BYTES
 from rewindow.spark.changelog import Reaches, changelog_batches
 from rewindow.spark.columnar.changes import write_rows
-from rewindow.spark.columnar.folds import LONG_BYTES
 from rewindow.spark.columnar.frame import Array
-from rewindow.spark.columnar.numbers import UnfitError
+from rewindow.spark.columnar.numbers import LONG_BYTES, UnfitError
 from rewindow.spark.columnar.session_texts import Session
 from rewindow.spark.columnar.sessions import SessionTask
 from rewindow.spark.emit import Place

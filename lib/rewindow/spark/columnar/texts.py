@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rewindow.core.json_codec import dump_value, load_value
 from rewindow.core.schema import Column
 from rewindow.spark.columnar.frame import Array
-from rewindow.spark.columnar.numbers import Operand
+from rewindow.spark.columnar.numbers import Operand, objects
 
 NULL = "null"
 
@@ -64,13 +64,6 @@ def text_bytes(column: pa.Array, column_type: str) -> Array:
     write = _writer(column_type)
     sizes = [len(NULL) if cell is None else len(write(cell).encode()) for cell in column.to_pylist()]
     return np.array(sizes, np.int64)
-
-
-def objects(items: Sequence[Any]) -> Array:
-    """Return an array of Python objects."""
-    array = np.empty(len(items), np.object_)
-    array[:] = items
-    return array
 
 
 def _writer(column_type: str) -> Callable[[Any], str]:
