@@ -74,6 +74,8 @@ class TextExtremeFold(ExtremeFold):
 
     def merge(self, frame: Frame, slots: Array, others: Array) -> None:
         """See `Fold`."""
+        with_value = frame[self.number][others] > 0
+        slots, others = slots[with_value], others[with_value]
         self._begin(frame, slots, frame[self.name][others])
         super().merge(frame, slots, others)
 

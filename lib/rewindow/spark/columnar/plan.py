@@ -17,9 +17,7 @@ from rewindow.core.stores import StoreBuilder
 from rewindow.core.topology import SinkNode, SourceNode, SubTopology, describe_supplier
 from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Lane
-from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum, described
 from rewindow.operators.compound import Several
-from rewindow.operators.ordered import Collect, First, Last
 from rewindow.operators.select import Select
 from rewindow.operators.session_aggregate import Merging, SessionAggregate
 from rewindow.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
@@ -27,24 +25,18 @@ from rewindow.operators.table_verbs import TableToStream
 from rewindow.operators.where import Where
 from rewindow.operators.window_aggregate import WindowAggregate
 from rewindow.operators.windowed import EmitStrategy
-from rewindow.spark.columnar.folds import CountFold, Fold, ValueFold
+from rewindow.spark.columnar.choice import NotColumnarError, fold_for, places_of
+from rewindow.spark.columnar.folds import Fold, ValueFold
 from rewindow.spark.columnar.heads import Head, HeadError, name_at, needed, read_heads
-from rewindow.spark.columnar.kernels import fold_of
-from rewindow.spark.columnar.lists import CollectFold
 from rewindow.spark.columnar.numbers import fixed_size
 from rewindow.spark.columnar.session_texts import only_grow
 from rewindow.spark.columnar.sizes import ResultSizes
-from rewindow.spark.columnar.texts import Texts
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 FORM = (
     "a log, where, select, group_by_key, time or session windows, built-in aggregates, "
     "suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, a table"
 )
-
-
-class NotColumnarError(Exception):
-    """What runs in the record lane only; the text is the reason, for `explain`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +100,16 @@ class Finals:
         """Whether a group has no state before its first operand that is not null."""
         return self.is_single and self.folds[0].is_null_at_first
 
+    @property
+    def takes_nulls(self) -> bool:
+        """Whether nulls among the operands are the lane's too.
+
+        A session without a value is in no store, and what others leave in a suppress has the size of results without nulls.
+        """
+        if not isinstance(self.windows, SessionWindows):
+            return True
+        return not self.starts_at_first_value and (self.suppress is None or self.sizes.are_texts)
+
 
 def choose_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> Finals | str:
     """Return how a sub-topology runs in the columnar lane, or why it takes the record lane.
@@ -131,7 +133,7 @@ def describe_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropp
     return (
         "columnar lane (whole Arrow batches): every node is declarative. It takes no samples of the suppress buffer "
         "(suppression-buffer-count and -size); sums beyond 64 bits and extremes of NaN "
-        f"{'and, in sessions, nulls ' if isinstance(plan.windows, SessionWindows) else ''}send a task to the record lane"
+        f"{'' if plan.takes_nulls else 'and, in sessions, nulls '}send a task to the record lane"
     )
 
 
@@ -155,8 +157,8 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
         asked, value = read_heads(heads, key, log_value)
     except HeadError as problem:
         raise NotColumnarError(str(problem)) from None
-    folds = tuple(_fold(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
-    done, reads = needed(asked, {name_at(value, place) for fold in folds for place in _places(fold)})
+    folds = tuple(fold_for(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
+    done, reads = needed(asked, {name_at(value, place) for fold in folds for place in places_of(fold)})
     plan = Finals(
         topic=source.topic,
         window_node=window.name,
@@ -231,38 +233,6 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode
 def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes) -> Suppressing:
     store: str = node.supplier.store
     return Suppressing(node.name, store, bind_store(stores[store], logs))
-
-
-def _fold(aggregate: Any, value: Shape, name: str) -> Fold:
-    if type(aggregate) is Count:
-        return CountFold(name)
-    if type(aggregate) is Collect:
-        return CollectFold(name, _texts(aggregate, value))
-    if type(aggregate) not in (Sum, Min, Max, Mean, First, Last):
-        raise NotColumnarError(f"the aggregate {described(aggregate)} has no kernel")
-    if aggregate.field is None and not value.is_bare:
-        raise NotColumnarError(f"there is no kernel for {described(aggregate)} of whole rows")
-    place = 0 if aggregate.field is None else value.names.index(aggregate.field)
-    kind = value.columns[place].type
-    fold = fold_of(aggregate, place, kind, name)
-    if fold is None:
-        raise NotColumnarError(f"there is no kernel for {described(aggregate)} of the type {kind}")
-    return fold
-
-
-def _texts(aggregate: Collect, value: Shape) -> Texts:
-    """Return what of the values is collected: one column, or rows of all."""
-    if aggregate.field is None and value.row_type is not None:
-        return Texts(tuple(range(len(value.columns))), value.columns, is_row=True)
-    place = 0 if aggregate.field is None else value.names.index(aggregate.field)
-    return Texts((place,), (value.columns[place],), is_row=False)
-
-
-def _places(fold: Fold) -> tuple[int, ...]:
-    """Return the places of the columns that a fold reads."""
-    if isinstance(fold.operand, Texts):
-        return fold.operand.places
-    return () if fold.operand is None else (fold.operand,)
 
 
 def _check_types(plan: Finals) -> None:

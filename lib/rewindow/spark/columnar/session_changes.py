@@ -41,7 +41,7 @@ def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
             continue
         rows = pa.array([row for _, row in mine])
         state = [column.take(rows) for column in values]
-        if any(column.null_count for column in state):
+        if not plan.takes_nulls and any(column.null_count for column in state):
             raise UnfitError
         first = 0
         for fold in plan.folds:

@@ -14,11 +14,16 @@ import pyarrow.compute as pc
 from rewindow.spark.columnar.folds import CountFold, Fold, Operands
 from rewindow.spark.columnar.frame import Array
 from rewindow.spark.columnar.lists import CollectFold
-from rewindow.spark.columnar.numbers import UnfitError
 from rewindow.spark.columnar.sizes import ResultSizes
 
 Session = tuple[int, int, int]
 """The number of a key, start and end."""
+
+
+MOST_LISTS = 63
+
+Grown = tuple[int, int]
+"""The bytes of texts with a comma after each, and a bit for each list that has one."""
 
 
 class SessionTexts:
@@ -29,58 +34,68 @@ class SessionTexts:
         self._folds = sizes.folds
         self._lists = [fold for fold in sizes.folds if isinstance(fold, CollectFold)]
         self._counts = len(sizes.folds) - len(self._lists)
-        self._least = sizes.row_bytes + len(self._lists)
-        """The size of a result without its counts and items: `bytes` has a comma after each item, so one bracket is paid."""
+        self._row_bytes = sizes.row_bytes
         self.records: list[int] = []
         self.bytes: list[int] = []
+        self.filled: list[int] = []
         self.sizes: dict[Session, int] = {}
         """The encoded sizes of results, by the bounds that are no more."""
 
-    def lengths(self, operands: Operands, rows: int) -> list[int]:
-        """Return for each record the bytes of its texts, with the commas after them."""
-        total = np.zeros(rows, np.int64)
-        for fold in self._lists:
-            total += np.asarray(pc.binary_length(pa.array(operands[fold.operand].values, pa.string()))) + 1
-        return list(total.tolist())
+    def grown(self, operands: Operands, rows: int) -> list[Grown]:
+        """Return by what each record makes its session grow."""
+        total, filled = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+        for number, fold in enumerate(self._lists):
+            texts, valid = operands[fold.operand]
+            sizes = np.asarray(pc.binary_length(pa.array(texts, pa.string()))) + 1
+            total += sizes if valid is None else np.where(valid, sizes, 0)
+            filled |= (np.ones(rows, np.int64) if valid is None else valid.astype(np.int64)) << number
+        return list(zip(total.tolist(), filled.tolist(), strict=True))
 
     def add(self) -> None:
         """Make a session: the next slot."""
         self.records.append(0)
         self.bytes.append(0)
+        self.filled.append(0)
 
-    def take(self, slot: int, length: int) -> None:
+    def take(self, slot: int, grown: Grown) -> None:
         """Add a record to a session."""
         self.records[slot] += 1
-        self.bytes[slot] += length
+        self.bytes[slot] += grown[0]
+        self.filled[slot] |= grown[1]
 
     def merge(self, slot: int, joined: Sequence[int]) -> None:
         """Make a session of others."""
         self.records[slot] = sum(self.records[one] for one in joined)
         self.bytes[slot] = sum(self.bytes[one] for one in joined)
+        for one in joined:
+            self.filled[slot] |= self.filled[one]
 
     def replace(self, session: Session, slot: int) -> None:
         """Note that the bounds of a session are no more."""
-        self.sizes[session] = self._least + self.bytes[slot] + self._counts * len(str(self.records[slot]))
+        brackets = 2 * len(self._lists) - self.filled[slot].bit_count()  # no comma after the last
+        counts = self._counts * len(str(self.records[slot]))
+        self.sizes[session] = self._row_bytes + brackets + self.bytes[slot] + counts
 
     def restore(self, slots: Array, state: Sequence[pa.Array]) -> None:
-        """Take in sessions of a checkpoint. Raises `UnfitError` for lists of nothing: the lane makes none."""
+        """Take in sessions of a checkpoint."""
         for fold, column in zip(self._folds, state, strict=True):
-            if isinstance(fold, CollectFold):
-                for slot, size in zip(slots.tolist(), pc.binary_length(column).to_pylist(), strict=True):
-                    if size == len("[]"):
-                        raise UnfitError
-                    self.bytes[slot] += size - 1
-            else:
+            if not isinstance(fold, CollectFold):
                 for slot, count in zip(slots.tolist(), column.to_pylist(), strict=True):
                     self.records[slot] = count
+                continue
+            bit = 1 << self._lists.index(fold)
+            for slot, size in zip(slots.tolist(), pc.binary_length(column).to_pylist(), strict=True):
+                if size > len("[]"):
+                    self.bytes[slot] += size - 1
+                    self.filled[slot] |= bit
 
     def keep(self, kept: Sequence[bool], ends_from_ms: int) -> None:
         """Forget sessions, and the bounds that ended before a time."""
-        self.records = [one for one, stays in zip(self.records, kept, strict=True) if stays]
-        self.bytes = [one for one, stays in zip(self.bytes, kept, strict=True) if stays]
+        for name in ("records", "bytes", "filled"):
+            setattr(self, name, [one for one, stays in zip(getattr(self, name), kept, strict=True) if stays])
         self.sizes = {session: size for session, size in self.sizes.items() if session[2] >= ends_from_ms}
 
 
 def only_grow(folds: Sequence[Fold]) -> bool:
-    """Return whether results are counts and lists."""
-    return all(isinstance(fold, CountFold | CollectFold) for fold in folds)
+    """Return whether results are counts and lists, and there is a bit for each."""
+    return len(folds) < MOST_LISTS and all(isinstance(fold, CountFold | CollectFold) for fold in folds)

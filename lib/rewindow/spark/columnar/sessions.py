@@ -7,7 +7,7 @@ record lane's order, to the last bit.
 
 Why results may leave at their epoch's end: a session that is over takes no record any more, and what leaves later has
 later ends. Where the two lanes' rules come apart, `UnfitError` hands over: a session that the watermark has ended and its
-store still has, and nulls among the operands (a session without a value is in no store).
+store still has, and nulls among the operands where they matter (`Finals.takes_nulls`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from rewindow.core.semantics import Semantics
 from rewindow.core.work import Epoch
 from rewindow.spark.columnar.folds import Operands, Rows
 from rewindow.spark.columnar.frame import Array, Column, Frame
-from rewindow.spark.columnar.numbers import Operand, UnfitError
+from rewindow.spark.columnar.numbers import UnfitError
 from rewindow.spark.columnar.plan import Finals
-from rewindow.spark.columnar.session_texts import Session, SessionTexts
-from rewindow.spark.columnar.task import ColumnarTask
+from rewindow.spark.columnar.session_texts import Grown, Session, SessionTexts
+from rewindow.spark.columnar.task import ColumnarTask, of_rows
 
 DEAD_SESSIONS = 50_000
 """So many sessions that are over are kept before the others move together."""
@@ -148,13 +148,13 @@ class SessionTask(ColumnarTask):
 
     def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> None:
         plan, clocks = self.plan, self.clocks
-        if any(operand.valid is not None for operand in operands.values()):
+        if not plan.takes_nulls and any(operand.valid is not None for operand in operands.values()):
             raise UnfitError
         times = np.maximum(highest, clocks.observed(plan.window_node))
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
-        lengths = self.texts.lengths(operands, len(times)) if self.texts else None
-        slots, merges = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), lengths)
+        grown = self.texts.grown(operands, len(times)) if self.texts else None
+        slots, merges = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), grown)
         self.grow()
         rows = np.flatnonzero(slots >= 0)
         late = len(slots) - len(rows)
@@ -174,7 +174,7 @@ class SessionTask(ColumnarTask):
             self.frame["held"][joined] = self.frame["touched"][joined] = False
 
     def _join(
-        self, times: list[int], open_from: list[int], keys: list[int], lengths: list[int] | None
+        self, times: list[int], open_from: list[int], keys: list[int], grown: list[Grown] | None
     ) -> tuple[Array, list[tuple[int, list[int]]]]:
         """Return the session of each record, -1 for late ones, and which sessions became one: ``(made, of)``."""
         starts, ends, sessions_of, gap_ms = self.starts, self.ends, self.sessions_of, self.gap_ms
@@ -221,8 +221,8 @@ class SessionTask(ColumnarTask):
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
             slots[row] = slot
-            if self.texts and lengths:
-                self.texts.take(slot, lengths[row])
+            if self.texts and grown:
+                self.texts.take(slot, grown[row])
             if end > newest:
                 newest, stored_from = end, end - self.keep_ms
         self.newest_ms = newest
@@ -261,7 +261,7 @@ class SessionTask(ColumnarTask):
                 mine = slots[chosen]
                 distinct, places = np.unique(mine, return_inverse=True)
                 counts = np.bincount(places, minlength=len(distinct))
-                some = {place: Operand(values[rows[chosen]], None) for place, (values, _) in operands.items()}
+                some = of_rows(operands, rows[chosen])
                 for fold in folds:
                     fold.take(frame, Rows(mine, distinct, places, counts), some)
 
