@@ -202,3 +202,29 @@ def test_a_session_without_a_value_is_the_record_lanes(tmp_path):
     epochs, bounds = (Epoch(1, 20), Epoch(2, 40)), ((0, 2), (2, 5))
     one = Case(builder.build(), (KEY, Column("amount", "long")), 1, rows, epochs, bounds, Semantics())
     both(one, tmp_path, [(0, 1), (1, 2)])
+
+
+LISTED = {"n": Count(), "notes": Collect("note"), "rows": Collect()}
+
+
+@pytest.mark.parametrize(
+    ("windows", "aggregate"),
+    [
+        (TimeWindows.of("10ms", grace="5ms").advance_by("5ms"), LISTED | {"mean": Mean("amount"), "last": Max("note")}),
+        (SessionWindows.of("3ms", grace="5ms"), LISTED),
+        (SessionWindows.of("3ms", grace="5ms"), Collect("note")),
+    ],
+)
+def test_lists_and_nulls_stay_columnar_from_run_to_run(tmp_path, windows, aggregate):
+    builder = StreamsBuilder()
+    made = builder.stream("events").group_by_key().windowed_by(windows).aggregate(aggregate, store="windows")
+    made.suppress(until_window_closes(), name="closed").to_stream().to("finals")
+    notes = [None, "ä", 'say "no"', "a,b", "", None, "𝄞"]
+    times = [20, 24, 22, 22, 29, 33, 30, 31, 60, 45, 62, 62, 61, 90]  # some late, some join two sessions
+    rows = [(time, "ab"[n % 5 == 0], notes[n % len(notes)], n / 4) for n, time in enumerate(times)]
+    value = (Column("note", "string"), Column("amount", "double"))
+    epochs, bounds = tuple(Epoch(n, -1) for n in (1, 2, 3)), ((0, 4), (4, 9), (9, 14))
+    one = Case(builder.build(), (KEY, *value), 1, rows, epochs, bounds, Semantics())
+    left = both(one, tmp_path, [(0, 1), (1, 2), (2, 3)])
+    assert all(run.report.is_columnar for run in left)
+    assert any("say" in row for run in left for row in run.rows("output/finals"))
