@@ -13,11 +13,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 
 from rewindow.airflow import commands, process
 from rewindow.airflow.exits import Next, meaning, what_next
 from rewindow.airflow.intervals import interval_of, through_of, unread
 from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
+from rewindow.cli.app import app as cli
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import RewindowError, UsageError
 
@@ -71,6 +73,17 @@ def test_a_run_stops_at_its_param_else_at_its_intervals_end_else_nowhere():
     assert through_of({**context, "params": {"through": "2025-12-01"}}) == "2025-12-01"
     assert through_of({"data_interval_end": None}) is None
     assert interval_of({}) is None
+
+
+def test_every_command_of_a_project_takes_what_the_operator_adds():
+    app = typer.main.get_command(cli)
+    for group, known in [("", app), *((f"{name} ", app.commands[name]) for name in ("branch", "state"))]:
+        for name, command in known.commands.items():
+            if name in {"setup", "databricks", "branch", "state"}:
+                continue
+            line = commands.command_line([*group.split(), name], project="/p", target="local", executable=["rewindow"])
+            options = {option for parameter in command.params for option in parameter.opts}
+            assert {word for word in line if word.startswith("--")} <= options, f"{group}{name}"
 
 
 def test_one_text_is_not_taken_for_a_list():

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from rewindow.errors import UsageError
+
+_WITHOUT_TARGET: Final = ("check",)
+"""Commands that look at no table."""
 
 
 def land(feed: str, until: str | None = None) -> list[str]:
@@ -40,7 +44,8 @@ def command_line(arguments: Sequence[str], *, project: str, target: str, executa
         if "{{" in argument or "\0" in argument:
             message = f"the argument {argument!r} still has a template in it: the scheduler did not fill it in"
             raise UsageError(message)
-    return [*line, "--project", project, "--target", target, "--json"]
+    where = [] if arguments[0] in _WITHOUT_TARGET else ["--target", target]
+    return [*line, "--project", project, *where, "--json"]
 
 
 def several(name: str, given: Sequence[str]) -> tuple[str, ...]:

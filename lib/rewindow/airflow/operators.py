@@ -25,8 +25,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
     Args:
         job: The job to run. With ``feed`` too, its feed is landed before, by the same process.
         feed: The feed to land.
-        arguments: Any other command, such as ``["verify", "daily_orders"]``; then ``job`` and ``feed`` are left out, and
-            so is an argument that its template left empty.
+        arguments: Any other command of a project, such as ``["verify", "daily_orders"]``; then ``job`` and ``feed`` are left
+            out, and so is an argument that its template left empty.
         by: What the interval's end is to `run`: ``until``, a time of arrival, as it is to `land` (feeds with ``every``);
             ``through``, a watermark; ``nothing``: the run takes all there is.
         lineage: The lineage to run in.
