@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from zlib import crc32
 
 import pytest
@@ -55,15 +56,15 @@ def a_file(tmp_path: Path, *, flipped: bool) -> Path:
     return file
 
 
-# As Spark says it of a disk; as a URI that Arrow opens.
-@pytest.mark.parametrize("scheme", ["file:", "mock:"])
+# As Delta and Spark say it of a disk; as a URI that Arrow opens.
+@pytest.mark.parametrize(("scheme", "said"), [("file:", str), ("file://", quote), ("mock:", str)])
 def test_a_file_is_compared_with_its_name(
-    scheme: str, work: StageWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scheme: str, said: Any, work: StageWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "rewindow.spark.checked.opened", lambda path: (fs.LocalFileSystem(), path.removeprefix("mock:"))
     )
-    frame: Any = Frame(f"{scheme}{a_file(tmp_path, flipped=False)}", f"file:{tmp_path}/part-0.snappy.parquet")
+    frame: Any = Frame(scheme + said(str(a_file(tmp_path, flipped=False))), f"file:{tmp_path}/part-0.snappy.parquet")
     with believed(frame, work):
         pass
     a_file(tmp_path, flipped=True)

@@ -7,10 +7,10 @@ too; and when it failed, because then damage may be the reason and has the bette
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -24,7 +24,8 @@ from rewindow.spark.checked import UNREADABLE, check_bytes, unreadable
 _AT_ONCE = 4
 """How many files are read at once: neither reading nor the checksum holds Python's lock."""
 
-_LOCAL = re.compile(r"^file:/+")
+_ESCAPED = "file:///"
+"""How a path of this machine begins that Spark has made a URI of. Delta's begin with ``file:/``, and escape nothing."""
 
 
 @contextmanager
@@ -54,7 +55,12 @@ def _read_by(frame: DataFrame, work: StageWork) -> list[str]:
     """Return the files of a frame, by name: those of the plan that was run. A frame is planned once."""
     if not work.tables:
         return []
-    return sorted(_LOCAL.sub("/", path) for path in frame.inputFiles())
+    return sorted(map(_plain, frame.inputFiles()))
+
+
+def _plain(path: str) -> str:
+    """Return a path of this machine as it is opened here; another URI as it is."""
+    return unquote(path.removeprefix("file://")) if path.startswith(_ESCAPED) else path.removeprefix("file:")
 
 
 def _check(work: StageWork, files: Sequence[str]) -> None:
