@@ -106,6 +106,19 @@ def test_a_slip_in_a_dag_file_is_an_import_error_that_names_the_fix(airflow_home
         assert fix in errors[f"slip{number}"].splitlines()[-1], call
 
 
+def test_templates_that_give_nothing_start_no_command(airflow_home: Path):
+    code = """
+from rewindow.airflow.operators import RewindowOperator
+from rewindow.errors import UsageError
+try:
+    print(RewindowOperator(task_id="x", arguments=["", ""]).command({}))
+except UsageError as error:
+    print(error)
+"""
+    last = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
+    assert last == "all arguments of this task are empty: what fills their templates has given nothing"
+
+
 def test_the_provider_is_known_and_fits_airflows_schema(airflow_home: Path):
     env = environment(airflow_home, ROOT / "dags")
     found = "ProvidersManager().providers['rewindow'].data"

@@ -95,6 +95,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         for name in unread(context):
             self.log.warning("%r is no param of this DAG: nothing here reads it", name)
         arguments = [argument for argument in self.arguments if argument]
+        if self.arguments and not arguments:
+            raise UsageError("all arguments of this task are empty: what fills their templates has given nothing")
         if not arguments:
             end = through_of(context)
             if end is None:
