@@ -6,6 +6,7 @@ A driver is a fork that attaches to the JVM. What it leaves running there goes o
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ def one_jvm() -> Iterator[None]:
 
     conf = SparkConf(loadDefaults=False).setMaster("local[2]").setAppName("rewindow-crash")
     conf.setAll(list(local_conf(2).items()))
-    with _environment([ROOT, ROOT / "lib"]):
+    with _environment([ROOT, ROOT / "lib"], sys.executable, on_loopback=True):
         gateway = _launch(conf, debug=False)
         os.environ["PYSPARK_GATEWAY_PORT"] = str(gateway.gateway_parameters.port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = gateway.gateway_parameters.auth_token

@@ -68,6 +68,25 @@ def quick(tmp_path_factory):
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_driver_of_real_spark_dies_too(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "tests.crash",
+        "--quick",
+        "--json",
+        "--suites",
+        "spark",
+        "--results",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout)["cases"] > 0
+
+
 @pytest.mark.slow
 def test_nothing_is_lost_or_doubled_in_a_sample(quick):
     code, said, log = quick
