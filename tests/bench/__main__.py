@@ -23,7 +23,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "overhead": overhead.measure,
 }
 ROWS = {"finals-hopping": 4_000_000, "finals-session": 2_000_000, "processor": 1_000_000, "incremental": 4_000_000}
-ROWS |= {"join": 1_000_000, "join-streams": 200_000, "scale": 4_000_000, "overhead": 10_000}
+ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000}
 """How many records a bench takes unless it is told: few enough that it ends within minutes on two cores."""
 MOST_ROWS = 10_000_000
 

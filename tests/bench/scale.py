@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rewindow.core.work import Lane
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.record_lane import ROOT
 from tests.bench.stored import median_of
@@ -112,13 +113,13 @@ def main(folder: Path, rows: int, cores: int, rounds: int) -> None:
 
 def _cost(engine: SparkEngine, folder: Path, rows: int, partitions: int, rounds: int) -> dict[str, float]:
     log = _kept(folder, rows, partitions)
-    engine.run_stage(stage_work(JOB, log, folder / "warm", 1))
+    engine.run_stage(stage_work(JOB, log, folder / "warm", 1, Lane.AUTO))
     costs = []
     for _ in range(rounds):
         place = folder / "results"
         shutil.rmtree(place, ignore_errors=True)
         meter = Meter()
-        reports = engine.run_stage(stage_work(JOB, log, place))
+        reports = engine.run_stage(stage_work(JOB, log, place, lane=Lane.AUTO))
         costs.append(meter.read())
     results = sum(file.rows for report in reports for file in report.files if file.target.startswith("output/"))
     late = sum(row["count"] for report in reports for row in report.metrics if row["name"] == "late-record-drop")

@@ -245,7 +245,7 @@ JOBS = {
 }
 
 
-def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS) -> StageWork:
+def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS, lane: Lane = Lane.RECORD) -> StageWork:
     """Return the whole job over the first epochs of the log as the one stage that it is."""
     topology = JOBS[job].topology
     (part,) = topology().sub_topologies()
@@ -266,5 +266,5 @@ def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS)
         fingerprint=topology().fingerprint(),
         load_logs=partial(logs),
         semantics=Semantics(),
-        lane=Lane.RECORD,
+        lane=lane,
     )
