@@ -15,7 +15,7 @@ from rewindow.delta.contents import count_rows, read_rows
 from rewindow.delta.keeper import Keeper
 from rewindow.delta.tables import table_path
 from rewindow.delta.warehouse import DeltaTables
-from rewindow.errors import CheckpointError
+from rewindow.errors import CheckpointError, StorageError
 from rewindow.keeping import Collected, collect
 from rewindow.machine import drive
 from rewindow.plan.spec import Attempt
@@ -42,13 +42,15 @@ def warehouse(six_runs: str, tmp_path: Path) -> str:
     return shutil.copytree(six_runs, str(tmp_path / "w"))
 
 
-def gc(warehouse: str, *, every: int = 3, before_ms: int = FOR_EVER, keep_ms: int = 0) -> Collected:
-    return drive(collecting(warehouse, every=every, before_ms=before_ms, keep_ms=keep_ms))
+def gc(
+    warehouse: str, *, every: int = 3, before_ms: int = FOR_EVER, keep_ms: int = 0, sees_life: bool = False
+) -> Collected:
+    return drive(collecting(warehouse, every=every, before_ms=before_ms, keep_ms=keep_ms, sees_life=sees_life))
 
 
-def collecting(warehouse: str, *, every: int = 3, before_ms: int = FOR_EVER, keep_ms: int = 0):
+def collecting(warehouse: str, *, every: int = 3, before_ms: int = FOR_EVER, keep_ms: int = 0, sees_life: bool = False):
     tables = DeltaTables(warehouse)
-    keeper = Keeper(tables, JOB, lambda: f"snapshot-{next(_names)}", lambda _attempt: False)
+    keeper = Keeper(tables, JOB, lambda: f"snapshot-{next(_names)}", lambda _attempt: sees_life)
     return collect(JOB, tables, keeper, before_ms=before_ms, keep_ms=keep_ms, every=every)
 
 
@@ -129,6 +131,25 @@ def test_dead_attempts_leave_nothing(warehouse: str) -> None:
     done = gc(warehouse, keep_ms=FOR_EVER)
     assert done.reports == 1
     assert not list(Path(warehouse).rglob("deadbeef*.parquet"))
+
+
+def test_a_run_that_is_alive_keeps_the_files_it_reads_and_one_taken_for_dead_is_called_again(
+    warehouse: str, six_runs: str, tmp_path: Path
+) -> None:
+    finish(other := shutil.copytree(six_runs, str(tmp_path / "other")))
+    for sees_life in (True, False):
+        place = shutil.copytree(warehouse, str(tmp_path / f"{sees_life}"))
+        run = machine(place, "deadbeef")
+        while not next(run).startswith("execute sub-topology"):
+            pass
+        gc(place, sees_life=sees_life)
+        if sees_life:
+            drive(run)
+        else:
+            with pytest.raises(StorageError, match="No such file"):
+                drive(run)
+        finish(place)
+        assert hashes(place) == hashes(other)
 
 
 def test_files_that_left_their_table_go_when_they_are_old(warehouse: str) -> None:
