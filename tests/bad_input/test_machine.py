@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,3 +52,4 @@ def test_what_the_machine_refuses_is_said_and_changes_nothing(
     assert "Traceback" not in answer.err
     assert bench.decided() == decided
     goes_on(bench)
+    gc.collect()  # or they are closed, and complained of, in some later test

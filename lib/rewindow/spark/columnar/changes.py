@@ -111,12 +111,12 @@ def write_rows(
 ) -> list[StagedFile]:
     """Write rows; a chunk that has no value columns is one of tombstones."""
     key, value = shapes
-    file = place.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition)
-    for columns in chunks:
-        rows = len(columns[0])
-        is_gone = len(columns) == len(key.columns)
-        gone = [pa.nulls(rows, file.schema.field(name).type) for name in value.names] if is_gone else []
-        meta = [pa.repeat(run, rows), pa.repeat(is_gone, rows)]
-        file.write(pa.RecordBatch.from_arrays([*columns, *gone, *meta], schema=file.schema))
-    staged = file.close()
+    with place.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition) as file:
+        for columns in chunks:
+            rows = len(columns[0])
+            is_gone = len(columns) == len(key.columns)
+            gone = [pa.nulls(rows, file.schema.field(name).type) for name in value.names] if is_gone else []
+            meta = [pa.repeat(run, rows), pa.repeat(is_gone, rows)]
+            file.write(pa.RecordBatch.from_arrays([*columns, *gone, *meta], schema=file.schema))
+        staged = file.close()
     return [staged] if staged else []
