@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,10 @@ from tests.crash.settings import Figures, Settings
 from tests.crash.spark import engine, one_jvm
 
 FLAG = "REWINDOW_CRASH_FLAG"
-"""Names a file, in the workers' environment, that says how many records a worker has left to live."""
+"""Names a file, in the workers' environment, that says at which record of a run its worker dies; while it is there, they
+count in another beside it."""
+COUNTED = ".counted"
+NEVER = 2**60
 
 CASES, QUICK_CASES = 40, 2
 
@@ -37,23 +41,38 @@ def topology() -> Topology:
 
 
 def lives(_key: object, _value: object) -> bool:
-    """Count down; at zero this process is killed, once."""
+    """Count a record of the run; at the one of the seed's choosing this process is killed, once."""
     flag = Path(os.environ.get(FLAG, "/nowhere"))
-    if flag.exists():
-        left = int(flag.read_text() or "0") - 1
-        if left <= 0:
+    with suppress(FileNotFoundError):  # nobody is to die, or another worker has
+        last = int(flag.read_text())
+        with Path(f"{flag}{COUNTED}").open("ab") as counted:
+            counted.write(b".")
+            counted.flush()
+            number = os.fstat(counted.fileno()).st_size
+        if number >= last:
             flag.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
-        flag.write_text(str(left))
     return True
 
 
-def kill(seed: int, prepared: Ground, flag: str) -> dict[str, Any]:
+def records_read(prepared: Ground, flag: str) -> int:
+    """Return how many records a clean call reads."""
+    with folder() as place:
+        warehouse = f"{place}/w"
+        shutil.copytree(prepared.folder, warehouse)
+        Path(flag).write_text(str(NEVER))
+        answer(partial(call, warehouse, "run"))
+    Path(flag).unlink()
+    return Path(f"{flag}{COUNTED}").stat().st_size
+
+
+def kill(seed: int, prepared: Ground, flag: str, records: int) -> dict[str, Any]:
     """Kill a worker in a run, call again, compare."""
     with folder() as place:
         warehouse = f"{place}/w"
         shutil.copytree(prepared.folder, warehouse)
-        Path(flag).write_text(str(random.Random(f"worker {seed}").randrange(1, 25)))
+        Path(f"{flag}{COUNTED}").unlink(missing_ok=True)
+        Path(flag).write_text(str(random.Random(f"worker {seed}").randint(1, records)))
         try:
             said = answer(partial(call, warehouse, "run"))
         except RuntimeError as error:
@@ -83,13 +102,15 @@ def suite(settings: Settings) -> Figures:
                 for seed in range(QUICK_CASES if settings.quick else CASES)
                 if not results.knows("run", seed, "worker")
             ]
-            for said in side_by_side([partial(kill, seed, prepared, flag) for seed in seeds], 1):
+            records = records_read(prepared, flag)
+            for said in side_by_side([partial(kill, seed, prepared, flag, records) for seed in seeds], 1):
                 if "error" in said:
                     raise RuntimeError(said["error"])
                 results.add(Outcome(**said))
     finally:
         scene.topology, scene.engine_of = before
         del os.environ[FLAG]
+        Path(f"{flag}{COUNTED}").unlink(missing_ok=True)
     for (name, seed, _), word in results.said.items():
         figures.count(word, f"{name} {seed}: a worker killed")
     return figures
