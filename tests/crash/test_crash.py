@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,32 +60,24 @@ EXEMPT = {
 }
 
 
+def sample(suites: str, folder: Path) -> tuple[int, dict[str, Any], str]:
+    """Return what the command says of a sample. A process of its own: who forks must never have touched a table."""
+    command = [sys.executable, "-m", "tests.crash", "--quick", "--json", "--suites", suites, "--results", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """What the command says of a sample. A process of its own: who forks must never have touched a table."""
-    command = [sys.executable, "-m", "tests.crash", "--quick", "--json", "--suites", "matrix,duels"]
-    folder = str(tmp_path_factory.mktemp("results"))
-    done = subprocess.run([*command, "--results", folder], cwd=ROOT, capture_output=True, check=False, text=True)
-    return done.returncode, json.loads(done.stdout), done.stderr
+    return sample("matrix,duels", tmp_path_factory.mktemp("results"))
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_driver_of_real_spark_dies_too(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "tests.crash",
-        "--quick",
-        "--json",
-        "--suites",
-        "spark",
-        "--results",
-        str(tmp_path),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout)["cases"] > 0
+    code, said, log = sample("spark", tmp_path)
+    assert code == 0, log[-3000:]
+    assert said["cases"] > 0
 
 
 @pytest.mark.slow

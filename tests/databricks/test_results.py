@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,21 +17,12 @@ from rewindow.databricks.outcome import ended
 from rewindow.databricks.results import error_in, result_in
 from tests.airflow.shop import make_shop
 from tests.conftest import ROOT
-from tests.databricks.workspace import Workspace, workspace
+from tests.databricks.workspace import Workspace
 
 TABLE = {"table": "main.shop.daily_orders", "version": 7, "run": "main/3", "rows": 9, "digest": "a" * 32}
 RESULT = {"run": "main/3", "epochs": [2, 4], "published": [TABLE]}
 LINE = json.dumps(RESULT, sort_keys=True)
 NOISE = '26/11/21 WARN TaskSetManager: {"a": 1}\n'
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    with workspace() as made:
-        monkeypatch.setenv("DATABRICKS_HOST", made.host)
-        monkeypatch.setenv("DATABRICKS_TOKEN", "token")
-        monkeypatch.setenv("DATABRICKS_CONFIG_FILE", "/nowhere")
-        yield made
 
 
 def printed(there: Workspace) -> submit.Printed:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from rewindow.cli.app import run_command
 from rewindow.databricks.outcome import ended, exit_code
-from tests.databricks.workspace import Workspace, workspace
+from tests.databricks.workspace import Workspace
 
 SUBMIT = [
     "databricks",
@@ -21,15 +20,6 @@ SUBMIT = [
     "0",
     "--json",
 ]
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    with workspace() as made:
-        monkeypatch.setenv("DATABRICKS_HOST", made.host)
-        monkeypatch.setenv("DATABRICKS_TOKEN", "token")
-        monkeypatch.setenv("DATABRICKS_CONFIG_FILE", "/nowhere")
-        yield made
 
 
 def sent(there: Workspace, call: str = "run-now") -> list[dict[str, object]]:
