@@ -198,6 +198,29 @@ def test_a_record_at_the_bound_is_in_the_final_result() -> None:
         assert "a[0,5]=2@5" in told(driver)
 
 
+@pytest.mark.parametrize("suppressed", [False, True], ids=["emit", "suppress"])
+@pytest.mark.parametrize(
+    ("retention", "finals"),
+    [(None, ["a[0,0]=1@0", "a[1,1]=1@1"]), (21, ["a[0,0]=1@0", "a[0,1]=2@1"])],
+    ids=["default", "longer"],
+)
+def test_a_session_that_a_watermark_closed_is_merged_while_it_is_retained(
+    retention: int | None, finals: list[str], *, suppressed: bool
+) -> None:
+    """As one that a record closed: by default it is forgotten, and the record at 0 is in one final result."""
+    topology = closing(sessions(19), suppressed=suppressed, retention=retention)
+    for is_watermark in (True, False):
+        driver = TopologyTestDriver(topology, semantics=Semantics(stream_time_from="watermark"))
+        driver.pipe("in", "a", 1, 0)
+        if is_watermark:
+            driver.advance_watermark(20)
+        else:
+            driver.pipe("in", "b", 1, 20)
+        driver.pipe("in", "a", 1, 1)
+        driver.advance_watermark(39)
+        assert told(driver) == finals
+
+
 def test_a_late_session_that_touches_nothing_is_dropped() -> None:
     driver = TopologyTestDriver(closing(sessions(5)))
     for key, timestamp in (("a", 50), ("a", 44), ("b", 44)):

@@ -115,7 +115,14 @@ def test_finals_come_once_and_both_ways_agree(
         assert Counter(last.values()) == Counter(sent["emit"])
 
 
+A_WATERMARK_CLOSES_A_SESSION = [
+    Epoch((("in", "a", 0, 0),), watermark_ms=20),
+    Epoch((("in", "a", 0, 1),), watermark_ms=20),
+]
+
+
 @given(epochs(["in"], max_ms=40), windows(), TIMES)
+@example(A_WATERMARK_CLOSES_A_SESSION, SessionWindows.of("19ms", grace="0ms"), "watermark")
 @examples(50)
 def test_every_record_that_is_not_late_is_in_a_final_result(given_epochs: list[Epoch], kind: Any, time: str) -> None:
     """Tumbling windows and sessions have each record once, however far time jumps."""

@@ -118,7 +118,8 @@ def cases(draw: Any, *, sessions: bool = False) -> Case:
     size = draw(st.integers(1, 12))
     windows: Any = TimeWindows.of(f"{size}ms", grace=f"{draw(st.integers(0, 8))}ms")
     if sessions:
-        windows = SessionWindows.of(f"{draw(st.integers(0, 6))}ms", grace=f"{draw(st.integers(1, 8))}ms")
+        gap = draw(st.integers(0, 6))
+        windows = SessionWindows.of(f"{gap}ms", grace=f"{draw(st.integers(0 if gap else 1, 8))}ms")
     elif draw(st.booleans()):
         windows = windows.advance_by(f"{draw(st.integers(1, size))}ms")
     columns, keys = draw(st.sampled_from([*KEYS.values(), ROW_KEY]))

@@ -2,7 +2,8 @@
 
 1. The node's clock moves.
 2. A record at ``t`` touches each session with ``end >= t - gap`` and ``start <= t + gap``: exactly the gap apart is
-   still together. Together with the record they are one session.
+   still together. Together with the record they are one session. What is closed and past its retention by the node's
+   clock is not there: the store has forgotten it, unless a watermark moved the clock, of which the store does not know.
 3. That is late, and dropped, if its end lies before ``clock - gap - grace``. So an old record that joins an open session is
    not late.
 4. A tombstone is sent for each session that was touched, by end, with its end for a timestamp; then the new session, with
@@ -19,7 +20,7 @@ from typing import Any
 
 from rewindow.core.moving_windows import SessionWindows
 from rewindow.core.plain import copied
-from rewindow.core.processor import Processor
+from rewindow.core.processor import Processor, ProcessorContext
 from rewindow.core.record import Change, Record, Window, Windowed
 from rewindow.operators.aggregates import Aggregator
 from rewindow.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
@@ -63,13 +64,19 @@ class _SessionAggregate(WindowedProcessor):
         self._gap_ms, self._grace_ms = settings.windows.gap_ms, settings.windows.grace_ms
         self._merge = settings.merger
 
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._gone_after_ms = max(self._gap_ms + self._grace_ms, self._store.builder.retention_ms - 1)
+
     def process(self, record: Record) -> None:
         key, timestamp = record.key, record.timestamp
         if key is None:
             self._skip(record)
             return
-        open_from_ms = self._take_time(timestamp) - self._gap_ms - self._grace_ms
-        touched = list(self._store.find_sessions(key, timestamp - self._gap_ms, timestamp + self._gap_ms))
+        clock_ms = self._take_time(timestamp)
+        open_from_ms = clock_ms - self._gap_ms - self._grace_ms
+        ends_from_ms = max(timestamp - self._gap_ms, clock_ms - self._gone_after_ms)
+        touched = list(self._store.find_sessions(key, ends_from_ms, timestamp + self._gap_ms))
         bounds = [session.window for session, _ in touched]
         start_ms = min([timestamp, *(one.start_ms for one in bounds)])
         end_ms = max([timestamp, *(one.end_ms for one in bounds)])

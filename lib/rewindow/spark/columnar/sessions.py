@@ -6,8 +6,8 @@ which begins with both states; so the rows of a batch are folded level by level,
 record lane's order, to the last bit.
 
 Why results may leave at their epoch's end: a session that is over takes no record any more, and what leaves later has
-later ends. Where the two lanes' rules come apart, `UnfitError` hands over: a session that the watermark has ended and its
-store still has, and nulls among the operands where they matter (`Finals.takes_nulls`).
+later ends. Where the two lanes' rules come apart, `UnfitError` hands over: nulls among the operands where they matter
+(`Finals.takes_nulls`), and a session with the bounds of a tombstone.
 """
 
 from __future__ import annotations
@@ -185,8 +185,7 @@ class SessionTask(ColumnarTask):
             mine = sessions_of.get(key)
             touched: list[int] = []
             if mine:
-                low = time - gap_ms
-                low = max(low, stored_from)
+                low = max(time - gap_ms, is_open_from)
                 touched = [one for one in mine if ends[one] >= low and starts[one] <= time + gap_ms]
             if not touched:
                 if time < is_open_from:
@@ -203,8 +202,6 @@ class SessionTask(ColumnarTask):
                     end = max(end, *[ends[one] for one in touched])
                 if end < is_open_from:
                     continue
-                if any(ends[one] < is_open_from for one in touched):
-                    raise UnfitError
                 slot = touched[0]
                 if len(touched) > 1:
                     touched.sort(key=lambda one: (ends[one], starts[one]))

@@ -96,7 +96,11 @@ class SessionRows:
 
     def is_visible(self, end: int) -> bool:
         """Say whether a session that ends then can be read."""
-        return end >= self.newest - self._retention + self._slack
+        return end >= self.visible_from(self.newest)
+
+    def visible_from(self, newest: int) -> int:
+        """Return the first end that can be read once the newest is this."""
+        return newest - self._retention + self._slack
 
     def is_in_live_segment(self, end: int) -> bool:
         """Say whether Kafka has not dropped the segment of a session that ends then."""

@@ -35,7 +35,8 @@ class SessionAggregate(Node):
         gap = self._windows["gap"]
         self._clock = max(self._clock, timestamp)
         close = self._clock - self._windows["grace"] - gap
-        near = self._rows.near(key, timestamp - gap, timestamp + gap)
+        seen_from = min(close, self._rows.visible_from(self._clock))  # a watermark has moved the clock, but no rows
+        near = self._rows.near(key, max(timestamp - gap, seen_from), timestamp + gap)
         state, start, end = self._fold.start, timestamp, timestamp
         for other_start, other_end, other in near:
             state = self._fold.merge(state, other)
