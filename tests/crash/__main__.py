@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import sys
 import time
@@ -14,14 +13,9 @@ from tests.crash import report
 from tests.crash.settings import BAD, Figures, Settings
 from tests.crash.suites import SUITES
 
-RARELY = (200_000, 50, 50)
-"""How often Python's collector looks, here and in all forks. The first look at a table that was just made is kept by a cycle:
-whether the next one reads it anew depends on the collector, and a clean call must pass the sites that a killed one passes."""
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the suites; return the exit code."""
-    gc.set_threshold(*RARELY)
     asked = _parser().parse_args(arguments)
     settings = Settings(
         point=None if asked.points == "all" else asked.points,

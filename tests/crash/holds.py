@@ -18,10 +18,6 @@ from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings
 from tests.crash.sites import Sites
 
-GONE = (" is gone", "No such file or directory")
-"""What a run may be told beside the matrix' `gc`, which takes every run for dead and keeps nothing: called again, it does
-its work. A `gc` that sees it alive leaves it its files."""
-
 
 def hold(pair: Pair, met: Meeting, seed: int, site: str, mutate: Mutate = nothing) -> Outcome:
     """Hold the first at a site, let the second go to the end, let the first go on; then compare."""
@@ -37,8 +33,7 @@ def hold(pair: Pair, met: Meeting, seed: int, site: str, mutate: Mutate = nothin
         first.finish()
         os.close(gate)
         os.close(opened)
-        word = _last(first.said.decode())
-        said.append("done" if pair.other == "gc" and any(gone in word for gone in GONE) else word)
+        said.append(_last(first.said.decode()))
         return Outcome(pair.name, seed, site, compared(warehouse, said, met.expected, mutate, told=pair.told))
 
 

@@ -89,9 +89,9 @@ class Sites:
             return made
 
         @wraps(opened)
-        def opening(table: DeltaTable, path: Any, *args: Any, **kwargs: Any) -> None:
-            opened(table, path, *args, **kwargs)
-            if (name := self.label(str(path))) in self._unread:
+        def opening(table: DeltaTable, table_uri: Any, *args: Any, **kwargs: Any) -> None:
+            opened(table, table_uri, *args, **kwargs)
+            if (name := self.label(str(table_uri))) in self._unread:
                 self._unread.discard(name)
                 self.reach(f"{name}: read back")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,23 @@ def test_every_step_that_is_named_has_cases(quick):
     assert len(named) > 12
     without = [name for name in sorted(named) if not any(step.startswith(name) for step in traced)]
     assert not without, f"no operation of tests/crash/operations.py passes these steps: {without}"
+
+
+@pytest.mark.slow
+def test_what_is_wrapped_goes_on_to_its_end():
+    """A wrapper that spoils a call would look as if another process had been faster, and hide the sites after it."""
+    program = """if True:
+        from tests.crash.matrix import folder
+        from tests.crash.operations import OPERATIONS
+        from tests.crash.sites import traced
+        with folder() as place:
+            OPERATIONS["first-run"].prepare(place, 0)
+            print(*traced(place, OPERATIONS["first-run"].act(place)), sep="\\n")
+    """
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    of = Counter(re.sub(r" \(\d+\)$", "", site).rpartition(": ")[2] for site in done.stdout.splitlines())
+    assert of["create"] == of["created"] > 0
+    assert of["files written"] == of["landed"] > 0
 
 
 def test_each_seed_kills_at_each_name_and_the_first_ones_in_each_operation():

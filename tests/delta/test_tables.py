@@ -223,6 +223,14 @@ def test_a_staged_file_that_is_gone_or_cut_short_stops_the_commit(path):
     assert DeltaTable(path).version() == 0
 
 
+def test_files_that_another_published_and_took_away_since_the_look_are_no_error(path):
+    """A run that is held between its look and its commit, while others publish for it, rewrite the table and sweep."""
+    file, before = staged(path, "one"), open_table(path)
+    assert commit_files(path, [file], app_id=APP, version=1)
+    (Path(path) / file.path).unlink()
+    assert not commit_files(path, [file], app_id=APP, version=1, table=before)
+
+
 def test_a_table_that_is_gone_is_an_error(tmp_path):
     with pytest.raises(StorageError, match="is gone"):
         commit_files(str(tmp_path / "nothing"), [], app_id=APP, version=1)

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from rewindow.delta.logs import DeltaFeedTables
 from rewindow.delta.tables import QUARANTINE, log_path, table_path
-from rewindow.errors import DataError, NotNowError, SourceError
+from rewindow.errors import DataError, NotNowError, SourceError, StorageError
 from rewindow.plan.landings import LANDING, PLAN
 from rewindow.plan.spec import Attempt
 from tests.landing.local_engine import (
@@ -171,6 +171,26 @@ def test_a_commit_that_another_made_meanwhile_is_not_made_twice(tmp_path):
 
     land_locally(FEED, tables, tmp_path, NOW, on_step=publish)
     assert log_rows(tables) == log_rows(expected)
+
+
+@pytest.mark.parametrize("by_another", [True, False])
+def test_a_staged_file_that_is_gone_is_an_error_but_not_if_another_published_it(tmp_path, by_another):
+    source(tmp_path)
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+
+    def before_publishing(step):
+        if step.startswith("publish events"):
+            if by_another:
+                DeltaFeedTables(tables.warehouse).publish("activity")
+            for file in (tmp_path / "w/logs/activity/events").glob("**/*.parquet"):
+                file.unlink()
+
+    if by_another:
+        land_locally(FEED, tables, tmp_path, NOW, on_step=before_publishing)
+    else:
+        with pytest.raises(StorageError, match=r"is gone.*--new-generation"):
+            land_locally(FEED, tables, tmp_path, NOW, on_step=before_publishing)
+    assert DeltaTable(tables.roots("activity", "events")[0]).version() == by_another
 
 
 def test_publishing_again_commits_nothing(tmp_path):

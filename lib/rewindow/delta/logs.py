@@ -170,14 +170,16 @@ def _publish(
         yield f"publish {what} {missing[0]}-{missing[-1]}"
         check_writable(path, table)
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]
-        actions = add_actions(Folder(path), staged)
+        failure = None
         try:
-            commit_actions(table, actions, app_id, missing[-1])
-        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
+            commit_actions(table, add_actions(Folder(path), staged), app_id, missing[-1])
+        except Exception as error:  # noqa: BLE001 - it may have landed all the same, or another did it: the log decides
             failure = error
             time.sleep(0.002 * 2**attempts)
         table = _reopened(path)
         now = table.transaction_version(app_id) or before
+        if now == reached and isinstance(failure, StorageError):
+            raise failure  # a staged file is gone, and not because somebody published it
         attempts = 0 if now > reached else attempts + 1
         reached = now
 

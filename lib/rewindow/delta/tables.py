@@ -188,7 +188,7 @@ def commit_files(
     commit would break, or if the commit does not land.
     """
     failure: Exception | None = None
-    was_sent, gaps = False, 0
+    was_sent, was_missing, gaps = False, False, 0
     actions: list[AddAction] | None = None
     for attempt in range(_ATTEMPTS):
         if table is None or attempt > 0:
@@ -210,7 +210,13 @@ def commit_files(
             raise InvariantError(message)
         if actions is None:
             check_writable(path, table)
-            actions = add_actions(Folder(path), files)
+            try:
+                actions = add_actions(Folder(path), files)
+            except StorageError:
+                if was_missing:
+                    raise
+                was_missing = True  # another may have published them since this look, and `gc` taken them away
+                continue
         others = retract(path, table) if retract else ()
         try:
             was_sent = True
