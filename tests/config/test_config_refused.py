@@ -93,6 +93,7 @@ REFUSED_JOBS = {
     "weekday": ("schedule: 0 0 * * mon,l", "'l' is no weekday"),
     "random": ("schedule: R * * * *", "'R' is no minute"),
     "step": ("schedule: '*/0 * * * *'", "the minute has a step of 0"),
+    "never": ("schedule: 0 0 30,31 feb *", "would never run: the month feb has no day 30,31"),
     "six fields": ("schedule: 0 10 * * * ?", "write five fields in quotes"),
     "semantics": ("semantics: {stream_time: mean}", "semantics.stream_time must be 'max' or 'min'"),
     "policy": ("on_error: {a: ignore}", "on_error='ignore' is no policy: write fail, retry 3, quarantine"),

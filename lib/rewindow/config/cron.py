@@ -18,6 +18,8 @@ _FIELDS: Final = (
     ("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
     ("weekday", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
 )
+_LONGEST: Final = {"2": 29, "feb": 29} | dict.fromkeys(("4", "apr", "6", "jun", "9", "sep", "11", "nov"), 30)
+"""Months without a 31st, as they are written."""
 
 
 def checked_cron(text: str) -> str:
@@ -35,4 +37,8 @@ def checked_cron(text: str) -> str:
                 raise ValueError(f"{text!r} is no cron schedule: {word!r} is no {name}")
         if _STEP_0.search(field):
             raise ValueError(f"{text!r} is no cron schedule: the {name} has a step of 0")
+    _, _, day, month, weekday = text.split()
+    longest = max(_LONGEST.get(one.lower().lstrip("0"), 31) for one in month.split(","))
+    if weekday == "*" and all(one.isdigit() and int(one) > longest for one in day.split(",")):
+        raise ValueError(f"{text!r} would never run: the month {month} has no day {day}")
     return text

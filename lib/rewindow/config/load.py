@@ -55,8 +55,8 @@ def load_jobs(root: Path) -> dict[str, JobConfig]:
 def names_of(root: Path, kind: Literal["feeds", "jobs", "targets"]) -> list[str]:
     """Return the names of all feeds, jobs or targets, sorted. Raises `ConfigError` for a file that nobody would read."""
     folder = root / "conf" / kind
-    for path in sorted(folder.glob("*.yml")):
-        raise ConfigError(f"conf/{kind}/{path.name}: files here end in .yaml, call it {path.stem}.yaml")
+    if misnamed := min(folder.glob("*.yml"), default=None):
+        raise ConfigError(f"conf/{kind}/{misnamed.name}: files here end in .yaml, call it {misnamed.stem}.yaml")
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
