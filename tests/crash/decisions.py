@@ -32,10 +32,13 @@ class Decisions:
     _numbers: dict[str, Row] = field(default_factory=dict)
     _states: dict[Ledger, JobState] = field(default_factory=lambda: {(): JobState()})
     _decided: dict[Any, Any] = field(default_factory=dict)
+    _specs: dict[Row, RunSpec] = field(default_factory=dict)
 
     def spec(self, plan: Row) -> RunSpec:
         """Return what a PLAN row plans."""
-        return RunSpec.from_json(self._rows[plan].body)
+        if plan not in self._specs:
+            self._specs[plan] = RunSpec.from_json(self._rows[plan].body)
+        return self._specs[plan]
 
     def fold(self, ledger: Ledger) -> JobState:
         """Fold a ledger; its beginnings are known."""

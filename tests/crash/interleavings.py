@@ -6,6 +6,8 @@ an append may be on its way while its sender has given up. What is production co
 `net`. What is modelled: that a commit lands at the version after the one that was seen, or not at all. In every state: the
 ledger is legal, what was committed was staged once, each table holds what the publications up to its ordinal come to, and
 the state that an open lineage goes on from was not forgotten.
+
+Which process is which makes no difference to any of this, so states that differ in it alone count as one.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from rewindow.plan.spec import MAIN
 from tests.crash.decisions import BRANCH, Decisions, Ledger, Row
 
 Content = tuple[int, ...]
+Process = tuple[Any, ...]
+"""What it is about to do, how many attempts it made, and what it needs for that."""
 State = tuple[Any, ...]
 """Ledger, staged attempts with how often, tables as (name, ordinal, runs), processes, budget, appends on their way."""
 
@@ -53,6 +57,7 @@ class Model:
     def __post_init__(self) -> None:
         looks = "does not look before its COMMIT" not in self.faults
         self._decisions = Decisions(self.bounds.epochs, looks)
+        self._ranks: dict[Process, int] = {}
 
     def initial(self) -> State:
         b = self.bounds
@@ -62,11 +67,13 @@ class Model:
     def explore(self, limit: int, seconds: float) -> dict[str, Any]:
         """Visit every state; say how many there are and what is wrong with the first bad one."""
         begun, first = time.monotonic(), self.initial()
-        seen, queue = {first}, deque([first])
+        seen, queue, checked = {first}, deque([first]), set()
         while queue:
             state = queue.popleft()
             try:
-                self.check(state)
+                if state[:3] not in checked:  # of what the processes are about to do nothing is wrong yet
+                    self.check(*state[:3])
+                    checked.add(state[:3])
                 following = list(self.following(state))
                 if not following:
                     self.check_end(state)
@@ -80,8 +87,7 @@ class Model:
                 return {"states": len(seen), "wrong": None, "exhaustive": False}
         return {"states": len(seen), "wrong": None, "exhaustive": True}
 
-    def check(self, state: State) -> None:
-        ledger, staged, tables, *_ = state
+    def check(self, ledger: Ledger, staged: tuple[Any, ...], tables: tuple[Any, ...]) -> None:
         job = self._decisions.fold(ledger)
         counts = dict(staged)
         for run in job.committed:
@@ -116,22 +122,24 @@ class Model:
             rest = tuple(one for one in late if one is not sent)
             yield self._landed(ledger, sent[0], sent[1]), staged, tables, processes, budget, rest
         for index, process in enumerate(processes):
-            for step in self._steps(state, index, process):
+            for step in self._steps(state, process):
                 after, change = step
                 made = {"ledger": ledger, "staged": staged, "tables": tables, "budget": budget, "late": late, **change}
-                done = (*processes[:index], after, *processes[index + 1 :])
-                yield made["ledger"], made["staged"], made["tables"], done, made["budget"], made["late"]
+                done = sorted((*processes[:index], after, *processes[index + 1 :]), key=self._rank)
+                yield made["ledger"], made["staged"], made["tables"], tuple(done), made["budget"], made["late"]
 
-    def _steps(
-        self, state: State, me: int, process: tuple[Any, ...]
-    ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    def _rank(self, process: Process) -> int:
+        """Return a number by which processes that do different things are sorted."""
+        return self._ranks.setdefault(process, len(self._ranks))
+
+    def _steps(self, state: State, process: Process) -> Iterator[tuple[Process, dict[str, Any]]]:
         ledger, staged, tables, _, budget, late = state
         what, attempts, *rest = process
         if what != "idle" and budget[4]:
             yield ("idle", attempts), {"budget": _less(budget, 4)}
         match what:
             case "idle":
-                yield from self._commands(state, me, attempts)
+                yield from self._commands(state, attempts)
             case "append":
                 row, seen, then = rest
                 asking = ("answer", attempts, row, seen, then)
@@ -176,7 +184,7 @@ class Model:
             case "publish" | "put":
                 yield from self._publishing(state, process)
 
-    def _publishing(self, state: State, process: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    def _publishing(self, state: State, process: Process) -> Iterator[tuple[Process, dict[str, Any]]]:
         ledger, _, tables, *_ = state
         what, attempts, lineage, *rest = process
         ordinal, content = _table(tables, lineage)
@@ -199,7 +207,7 @@ class Model:
             change = {"tables": tuple(sorted([*others, (lineage, upto, tuple(sorted([*kept, *adds])))]))}
         yield ("publish", attempts, lineage, None), change
 
-    def _commands(self, state: State, me: int, attempts: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    def _commands(self, state: State, attempts: int) -> Iterator[tuple[Process, dict[str, Any]]]:
         ledger, _, tables, _, budget, _ = state
         job = self._decisions.fold(ledger)
         open_branch = BRANCH in job.lineages and job.lineage(BRANCH).standing is Standing.OPEN
@@ -208,7 +216,7 @@ class Model:
                 yield ("publish", attempts, lineage, None), {}
         if budget[0] and attempts < self.bounds.attempts:
             for lineage in (MAIN, BRANCH) if open_branch else (MAIN,):
-                row = self._decisions.plan(ledger, lineage, f"{me}-{attempts}")
+                row = self._decisions.plan(ledger, lineage, str(budget[0]))
                 if row is not None:
                     sending = ("append", attempts + 1, row, len(ledger), ("stage", row))
                     yield sending, {"budget": _less(budget, 0)}
