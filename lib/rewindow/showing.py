@@ -7,9 +7,9 @@ from typing import Any
 
 from rewindow.core.binding import bind_sink, bind_store
 from rewindow.core.metrics import add_up, kind_of
+from rewindow.core.nodes import SourceNode
 from rewindow.core.schema import Column
 from rewindow.core.staging import QUARANTINE
-from rewindow.core.topology import SourceNode
 from rewindow.core.work import Lane, LogTable
 from rewindow.delta.warehouse import DeltaTables
 from rewindow.plan.lineage import CommittedRun, Lineage

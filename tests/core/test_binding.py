@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from rewindow import Count, Mean, Stamped, StoreBuilder, StreamsBuilder, Sum, TimeWindows, Window, Windowed
 from rewindow.core.binding import FieldType, LogType, RowType, WindowedType, bind, bind_sink, bind_store, log_shape
+from rewindow.core.nodes import SinkNode
 from rewindow.core.record import row_class
 from rewindow.core.schema import Column, shape_of
 from rewindow.core.state.buffer import Buffered
 from rewindow.core.stores import BUFFER, KEY_VALUE, WINDOW
-from rewindow.core.topology import SinkNode
 from rewindow.errors import ConfigError
 
 

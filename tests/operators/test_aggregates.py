@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rewindow import Count, Max, Mean, Min, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
 from rewindow.core.binding import bind_sink, bind_store, log_shape
+from rewindow.core.nodes import SinkNode
 from rewindow.core.schema import Column, row_shape
-from rewindow.core.topology import SinkNode
 from rewindow.errors import ConfigError, DataError, TopologyError
 from rewindow.operators.compound import Several
 from rewindow.testing import TopologyTestDriver

@@ -22,11 +22,11 @@ from rewindow import (
 )
 from rewindow.core.binding import bind_sink, bind_store, bound, log_shape
 from rewindow.core.checkpoint import TaskState
+from rewindow.core.nodes import SinkNode
 from rewindow.core.ordering import Event, events, rows_of
 from rewindow.core.record import row_class
 from rewindow.core.schema import Column, row_shape
 from rewindow.core.task import Task
-from rewindow.core.topology import SinkNode
 from rewindow.operators.aggregates import Subtractable
 from rewindow.testing import TopologyTestDriver
 from tests.properties.effort import examples

@@ -18,13 +18,14 @@ from rewindow import (
     window_store,
 )
 from rewindow.core.binding import bind_store, bound
+from rewindow.core.nodes import ProcessorNode, SourceNode
 from rewindow.core.settings import Limits, Settings
 from rewindow.core.state.key_value_store import KeyValueStore
 from rewindow.core.state.shelf import OpenShelf
 from rewindow.core.state.shelved_store import ShelvedStore
 from rewindow.core.state.shelved_windows import ShelvedWindows
 from rewindow.core.state.undo import Undo
-from rewindow.core.topology import ProcessorNode, SourceNode, SubTopology
+from rewindow.core.topology import SubTopology
 from rewindow.spark.shelf import SqliteShelf
 from rewindow.testing import LocalReplay
 from rewindow.testing.local_task import LocalTask

@@ -13,11 +13,12 @@ from rewindow import Window, Windowed, join_store, key_value_store, session_stor
 from rewindow.core.binding import bound
 from rewindow.core.checkpoint import new_store
 from rewindow.core.metrics import Measure
+from rewindow.core.nodes import ProcessorNode, SourceNode
 from rewindow.core.state.buffer import Update
 from rewindow.core.state.shelf import Disk, OpenTimedShelf
 from rewindow.core.state.undo import UNDOABLE, Undo
 from rewindow.core.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
-from rewindow.core.topology import ProcessorNode, SourceNode, SubTopology
+from rewindow.core.topology import SubTopology
 from rewindow.errors import DataError
 from rewindow.spark.shelf import SqliteShelf
 from rewindow.testing.memory_shelf import MemoryShelf

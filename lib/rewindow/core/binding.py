@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rewindow.core.field_types import field_type, named_shape, number_type, sum_type
+from rewindow.core.nodes import SinkNode
 from rewindow.core.plain import as_row, row_keeper
 from rewindow.core.record import row_class
 from rewindow.core.schema import (
@@ -44,7 +45,7 @@ from rewindow.core.stores import (
     canonically,
 )
 from rewindow.core.table_shapes import change_shape, version_key_shape, version_shape
-from rewindow.core.topology import SinkNode, SubTopology
+from rewindow.core.topology import SubTopology
 from rewindow.errors import ConfigError
 
 

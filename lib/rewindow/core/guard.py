@@ -18,13 +18,14 @@ from copy import deepcopy
 
 from rewindow.core.failure import reason_of
 from rewindow.core.metrics import QUARANTINED
+from rewindow.core.nodes import ProcessorNode
 from rewindow.core.plain import is_frozen
 from rewindow.core.record import Record
 from rewindow.core.scope import TaskScope
 from rewindow.core.settings import OnError, Settings
 from rewindow.core.state.undo import UNDOABLE, Undo
 from rewindow.core.stores import Store
-from rewindow.core.topology import ProcessorNode, SubTopology, Topology
+from rewindow.core.topology import SubTopology, Topology
 from rewindow.errors import ConfigError, DataError, RewindowError
 
 Take = Callable[[Record], None]

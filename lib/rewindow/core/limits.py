@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from rewindow.core.nodes import ProcessorNode, SinkNode
 from rewindow.core.record import UNKNOWN
 from rewindow.core.scope import TaskScope
 from rewindow.core.settings import Limits
 from rewindow.core.stores import Store
-from rewindow.core.topology import ProcessorNode, SinkNode, SubTopology
+from rewindow.core.topology import SubTopology
 from rewindow.errors import LimitError
 
 CHECK_EVERY = 65_536

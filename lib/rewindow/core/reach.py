@@ -11,7 +11,8 @@ below nodes that keep it, is asked for the keys that its sources bring, and for 
 
 from __future__ import annotations
 
-from rewindow.core.topology import Node, ProcessorNode, SourceNode, SubTopology
+from rewindow.core.nodes import Node, ProcessorNode, SourceNode
+from rewindow.core.topology import SubTopology
 
 Topics = frozenset[str]
 

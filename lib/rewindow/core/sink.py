@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
 from rewindow.core.limits import Outputs
+from rewindow.core.nodes import SinkNode
 from rewindow.core.record import Record
 from rewindow.core.scope import Moment, TaskScope
 from rewindow.core.settings import Limits
-from rewindow.core.topology import SinkNode, SubTopology
+from rewindow.core.topology import SubTopology
 
 Write = Callable[[Record, int, int], None]
 """Takes an emission: the record, its place in the epoch's order (`Moment.order_ms`) and its number in the topic."""

@@ -23,6 +23,7 @@ from rewindow.core.failure import explained
 from rewindow.core.guard import guards
 from rewindow.core.limits import CHECK_EVERY, Punctuations, check_stores
 from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
+from rewindow.core.nodes import SinkNode
 from rewindow.core.ordering import Event
 from rewindow.core.punctuation import PunctuationType, Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, make_record
@@ -32,7 +33,7 @@ from rewindow.core.settings import Settings
 from rewindow.core.sink import Sink, Write, open_sinks
 from rewindow.core.state.shelf import Disk
 from rewindow.core.stores import Store
-from rewindow.core.topology import SinkNode, SubTopology
+from rewindow.core.topology import SubTopology
 from rewindow.core.wiring import Wiring, check_suppliers, connections, wire
 from rewindow.errors import InvariantError
 

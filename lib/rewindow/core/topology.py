@@ -8,54 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from rewindow.core.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from rewindow.core.parts import check_written_once, connected, in_run_order
 from rewindow.core.processor import Processor
 from rewindow.core.settings import FAIL, OnError
 from rewindow.core.stores import StoreBuilder
 from rewindow.errors import TopologyError
 
 REPARTITION_SUFFIX = "-repartition"
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """What every node has: its name and its parents' names."""
-
-    name: str
-    parents: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SourceNode(Node):
-    """Reads a topic. ``is_internal``: a repartition topic, written by another sub-topology of the same run."""
-
-    topic: str = ""
-    is_internal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessorNode(Node):
-    """Runs a processor that ``supplier`` makes for each task and epoch."""
-
-    supplier: Callable[[], Processor] = Processor
-    stores: tuple[str, ...] = ()
-    holds_ms: int = 0
-    """The longest it can hold a result back; the watermark below it is lowered by that (D22)."""
-    on_error: OnError = FAIL
-    """What becomes of a record at which it fails; no part of the fingerprint."""
-
-
-@dataclass(frozen=True, slots=True)
-class SinkNode(Node):
-    """Writes a topic. ``key`` and ``value`` declare types for its columns; None leaves them to JSON text."""
-
-    topic: str = ""
-    key: Any = None
-    value: Any = None
-    is_internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +101,9 @@ class Topology:
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
             raise TopologyError("a topology reads at least one topic: add a source")
-        parts = _in_run_order([list(part) for part in self._connected()])
+        parts = in_run_order(connected(self.nodes.values()))
         used = [self._stores_of(part) for part in parts]
-        _check_written_once(parts)
+        check_written_once(parts)
         return tuple(
             SubTopology(index, tuple(part), stores)
             for index, (part, stores) in enumerate(zip(parts, used, strict=True))
@@ -202,66 +166,9 @@ class Topology:
             message = f"topic {topic!r} has a source already: use that source's name as the parent of both"
             raise TopologyError(message)
 
-    def _connected(self) -> Iterator[list[Node]]:
-        """Group the nodes that are joined by edges or stores, in the order of their first node."""
-        group_of: dict[str, int] = {}
-
-        def join(one: str, other: str) -> None:
-            low, high = sorted((group_of[one], group_of[other]))
-            for name, group in group_of.items():
-                if group == high:
-                    group_of[name] = low
-
-        users: dict[str, str] = {}
-        for number, node in enumerate(self.nodes.values()):
-            group_of[node.name] = number
-            for parent in node.parents:
-                join(parent, node.name)
-            for store in getattr(node, "stores", ()):
-                join(users.setdefault(store, node.name), node.name)
-        for group in sorted(dict.fromkeys(group_of.values())):
-            yield [node for node in self.nodes.values() if group_of[node.name] == group]
-
     def _stores_of(self, part: list[Node]) -> tuple[StoreBuilder, ...]:
         names = [name for node in part if isinstance(node, ProcessorNode) for name in node.stores]
         return tuple(self.stores[name] for name in dict.fromkeys(names))
-
-
-def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
-    """Order the parts so that an internal topic is written before it is read."""
-    ordered: list[list[Node]] = []
-    waiting = parts
-    while waiting:
-        unwritten = {node.topic for part in waiting for node in part if isinstance(node, SinkNode) and node.is_internal}
-        ready = [
-            part for part in waiting if not any(getattr(n, "topic", None) in unwritten for n in _internal_sources(part))
-        ]
-        if not ready:
-            names = ", ".join(sorted(unwritten))
-            message = (
-                f"the repartitions {names} go round in a circle, but a run takes sub-topologies one after the other: let "
-                "the streams that are joined below them cross a .repartition(name=...) of their own"
-            )
-            raise TopologyError(message)
-        ordered.append(ready[0])
-        waiting = [part for part in waiting if part is not ready[0]]
-    return ordered
-
-
-def _internal_sources(part: list[Node]) -> list[SourceNode]:
-    return [node for node in part if isinstance(node, SourceNode) and node.is_internal]
-
-
-def _check_written_once(parts: list[list[Node]]) -> None:
-    writer: dict[str, int] = {}
-    for index, part in enumerate(parts):
-        for node in part:
-            if isinstance(node, SinkNode) and not node.is_internal and writer.setdefault(node.topic, index) != index:
-                message = (
-                    f"topic {node.topic!r} is written by two sub-topologies, whose order would be chance: "
-                    "merge the streams before the sink, or write two topics"
-                )
-                raise TopologyError(message)
 
 
 def _describe_node(node: Node) -> dict[str, Any]:

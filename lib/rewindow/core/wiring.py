@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from rewindow.core.adapted import Adapted
 from rewindow.core.failure import where
 from rewindow.core.guard import Guard
+from rewindow.core.nodes import ProcessorNode, SinkNode, SourceNode
 from rewindow.core.processor import Processor, ProcessorContext, Take, to_all
 from rewindow.core.scope import TaskScope
 from rewindow.core.sink import Sink
 from rewindow.core.stores import Store
-from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode, SubTopology
+from rewindow.core.topology import SubTopology
 from rewindow.errors import ConfigError, RewindowError
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rewindow.core.binding import LogType
+from rewindow.core.nodes import SourceNode
 from rewindow.core.stores import StoreBuilder
-from rewindow.core.topology import SourceNode, Topology
+from rewindow.core.topology import Topology
 from rewindow.dsl.graph import Graph
 from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.stream import KStream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewindow.core.topology import ProcessorNode, SinkNode, SourceNode
+from rewindow.core.nodes import ProcessorNode, SinkNode, SourceNode
 from rewindow.dsl.graph import Graph
 from rewindow.operators.session_aggregate import SessionAggregate
 from rewindow.operators.sliding_aggregate import SlidingAggregate

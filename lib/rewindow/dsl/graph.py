@@ -16,7 +16,7 @@ from rewindow.errors import ConfigError, TopologyError
 
 
 class NodeOptions(NamedTuple):
-    """What a node of the user's may have: see `core.topology.ProcessorNode`."""
+    """What a node of the user's may have: see `core.nodes.ProcessorNode`."""
 
     holds_ms: int = 0
     on_error: OnError = FAIL

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.core.binding import ChangeType
-from rewindow.core.topology import REPARTITION_SUFFIX, SinkNode
+from rewindow.core.nodes import SinkNode
+from rewindow.core.topology import REPARTITION_SUFFIX
 from rewindow.dsl.graph import Graph, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.table import KTable

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.topology import ProcessorNode, Topology
+from rewindow.core.nodes import ProcessorNode
+from rewindow.core.topology import Topology
 from rewindow.dsl.graph import returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.errors import TopologyError

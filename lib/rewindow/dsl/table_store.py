@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from rewindow.core.nodes import SourceNode
 from rewindow.core.stores import VERSIONED
-from rewindow.core.topology import SourceNode
 from rewindow.dsl.graph import Graph
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.table import KTable

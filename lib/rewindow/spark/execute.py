@@ -13,6 +13,7 @@ from typing import Any
 from rewindow.core.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.core.guard import policies_of
 from rewindow.core.metrics import ENFORCED_PROCESSING
+from rewindow.core.nodes import SinkNode, SourceNode
 from rewindow.core.ordering import Event, Rows, events, merge
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Shape
@@ -20,7 +21,7 @@ from rewindow.core.sink import Sink, Write
 from rewindow.core.staging import QUARANTINE, StagedFile, TaskReport
 from rewindow.core.state.shelf import Disk
 from rewindow.core.task import Task
-from rewindow.core.topology import SinkNode, SourceNode, SubTopology, Topology
+from rewindow.core.topology import SubTopology, Topology
 from rewindow.core.work import StageWork, TaskWork
 from rewindow.errors import InvariantError
 from rewindow.spark.aligned import LogReader

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.core.binding import LogShapes, bind_sink
+from rewindow.core.nodes import SinkNode
 from rewindow.core.reach import asked_by_topics
 from rewindow.core.record import UNKNOWN
 from rewindow.core.schema import Column, Shape
 from rewindow.core.stores import KEY_VALUE, WINDOW, StoreBuilder
-from rewindow.core.topology import SinkNode, SubTopology, Topology
+from rewindow.core.topology import SubTopology, Topology
 from rewindow.core.work import TaskWork
 from rewindow.spark.aligned import ordered_batches
 from rewindow.spark.changelog import Reaches, read_changelog

@@ -12,12 +12,13 @@ from rewindow.core.duration import to_ms
 from rewindow.core.encoding import partition_of
 from rewindow.core.guard import check_policies
 from rewindow.core.metrics import add_up, rows_of
+from rewindow.core.nodes import SinkNode
 from rewindow.core.partition_group import InvalidTimestamp
 from rewindow.core.punctuation import Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
 from rewindow.core.semantics import Semantics
 from rewindow.core.settings import Limits, OnError, Settings
-from rewindow.core.topology import SinkNode, Topology
+from rewindow.core.topology import Topology
 from rewindow.errors import ConfigError
 from rewindow.testing.local_task import Blueprint, LocalTask
 from rewindow.testing.seat import Seat

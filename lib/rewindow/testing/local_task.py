@@ -11,6 +11,7 @@ from rewindow.core.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.core.checkpoint import TaskState
 from rewindow.core.dropped import Drop
 from rewindow.core.json_codec import dump_value, load_value
+from rewindow.core.nodes import SinkNode
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.schema import fit_cell, scalar_shape
 from rewindow.core.semantics import Semantics
@@ -19,7 +20,7 @@ from rewindow.core.sink import Write
 from rewindow.core.staging import OUTPUT_META
 from rewindow.core.state.shelf import Disk, OpenTimedShelf
 from rewindow.core.task import Task
-from rewindow.core.topology import SinkNode, SubTopology, Topology
+from rewindow.core.topology import SubTopology, Topology
 from rewindow.errors import DataError
 from rewindow.testing.memory_shelf import MemoryShelf
 

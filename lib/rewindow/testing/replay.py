@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 from rewindow.core.dropped import Dropped
 from rewindow.core.encoding import partition_of
 from rewindow.core.metrics import Measure, add_up
+from rewindow.core.nodes import SinkNode, SourceNode
 from rewindow.core.ordering import Emission, Event, events, internal_log, merge, rows_of
 from rewindow.core.record import UNKNOWN, Record
 from rewindow.core.semantics import Semantics
 from rewindow.core.settings import Settings
 from rewindow.core.task import Task
-from rewindow.core.topology import SinkNode, SourceNode, Topology
+from rewindow.core.topology import Topology
 from rewindow.testing.local_task import Blueprint, LocalTask
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from rewindow.core.binding import LogShapes, bind_sink, bind_store
 from rewindow.core.moving_windows import SessionWindows
+from rewindow.core.nodes import SinkNode, SourceNode
 from rewindow.core.schema import Column, Shape
 from rewindow.core.stores import StoreBuilder
-from rewindow.core.topology import SinkNode, SourceNode, SubTopology, describe_supplier
+from rewindow.core.topology import SubTopology, describe_supplier
 from rewindow.core.windows import TimeWindows
 from rewindow.core.work import Lane
 from rewindow.operators.compound import Several
