@@ -18,17 +18,17 @@ from itertools import islice
 from typing import Any
 
 from rewindow.core.checkpoint import TaskState, held_in, open_stores
+from rewindow.core.clocks import Clocks
 from rewindow.core.dropped import Drop
 from rewindow.core.failure import explained
 from rewindow.core.guard import guards
-from rewindow.core.limits import CHECK_EVERY, Punctuations, check_stores
-from rewindow.core.metrics import PROCESS, PUNCTUATE, RECORD_LATENESS
+from rewindow.core.limits import CHECK_EVERY, check_stores
+from rewindow.core.metrics import PROCESS, RECORD_LATENESS
 from rewindow.core.nodes import SinkNode
 from rewindow.core.ordering import Event
-from rewindow.core.punctuation import PunctuationType, Schedule
 from rewindow.core.record import MAX_MS, UNKNOWN, make_record
 from rewindow.core.scope import TaskScope
-from rewindow.core.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
+from rewindow.core.semantics import Semantics, StreamTimeFrom
 from rewindow.core.settings import Settings
 from rewindow.core.sink import Sink, Write, open_sinks
 from rewindow.core.state.shelf import Disk
@@ -73,10 +73,11 @@ class Task:
         self._guards = self._scope.forgiving = guards(part, settings, self._scope, self._stores)
         self._scope.forget_all_but([node.name for node in part.nodes])
         self._topics = [source.topic for source in part.sources]
-        self._partition_times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
         self._sinks = open_sinks(part, writers, self._scope, state.emitted, settings.limits)
-        self._limits, self._punctuations = settings.limits, Punctuations(settings.limits, self._scope)
+        self._limits = settings.limits
+        times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
+        self._clocks = Clocks(self._scope, self._semantics, times, settings.limits)
         self._wiring: Wiring | None = None
         self._ending = ("epoch", 0)
         self._is_checked = False
@@ -120,20 +121,13 @@ class Task:
         """Let the wall clock jump: what is due fires once, with the clock as argument (D8, ``run``)."""
         with explained(self._scope):
             self._open()
-            scope = self._scope
-            queue = scope.schedules.queues[PunctuationType.WALL_CLOCK_TIME]
-            if scope.wall_clock_ms == UNKNOWN:
-                queue.clock_became_known(now_ms)
-            scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
-            # The records are done: what a jump emits comes after all that they did (D8, D21).
-            scope.moment.order_ms = MAX_MS
-            queue.fire(scope.wall_clock_ms, self._punctuate)
+            self._clocks.jump(now_ms)
 
     def state(self) -> TaskState:
         """Return the small state, to be kept beside the stores' changes."""
         return TaskState(
             **self._scope.live_state(),
-            partition_times=dict(zip(self._topics, self._partition_times, strict=True)),
+            partition_times=dict(zip(self._topics, self._clocks.partition_times, strict=True)),
             offsets=self.offsets,
             emitted={topic: sink.number for topic, sink in self._sinks.items()},
             store_clocks={name: store.clock_ms for name, store in self._stores.items()},
@@ -143,9 +137,9 @@ class Task:
     def _replay(self, events: Iterable[Event]) -> int:
         """Take some events; return how many there were."""
         entries = self._open().entries
-        scope, moment = self._scope, self._scope.moment
-        partition_times, offsets, topics = self._partition_times, self._offsets, self._topics
-        stream_queue = scope.schedules.queues[PunctuationType.STREAM_TIME]
+        scope, moment, clocks = self._scope, self._scope.moment, self._clocks
+        partition_times, offsets, topics = clocks.partition_times, self._offsets, self._topics
+        stream_queue = clocks.stream_queue
         stream_ms = scope.stream_time_ms
         last_order_ms, taken, late, late_ms, latest_ms, least_ms = UNKNOWN, 0, 0, 0, 0, MAX_MS
         # What follows runs for each record of all history: what need not be done anew for each is done when it changes.
@@ -155,7 +149,7 @@ class Task:
                 raise InvariantError(f"{topics[rank]} offset {offset} comes too late in the order of its epoch")
             last_order_ms = order_ms
             if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock move
-                self._move_clocks(rank, timestamp)
+                clocks.take(rank, timestamp)
                 stream_ms, rank_at_hand = scope.stream_time_ms, UNKNOWN
             late_by_ms = stream_ms - timestamp
             if late_by_ms > 0:
@@ -174,7 +168,7 @@ class Task:
             taken += 1
             take(make_record((key, value, timestamp, ())))
             if stream_queue.next_due_ms <= stream_ms:
-                stream_queue.fire(stream_ms, self._punctuate)
+                stream_queue.fire(stream_ms, clocks.punctuate)
                 rank_at_hand = UNKNOWN
         if taken:
             offsets[last_rank] = last_offset + 1
@@ -183,23 +177,11 @@ class Task:
             scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
         return taken
 
-    def _move_clocks(self, rank: int, timestamp: int) -> None:
-        """Take the highest timestamp of a topic so far: the wall clock first, then stream time."""
-        scope, partition_times = self._scope, self._partition_times
-        if self._semantics.wall_clock is WallClock.STREAM_TIME and timestamp > scope.wall_clock_ms:
-            self._glide(timestamp)
-        partition_times[rank] = timestamp
-        reached = min(partition_times) if self._semantics.stream_time is StreamTime.MIN else timestamp
-        if reached > scope.stream_time_ms:
-            self._move_stream_time(reached)
-
     def _end_epoch(self, watermark_ms: int, *, is_final: bool, number: int) -> None:
         wiring = self._open()
-        scope, moment = self._scope, self._scope.moment
-        moment.be_between(scope.stream_time_ms, MAX_MS)
+        self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
         self._ending = ("epoch", number)
-        if self._semantics.wall_clock is WallClock.STREAM_TIME and watermark_ms > scope.wall_clock_ms:
-            self._glide(watermark_ms)
+        self._clocks.glide(watermark_ms)
         if self._semantics.stream_time_from is StreamTimeFrom.WATERMARK and watermark_ms != UNKNOWN:
             self._take_watermark(watermark_ms)
         if is_final:
@@ -208,19 +190,14 @@ class Task:
 
     def _take_watermark(self, watermark_ms: int) -> None:
         lag = max((self._lags.get(source.name, 0) for source in self._part.sources), default=0)
-        reached = watermark_ms - lag
-        if reached > self._scope.stream_time_ms and reached >= 0:
-            self._move_stream_time(reached)
+        if watermark_ms >= lag:
+            self._clocks.move_stream_time(watermark_ms - lag)
         self._tell_nodes(watermark_ms)
-        self._scope.moment.order_ms = MAX_MS
-        self._scope.schedules.queues[PunctuationType.STREAM_TIME].fire(self._scope.stream_time_ms, self._punctuate)
+        self._clocks.fire_stream_time()
 
     def _finish(self, number: int) -> None:
         self._ending = ("final", number)
-        queues = self._scope.schedules.queues
-        queues[PunctuationType.WALL_CLOCK_TIME].fire_last(self._punctuate_on_the_way)
-        self._scope.moment.order_ms = MAX_MS
-        queues[PunctuationType.STREAM_TIME].fire_last(self._punctuate)
+        self._clocks.fire_last()
         self._tell_nodes(MAX_MS)
 
     def _tell_nodes(self, watermark_ms: int) -> None:
@@ -232,44 +209,6 @@ class Task:
                 moment.timestamp = lowered if lowered < MAX_MS else max(self._scope.stream_time_ms, 0)
                 moment.order_ms, moment.firing = MAX_MS, self._ending
                 processor.on_watermark(lowered)
-
-    def _glide(self, now_ms: int) -> None:
-        """Move the wall clock to a time, firing on the way what is due, each at its own time (D8)."""
-        scope = self._scope
-        queue = scope.schedules.queues[PunctuationType.WALL_CLOCK_TIME]
-        if scope.wall_clock_ms == UNKNOWN:
-            scope.wall_clock_ms = now_ms
-            scope.begin_time()
-            queue.clock_became_known(now_ms)
-        if queue.next_due_ms <= now_ms:
-            queue.fire_each(now_ms, self._punctuate_on_the_way)
-        scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
-
-    def _move_stream_time(self, reached: int) -> None:
-        scope = self._scope
-        if scope.stream_time_ms == UNKNOWN:
-            scope.stream_time_ms = reached
-            scope.schedules.queues[PunctuationType.STREAM_TIME].clock_became_known(reached)
-        scope.stream_time_ms = reached
-
-    def _punctuate_on_the_way(self, schedule: Schedule, now_ms: int) -> None:
-        """Fire at its own due time, which is its place among the records (D21)."""
-        self._scope.moment.order_ms = now_ms
-        self._punctuate(schedule, now_ms)
-
-    def _punctuate(self, schedule: Schedule, now_ms: int) -> None:
-        scope, moment = self._scope, self._scope.moment
-        if schedule.type is PunctuationType.WALL_CLOCK_TIME:
-            scope.wall_clock_ms = max(scope.wall_clock_ms, now_ms)
-        else:
-            scope.stream_time_ms = max(scope.stream_time_ms, now_ms)
-        moment.topic, moment.offset, moment.timestamp = None, UNKNOWN, now_ms
-        moment.scheduled_ms = schedule.due_ms if schedule.due_ms is not None else now_ms
-        moment.firing = (f"schedule-{schedule.registration}", moment.scheduled_ms)
-        scope.metrics.measure("node", schedule.node, PUNCTUATE, schedule.type.value).record()
-        self._punctuations.add(schedule.node)
-        scope.schedules.call(schedule, now_ms)
-        moment.scheduled_ms = UNKNOWN
 
     def _open(self) -> Wiring:
         """Make the processors of this epoch and initialise them, upstream first. What was handled before is forgotten."""
@@ -292,7 +231,7 @@ class Task:
     def _close(self, wiring: Wiring) -> None:
         self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
         check_stores(self._part, self._stores, self._limits, self._scope)
-        self._punctuations.clear()
+        self._clocks.end_epoch()
         self._scope.end_time()
         for context in wiring.contexts.values():
             context.close()
