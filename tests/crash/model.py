@@ -13,15 +13,16 @@ from tests.crash.rewriting import Rewrite
 from tests.crash.settings import Figures, Settings
 
 BOUNDS = {
-    "two runners, two crashes, a late append": Bounds(runs=4, crashes=2, late=1),
-    "a rewind beside runs": Bounds(runs=4, rewinds=1, crashes=1),
+    "two runners, two crashes, a late append": Bounds(epochs=3, runs=4, crashes=2, late=1, attempts=3),
+    "a rewind beside runs, a late append": Bounds(runs=4, rewinds=1, crashes=1, late=1),
     "two rewinds and a late append": Bounds(runs=3, rewinds=2, crashes=1, late=1),
     "a branch, promoted beside runs": Bounds(runs=4, branches=1, promotes=1, crashes=0),
     "a branch, promoted and rewound": Bounds(runs=3, branches=1, promotes=1, rewinds=1, crashes=0),
     "a janitor beside runs": Bounds(runs=4, janitors=2, crashes=1),
     "a janitor, a rewind and a late append": Bounds(runs=3, rewinds=1, janitors=2, late=1),
     "a janitor, a branch and a promotion": Bounds(runs=3, branches=1, promotes=1, janitors=2, crashes=0),
-    "three runners": Bounds(processes=3, runs=3, crashes=1, attempts=1),
+    "three runners": Bounds(processes=3, runs=4, crashes=1, attempts=2),
+    "three runners and a rewind": Bounds(processes=3, runs=3, rewinds=1, crashes=1, attempts=1),
 }
 
 FAULTS = {
@@ -62,7 +63,7 @@ REWRITTEN = {
 def suite(settings: Settings) -> Figures:
     """Explore all bounds, and see that each fault is found; ``quick``: two runs and no crash."""
     figures = Figures("model")
-    seconds = 5.0 if settings.quick else 120.0
+    seconds = 5.0 if settings.quick else 600.0
     chosen = {"two runs": Bounds(crashes=0)} if settings.quick else BOUNDS
     states, exhaustive, survivors = 0, [], []
     jobs = [partial(_explored, name, bounds, (), seconds) for name, bounds in chosen.items()]
@@ -91,5 +92,5 @@ def _explored(
 ) -> dict[str, Any]:
     if rewrite is not None:
         rewrite.apply()
-    found = Model(bounds, frozenset(faults)).explore(10_000_000, seconds)
+    found = Model(bounds, frozenset(faults)).explore(15_000_000, seconds)
     return {"name": name, "bounds": {key: value for key, value in asdict(bounds).items() if value}, **found}
