@@ -16,7 +16,7 @@ BOUNDS = {
     "two runners, two crashes, a late append": Bounds(epochs=3, runs=4, crashes=2, late=1, attempts=3),
     "a rewind beside runs, a late append": Bounds(runs=4, rewinds=1, crashes=1, late=1),
     "two rewinds and a late append": Bounds(runs=3, rewinds=2, crashes=1, late=1),
-    "a branch, promoted beside runs": Bounds(runs=4, branches=1, promotes=1, crashes=0),
+    "a branch, promoted beside runs": Bounds(runs=4, branches=1, promotes=1, crashes=1),
     "a branch, promoted and rewound": Bounds(runs=3, branches=1, promotes=1, rewinds=1, crashes=0),
     "a janitor beside runs": Bounds(runs=4, janitors=2, crashes=1),
     "a janitor, a rewind and a late append": Bounds(runs=3, rewinds=1, janitors=2, late=1),

@@ -237,7 +237,7 @@ def _lacking(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
     ]
     return [
         *lines,
-        "* Model: publications of outputs and the ledger, snapshots and forgetting; no deletion of files. Time bounds it.",
+        "* Model: publications of outputs and the ledger, snapshots and forgetting; no deletion of files.",
         "* Simulation: its goal of a million is hours of this machine; the command plays as many as its default says.",
         "* Duels of two Spark drivers: not built.",
         "* Timestamps and changed sources are among the bad input. Fuzzing, soak, coverage, mutation of all sources: not built.",
