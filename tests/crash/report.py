@@ -222,7 +222,7 @@ def _power(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
         ),
         f"* Faults of the model and of the fold below it, by the model: {_of(more['model'].get('faults'))}.",
         (
-            f"* A look before a rename, in place of delta-rs' link, by the same duel: {rename.get('both', 0)} of "
+            f"* A look before a rename, in place of delta-rs' link, by the same duel: {rename.get('both', 0):,} of "
             f"{rename.get('rounds', 0):,} rounds had two winners. delta-rs links a finished file to its name (`linkat`, seen "
             "by `strace`), so no lock is needed around our commits on a local disk."
         ),
