@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-1. Everything that happens, happens here, in one order. Nothing here knows a file, a table, a clock or a thread.
+1. Everything that happens, happens here, in one order. Nothing here knows a file, a table, a clock or a thread. How the
+   simulated clocks move, and what they fire, is in `core.clocks`.
 2. For each record: wall-clock punctuations that are due -> stream time moves -> the record passes through the whole
    graph, depth first -> stream-time punctuations that are due.
 3. At an epoch's end: the wall clock glides to the watermark; where time follows the watermark (D22), stream time and

@@ -200,8 +200,6 @@ class SessionTask(ColumnarTask):
                 end = max(time, ends[touched[0]])
                 if len(touched) > 1:
                     end = max(end, *[ends[one] for one in touched])
-                if end < is_open_from:
-                    continue
                 slot = touched[0]
                 if len(touched) > 1:
                     touched.sort(key=lambda one: (ends[one], starts[one]))
