@@ -20,7 +20,7 @@ help: ## list the commands
 setup: java env jars ## environment, package and the two Delta jars; does nothing when all is there
 
 java: python
-	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.spark.java) && echo "[1/4] $$java"
+	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.engine.spark.java) && echo "[1/4] $$java"
 
 .PHONY: python
 python:
@@ -43,7 +43,7 @@ $(VENV)/.package: $(VENV)/.locked pyproject.toml
 	@touch $@
 
 jars: java env
-	@$(PY) -m rewindow.spark.setup | sed 's/^/[4\/4] /'
+	@$(PY) -m rewindow.engine.spark.setup | sed 's/^/[4\/4] /'
 
 test: setup ## all tests: first the fast ones (about a minute), then those with Spark or processes
 	@$(MAKE) test-fast test-spark
@@ -94,7 +94,7 @@ bench: setup ## measure rewindow next to its yardsticks, and write tests/bench/R
 	@for name in $(or $(NAMES),$(BENCHES)); do $(PY) -m tests.bench $$name $(if $(ROWS),--rows $(ROWS)); done
 
 bench-lane: setup ## records per CPU-second of the record lane, next to a plain loop
-	@$(PY) -m tests.bench.record_lane
+	@$(PY) -m tests.bench.record_execution
 
 lock: env ## resolve the dependencies of pyproject.toml anew into requirements.lock
 	$(VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --python-platform linux \

@@ -18,12 +18,12 @@ from rich.progress import track
 from rich.table import Table
 
 from jobs.flights_source import write_sources
-from rewindow.cli.app import leave
-from rewindow.delta.contents import read_rows
+from rewindow.app.cli.app import leave
+from rewindow.app.cli.times import show_time
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import RewindowError
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
-from rewindow.times import show_time
+from rewindow.tables.delta.content_hash import read_rows
 
 FEED = "flights"
 JOBS = ("hourly_departures", "quiet_carriers", "departure_board", "flight_weather")

@@ -36,7 +36,7 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Give the one session of a test run, on two cores; mark the test with `pytest.mark.spark`."""
-    from rewindow.spark.session import local_session  # the tests without Spark never load it
+    from rewindow.engine.spark.session import local_session  # the tests without Spark never load it
 
     session = local_session(cores=2, app_name="rewindow-tests", python_path=[ROOT])
     yield session

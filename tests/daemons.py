@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pyspark
 
-from rewindow.spark.jars import find_jars
-from rewindow.spark.java import find_java
+from rewindow.engine.spark.jars import find_jars
+from rewindow.engine.spark.java import find_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
 UP_SECONDS = 120

@@ -10,26 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rewindow.core.encoding import partition_of
-from rewindow.core.record import TopicPartition
-from rewindow.core.schema import Column
-from rewindow.core.semantics import Semantics
-from rewindow.core.topology import Topology
-from rewindow.delta.ledger import Ledger
-from rewindow.delta.logs import LOG_COLUMNS, LOG_PARTITIONS
-from rewindow.delta.tables import (
-    LANDINGS,
-    arrow_schema,
-    changelog_path,
-    commit_files,
-    create_table,
-    log_path,
-    output_path,
-    table_path,
-)
-from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
-from rewindow.machine import drive
-from rewindow.plan.landings import (
+from rewindow.contracts.steps import drive
+from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
     FeedDefinition,
@@ -39,11 +21,29 @@ from rewindow.plan.landings import (
     definition_as_json,
     log_shapes,
 )
-from rewindow.plan.lineage import LedgerRow
-from rewindow.plan.spec import Attempt, RunRequest
-from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Engine, Job, RunReport, steps
-from rewindow.spark.stage import FileWriter
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.spec import Attempt, RunRequest
+from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.run import Engine, Job, RunReport, steps
+from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.streams.record import TopicPartition
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.key_bytes import partition_of
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.topology import Topology
+from rewindow.tables.delta.commit import (
+    LANDINGS,
+    arrow_schema,
+    changelog_path,
+    commit_files,
+    create_table,
+    log_path,
+    output_path,
+    table_path,
+)
+from rewindow.tables.delta.feeds import LOG_COLUMNS, LOG_PARTITIONS
+from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
 from rewindow.testing import Epoch
 
 JOB = "job"

@@ -1,25 +1,13 @@
 """rewindow: deterministic replay of event logs in Delta tables, with the semantics of Kafka Streams."""
 
-from rewindow.core.adapted import FixedKeyProcessor
-from rewindow.core.join_windows import JoinWindows
-from rewindow.core.legacy import LegacyProcessor, Transformer, ValueTransformer, ValueTransformerWithKey
-from rewindow.core.moving_windows import SessionWindows, SlidingWindows
-from rewindow.core.processor import Processor, ProcessorContext
-from rewindow.core.punctuation import Cancellable, PunctuationType
-from rewindow.core.record import Change, Record, RecordMetadata, To, Window, Windowed
-from rewindow.core.state.key_value_store import KeyValueStore
-from rewindow.core.state.record_store import join_store
-from rewindow.core.state.session_store import SessionStore, session_store
-from rewindow.core.state.versioned_store import VersionedStore, versioned_store
-from rewindow.core.state.window_store import WindowStore
-from rewindow.core.stores import Stamped, StoreBuilder, key_value_store, window_store
-from rewindow.core.topology import Topology
-from rewindow.core.windows import TimeWindows, UnlimitedWindows
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import Materialized
+from rewindow.dsl.operators.aggregates import Count, Max, Mean, Min, Sum
+from rewindow.dsl.operators.ordered import Collect, First, Last
+from rewindow.dsl.operators.windowed import EmitStrategy
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.suppressed import (
     BufferConfig,
@@ -33,9 +21,21 @@ from rewindow.dsl.suppressed import (
 from rewindow.dsl.table import KTable
 from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from rewindow.errors import RewindowError
-from rewindow.operators.aggregates import Count, Max, Mean, Min, Sum
-from rewindow.operators.ordered import Collect, First, Last
-from rewindow.operators.windowed import EmitStrategy
+from rewindow.streams.fixed_key import FixedKeyProcessor
+from rewindow.streams.kafka_legacy import LegacyProcessor, Transformer, ValueTransformer, ValueTransformerWithKey
+from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.punctuation import Cancellable, PunctuationType
+from rewindow.streams.record import Change, Record, RecordMetadata, To, Window, Windowed
+from rewindow.streams.state.join_store import join_store
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.session_store import SessionStore, session_store
+from rewindow.streams.state.stores import Stamped, StoreBuilder, key_value_store, window_store
+from rewindow.streams.state.versioned_store import VersionedStore, versioned_store
+from rewindow.streams.state.window_store import WindowStore
+from rewindow.streams.topology import Topology
+from rewindow.streams.windows.join import JoinWindows
+from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
+from rewindow.streams.windows.time import TimeWindows, UnlimitedWindows
 
 __all__ = [
     "BranchedKStream",

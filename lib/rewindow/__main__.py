@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.cli.app import main
+from rewindow.app.cli.app import main
 
 if __name__ == "__main__":
     main()

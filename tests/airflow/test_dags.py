@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.delta.contents import read_rows
+from rewindow.tables.delta.content_hash import read_rows
 from tests.airflow.home import ROOT, environment, play, said
 
 pytestmark = pytest.mark.slow

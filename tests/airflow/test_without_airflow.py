@@ -16,12 +16,12 @@ import pytest
 import typer
 
 from rewindow.airflow import commands, process
-from rewindow.airflow.exits import Next, meaning, what_next
+from rewindow.airflow.exit_codes import Next, meaning, what_next
 from rewindow.airflow.intervals import interval_of, through_of, unread
 from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
-from rewindow.cli.app import app as cli
-from rewindow.delta.warehouse import DeltaTables
+from rewindow.app.cli.app import app as cli
 from rewindow.errors import RewindowError, UsageError
+from rewindow.tables.delta.warehouse import DeltaTables
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOULD = {"go on": Next.DONE, "stop": Next.FAIL, "stop, never retry": Next.FAIL, "retry": Next.RETRY}

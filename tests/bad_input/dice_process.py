@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from rewindow.core.staging import TaskReport
-from rewindow.core.work import StageWork
-from rewindow.spark.engine import LocalEngine, groups_of
-from rewindow.spark.execute import run_task
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.tasks import StageWork
+from rewindow.engine.spark.engine import LocalEngine, groups_of
+from rewindow.engine.worker.record_execution import run_task
 from tests.bad_input import dice, scene
 
 
@@ -41,7 +41,7 @@ def main(command: str, folder: Path, engine: str) -> None:
     """Do the command in the project of each planted job: of those that say so on Spark, or of all in this process."""
     with scene.without_spark() if engine == "local" else nullcontext(), pytest.MonkeyPatch.context() as patched:
         if engine == "local":
-            patched.setattr("rewindow.spark.engine.SparkEngine", GroupedEngine)
+            patched.setattr("rewindow.engine.spark.engine.SparkEngine", GroupedEngine)
         template = scene.Bench(folder / "template")
         if command == "run":
             land(template)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.bad_input.scene import FEED, Bench, Case, hour
-from tests.landing.local_engine import HOUR, T0
+from tests.ingest.local_engine import HOUR, T0
 
 YEAR_9999 = 253_370_764_800_000
 NOW = T0 + 2 * HOUR

@@ -1,6 +1,6 @@
 """A small project without Spark, in which something is wrong; and what must be true of whatever then happens to it.
 
-The command line is the real one, its landing engine Arrow's (`tests.landing.local_engine`), its engine this process.
+The command line is the real one, its landing engine Arrow's (`tests.ingest.local_engine`), its engine this process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from rewindow.cli.app import run_command
-from rewindow.delta.contents import content_hash, read_rows
-from rewindow.delta.ledger import Ledger
-from rewindow.delta.tables import LANDINGS, QUARANTINE, RUNS, table_path
-from rewindow.delta.warehouse import DeltaTables
-from rewindow.project import Project
-from rewindow.spark.local import LocalEngine as RunEngine
-from tests.landing.local_engine import HOUR, T0, LocalEngine, write_rows
+from rewindow.app.cli.app import run_command
+from rewindow.app.project import Project
+from rewindow.engine.worker.local import LocalEngine as RunEngine
+from rewindow.tables.delta.commit import LANDINGS, QUARANTINE, RUNS, table_path
+from rewindow.tables.delta.content_hash import content_hash, read_rows
+from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.ingest.local_engine import HOUR, T0, LocalEngine, write_rows
 
 FEED = """\
 feed: activity
@@ -173,9 +173,9 @@ def without_spark() -> Iterator[None]:
     """Let the project work in this process: no JVM is started."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            "rewindow.spark.landing.SparkLandingEngine", lambda _spark, project_root: LocalEngine(project_root)
+            "rewindow.engine.spark.ingest.SparkLandingEngine", lambda _spark, project_root: LocalEngine(project_root)
         )
-        patched.setattr("rewindow.spark.engine.SparkEngine", lambda *_args, **_options: RunEngine())
+        patched.setattr("rewindow.engine.spark.engine.SparkEngine", lambda *_args, **_options: RunEngine())
         patched.setattr(Project, "spark", None)
         patched.setattr("typer.main.get_command", cache(get_command))  # it is made anew for each call, of 0.1 s
         yield

@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 
 from rewindow import StreamsBuilder, Topology
-from rewindow.core.binding import bind_sink, bind_store
-from rewindow.core.ordering import Rows
-from rewindow.core.record import TopicPartition
-from rewindow.core.work import InternalFile, LogSlice
-from rewindow.delta.checkpoints import find_checkpoint
-from rewindow.delta.contents import content_hash
-from rewindow.delta.journal import Journal
-from rewindow.delta.ledger import Ledger
-from rewindow.delta.tables import JOURNAL, LANDINGS, METRICS, RUNS, log_path, table_path
-from rewindow.delta.warehouse import DeltaTables
+from rewindow.contracts.tasks import InternalFile, LogSlice
+from rewindow.engine.worker.changelog_reader import read_changelog
+from rewindow.engine.worker.log_reader import LogReader
+from rewindow.engine.worker.repartition_reader import InternalReader
 from rewindow.errors import RewindowError
-from rewindow.spark.aligned import LogReader
-from rewindow.spark.changelog import read_changelog
-from rewindow.spark.internal import InternalReader
-from tests.delta.scene import JOB, a_job, land, replay
-from tests.plan.ledgers import TOPIC
+from rewindow.streams.ordering import Rows
+from rewindow.streams.record import TopicPartition
+from rewindow.streams.serde.binding import bind_sink, bind_store
+from rewindow.tables.delta.checkpoints import find_checkpoint
+from rewindow.tables.delta.commit import JOURNAL, LANDINGS, METRICS, RUNS, log_path, table_path
+from rewindow.tables.delta.content_hash import content_hash
+from rewindow.tables.delta.journal import Journal
+from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.control.ledgers import TOPIC
 from tests.properties.effort import examples
+from tests.tables.scene import JOB, a_job, land, replay
 
 pytestmark = pytest.mark.slow
 

@@ -44,7 +44,7 @@ def test_what_the_machine_refuses_is_said_and_changes_nothing(
         raise OSError(number, os.strerror(number))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("rewindow.spark.stage._DigestedFile.write", refuse)
+        patched.setattr("rewindow.engine.worker.parquet_writer._DigestedFile.write", refuse)
         answer = bench.run(*words)
     assert answer.code == code, answer.err
     assert says in answer.err

@@ -12,10 +12,10 @@ import pytest
 
 import rewindow
 from rewindow.config.words import _dotted, _name, _output_table, _place
-from rewindow.core.schema import Column
-from rewindow.delta.ledger import Ledger
-from rewindow.delta.tables import changelog_path, checked_name, internal_path, log_path, output_path
 from rewindow.errors import ConfigError
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.commit import changelog_path, checked_name, internal_path, log_path, output_path
+from rewindow.tables.delta.ledger import Ledger
 
 SEED = 20261121
 WHEREVER = (

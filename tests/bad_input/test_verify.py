@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.cli.history import HASH_SEED
+from rewindow.app.cli.branches import HASH_SEED
 from tests.bad_input import dice
 from tests.conftest import ROOT
 

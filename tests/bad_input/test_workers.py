@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.delta.contents import content_hash
+from rewindow.tables.delta.content_hash import content_hash
 from tests.bad_input import damaged, workers
 from tests.bad_input.scene import FEED, TARGET, Bench, Case, assert_clear, hour, without_spark
 from tests.bad_input.workers import copied, make_template, on_spark, shuffled, with_code

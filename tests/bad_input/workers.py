@@ -18,7 +18,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from rewindow.project import Project
+from rewindow.app.project import Project
 from tests.bad_input import scene
 from tests.bad_input.scene import Bench, Case
 

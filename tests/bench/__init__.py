@@ -1,1 +1,1 @@
-"""Benchmarks: commands, not tests. `python -m tests.bench.record_lane`."""
+"""Benchmarks: commands, not tests. `python -m tests.bench.record_execution`."""

@@ -19,10 +19,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rewindow.delta.contents import read_rows
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
-from rewindow.runner import RunReport
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
+from rewindow.control.run import RunReport
+from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.day import FEED, JOB, SESSION, exact, is_exact, write_project, write_source
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.workload import HOUR_MS

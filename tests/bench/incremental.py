@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rewindow.delta.contents import read_rows
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
+from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.day import FEED, HOURS, JOB, exact, is_exact, write_project, write_source
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.stored import UNWINDOWED, WINDOWED, StoredCounts, median_of

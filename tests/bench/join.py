@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.delta.contents import read_rows
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
+from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.day import CONF, FEED, HOURS, JOB
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.stored import median_of

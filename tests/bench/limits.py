@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.core.record import TopicPartition
-from rewindow.delta.contents import read_rows
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
+from rewindow.streams.record import TopicPartition
+from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.day import FEED, JOB, write_project, write_source
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.workload import GRACE_MS, HOUR_MS, PARTITIONS

@@ -19,33 +19,33 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.spark.local import LocalEngine
+from rewindow.engine.worker.local import LocalEngine
 from tests.bench.meter import Meter
 from tests.bench.workload import EPOCHS, JOBS, Slice, read, stage_work
 
 if TYPE_CHECKING:
-    from rewindow.core.staging import TaskReport
+    from rewindow.contracts.staged_files import TaskReport
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = [("_partition", "ascending"), ("_offset", "ascending")]
 WARM_UP_EPOCHS = 1
 
 PARTS = {
-    "spark/aligned.py": "decode",
-    "spark/rows.py": "rows (decode, encode)",
-    "core/schema.py": "rows (decode, encode)",
-    "core/binding.py": "rows (decode, encode)",
-    "core/ordering.py": "ordering",
-    "core/task.py": "task",
-    "core/processor.py": "forward",
+    "engine/worker/log_reader.py": "decode",
+    "engine/worker/arrow_rows.py": "rows (decode, encode)",
+    "streams/serde/schema.py": "rows (decode, encode)",
+    "streams/serde/binding.py": "rows (decode, encode)",
+    "streams/ordering.py": "ordering",
+    "streams/task.py": "task",
+    "streams/processor.py": "forward",
     "operators/": "operators",
-    "core/stores.py": "stores",
-    "core/state/buffer.py": "stores",
-    "core/encoding.py": "key bytes",
-    "spark/emit.py": "emit",
-    "spark/stage.py": "write",
-    "spark/stats.py": "statistics, digest",
-    "spark/digest.py": "statistics, digest",
+    "streams/state/stores.py": "stores",
+    "streams/state/suppress_buffer.py": "stores",
+    "streams/serde/key_bytes.py": "key bytes",
+    "engine/worker/output.py": "emit",
+    "engine/worker/parquet_writer.py": "write",
+    "engine/worker/stats.py": "statistics, digest",
+    "engine/worker/digest.py": "statistics, digest",
     "tests/bench/": "the job's own code",
 }
 
@@ -64,8 +64,8 @@ def by_engine(job: str, log: list[Slice], folder: Path, way: str) -> dict[str, A
     """Measure the record lane, warm: in this process, or through a local Spark session."""
     engine, stop = LocalEngine(), None
     if way == "spark":
-        from rewindow.spark.engine import SparkEngine
-        from rewindow.spark.session import local_session
+        from rewindow.engine.spark.engine import SparkEngine
+        from rewindow.engine.spark.session import local_session
 
         session = local_session(cores=2, python_path=[ROOT], app_name="bench")
         engine, stop = SparkEngine(session, slots=2), session.stop

@@ -90,8 +90,8 @@ def _cold(root: Path) -> dict[str, float]:
 def main(root: Path, began: float) -> None:
     """Run what is new in this process, and print how long each part of it took."""
     marks = {"python": time.time()}
-    from rewindow.plan.spec import RunRequest
-    from rewindow.project import Project
+    from rewindow.app.project import Project
+    from rewindow.control.plan.spec import RunRequest
     from tests.bench.day import JOB
 
     project = Project.open(root)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.meter import Meter, PeakMemory
-from tests.bench.record_lane import child
+from tests.bench.record_execution import child
 from tests.bench.stored import median_of
 from tests.bench.workload import Slice, make_log
 
@@ -81,9 +81,9 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
 
 def _spark_own(log: list[Slice], rows: int) -> dict[str, float]:
     """Measure ``transformWithState``, warm. It needs the package protobuf, which is in the lock file."""
-    from rewindow.spark.session import local_session
+    from rewindow.engine.spark.session import local_session
     from tests.bench.processor_state import count_by_key
-    from tests.bench.record_lane import ROOT
+    from tests.bench.record_execution import ROOT
 
     spark = local_session(cores=2, python_path=[ROOT], app_name="bench")
     count_by_key(spark, log[0].path, 100)

@@ -14,14 +14,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.work import Lane
+from rewindow.contracts.tasks import Lane
 from tests.bench.meter import Meter, PeakMemory
-from tests.bench.record_lane import ROOT
+from tests.bench.record_execution import ROOT
 from tests.bench.stored import median_of
 from tests.bench.workload import Slice, make_log, stage_work
 
 if TYPE_CHECKING:
-    from rewindow.spark.engine import SparkEngine
+    from rewindow.engine.spark.engine import SparkEngine
 
 JOB = "finals"
 PARTITIONS, CORES = (1, 2, 4, 8), (1, 2)
@@ -96,8 +96,8 @@ def _in_a_process(folder: Path, rows: int, cores: int, rounds: int) -> dict[str,
 
 def main(folder: Path, rows: int, cores: int, rounds: int) -> None:
     """Measure each number of partitions, warm, and on all cores a tenth of the records too; print what it cost."""
-    from rewindow.spark.engine import SparkEngine
-    from rewindow.spark.session import local_session
+    from rewindow.engine.spark.engine import SparkEngine
+    from rewindow.engine.spark.session import local_session
 
     session = local_session(cores=cores, python_path=[ROOT], app_name="bench")
     engine = SparkEngine(session, slots=cores)

@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow import JoinWindows, SessionWindows, StreamsBuilder, TimeWindows, Topology, until_time_limit
-from rewindow.core.binding import LogShapes, log_shape
-from rewindow.core.checkpoint import TaskState
-from rewindow.core.schema import Column
-from rewindow.core.semantics import Semantics
-from rewindow.core.settings import Limits, Settings
-from rewindow.core.work import Epoch, LogFile, LogSlice, StageWork, TaskWork
-from rewindow.spark.emit import Place
-from rewindow.spark.execute import run_task
+from rewindow.contracts.tasks import Epoch, LogFile, LogSlice, StageWork, TaskWork
+from rewindow.engine.worker.output import Place
+from rewindow.engine.worker.record_execution import run_task
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.binding import LogShapes, log_shape
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import Limits, Settings
 from tests.bench.results import LEAST_ROWS, machine
 
 COLUMNS = [Column("offset", "long"), Column("timestamp", "long"), Column("user", "string"), Column("amount", "long")]

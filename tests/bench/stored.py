@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
 from tests.bench.day import CONF, FEED, JOB
 from tests.bench.meter import Meter
 from tests.bench.workload import HOUR_MS, PARTITIONS, START_MS
@@ -83,7 +83,7 @@ class StoredCounts:
 
     def is_exact(self) -> bool:
         """Say whether the newest count of each key is the number of its records."""
-        from rewindow.delta.contents import read_rows
+        from rewindow.tables.delta.content_hash import read_rows
 
         found = read_rows(f"{self.project.warehouse}/bench/results")
         value = [name for name in found.column_names if not name.startswith("_")][-1]

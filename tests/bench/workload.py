@@ -24,12 +24,12 @@ from rewindow import (
     key_value_store,
     until_window_closes,
 )
-from rewindow.core.binding import LogShapes, log_shape
-from rewindow.core.encoding import partition_of
-from rewindow.core.schema import Column
-from rewindow.core.semantics import Semantics
-from rewindow.core.work import ROWS_AT_ONCE, Epoch, Lane, LogFile, LogSlice, StageWork, TaskWork
-from rewindow.spark.emit import Place
+from rewindow.contracts.tasks import ROWS_AT_ONCE, Epoch, Lane, LogFile, LogSlice, StageWork, TaskWork
+from rewindow.engine.worker.output import Place
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.binding import LogShapes, log_shape
+from rewindow.streams.serde.key_bytes import partition_of
+from rewindow.streams.serde.schema import Column
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from rewindow.delta.contents import read_rows
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
+from rewindow.tables.delta.content_hash import read_rows
 from tests.cli_process import command, done
 from tests.conftest import ROOT, copy_project
 from tests.daemons import Cluster, Daemon, build_wheel, cluster, python_without_rewindow

@@ -10,8 +10,8 @@ import yaml
 
 from rewindow.config.load import find_project, load_feed, load_jobs, load_target, names_of, place_of
 from rewindow.config.words import Every
-from rewindow.core.settings import OnError
 from rewindow.errors import ConfigError
+from rewindow.streams.settings import OnError
 from tests.config.written import ACTIVITY, FEED, LOW_ACTIVITY, feed, feed_with, job, log_with, write
 
 

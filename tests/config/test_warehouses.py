@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rewindow.app.project import Project
 from rewindow.config.load import load_target
 from rewindow.errors import ConfigError
-from rewindow.project import Project
-from rewindow.storage.places import opened, options_of, use
+from rewindow.storage.locations import opened, options_of, use
 
 
 @pytest.mark.parametrize(

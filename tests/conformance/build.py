@@ -27,8 +27,8 @@ from rewindow import (
     until_time_limit,
     until_window_closes,
 )
-from rewindow.testing.vocabulary import concat, key_selector, predicate, reducer, text_of, value_mapper
 from tests.conformance.script import Script
+from tests.oracle.vocabulary import concat, key_selector, predicate, reducer, text_of, value_mapper
 
 Windowing = TimeWindowedKStream | SessionWindowedKStream
 Fired = list[tuple[str, int]]

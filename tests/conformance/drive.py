@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from rewindow import Record, Stamped, Windowed
-from rewindow.core.encoding import encode_key
-from rewindow.core.record import MAX_MS
-from rewindow.core.semantics import Semantics
 from rewindow.errors import RewindowError
+from rewindow.streams.record import MAX_MS
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.testing import TopologyTestDriver
 from tests.conformance import internals
 from tests.conformance.build import Builder, Fired

@@ -1,13 +1,13 @@
-"""A partition-group scenario, played through `core.partition_group`."""
+"""A partition-group scenario, played through `testing.partition_group`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rewindow.core.metrics import ENFORCED_PROCESSING, SKIPPED_RECORDS, add_up
-from rewindow.core.partition_group import InvalidTimestamp, PartitionGroup, Picked
-from rewindow.core.record import MAX_MS, TopicPartition
 from rewindow.errors import DataError
+from rewindow.streams.metrics import ENFORCED_PROCESSING, SKIPPED_RECORDS, add_up
+from rewindow.streams.record import MAX_MS, TopicPartition
+from rewindow.testing.partition_group import InvalidTimestamp, PartitionGroup, Picked
 from tests.conformance.played import Played
 
 

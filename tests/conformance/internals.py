@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewindow import Windowed
-from rewindow.core.encoding import encode_key
-from rewindow.core.metrics import (
+from rewindow.streams.metrics import (
     RECORD_LATENESS,
     SUPPRESSION_BUFFER_COUNT,
     SUPPRESSION_BUFFER_SIZE,
@@ -24,6 +23,7 @@ from rewindow.core.metrics import (
     Measure,
     add_up,
 )
+from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.testing import TopologyTestDriver
 
 

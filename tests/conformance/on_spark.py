@@ -16,18 +16,18 @@ from typing import Any
 from zlib import crc32
 
 from rewindow import Record, Topology
-from rewindow.core.binding import bind_sink, bind_store, bound
-from rewindow.core.checkpoint import new_store
-from rewindow.core.record import UNKNOWN
-from rewindow.core.semantics import Semantics
-from rewindow.delta.checkpoints import find_checkpoint
-from rewindow.delta.contents import read_rows
-from rewindow.delta.tables import table_path
-from rewindow.delta.warehouse import DeltaTables
+from rewindow.control.ingest.landings import log_shapes
+from rewindow.control.run import Engine
+from rewindow.engine.worker.changelog_reader import read_changelog
 from rewindow.errors import RewindowError
-from rewindow.plan.landings import log_shapes
-from rewindow.runner import Engine
-from rewindow.spark.changelog import read_changelog
+from rewindow.streams.checkpoint import new_store
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.binding import bind_sink, bind_store, bound
+from rewindow.tables.delta.checkpoints import find_checkpoint
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch
 from tests import landed
 from tests.conformance.build import Builder, Fired

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewindow.testing import naive
+from tests import oracle as naive
 from tests.conformance.played import Played
 from tests.conformance.scenario import Case
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from rewindow.testing import naive
+from tests import oracle as naive
 from tests.conformance.outcome import Outcome, of_engine, of_record, of_twin, unordered
 from tests.conformance.played import Played
 from tests.conformance.scenario import Case

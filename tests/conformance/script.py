@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StoreBuilder, To, key_value_store
-from rewindow.testing.vocabulary import predicate
+from tests.oracle.vocabulary import predicate
 
 UNKNOWN = -1
 

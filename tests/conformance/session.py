@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rewindow.runner import Engine
-from rewindow.spark.engine import SparkEngine
-from rewindow.spark.session import local_session
+from rewindow.control.run import Engine
+from rewindow.engine.spark.engine import SparkEngine
+from rewindow.engine.spark.session import local_session
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rewindow.core.record import MAX_MS
+from rewindow.streams.record import MAX_MS
 
 Json = dict[str, Any]
 

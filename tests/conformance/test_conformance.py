@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.testing import naive
+from tests import oracle as naive
 from tests.conformance import verdict
 from tests.conformance.__main__ import main
 from tests.conformance.listed import listed_deviations

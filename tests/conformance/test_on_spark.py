@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.spark.engine import SparkEngine
+from rewindow.engine.spark.engine import SparkEngine
 from tests.conformance import verdict
 from tests.conformance.on_spark import NotLandedError, as_epochs, check_can_be_landed, cuts
 from tests.conformance.scenario import CARRIED, ROOT, read

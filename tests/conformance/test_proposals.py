@@ -12,9 +12,9 @@ import yaml
 
 import rewindow
 from rewindow.testing import load
-from rewindow.testing.naive.rules import SWITCHES
 from tests.conformance.scenario import HERE
 from tests.differences import differences
+from tests.oracle.rules import SWITCHES
 
 TESTS = HERE.parent
 ASKS = [

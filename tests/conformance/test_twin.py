@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rewindow.testing import naive
+from tests import oracle as naive
 from tests.conformance import drive, verdict
 from tests.conformance.build import MissingError
 from tests.conformance.outcome import Outcome, of_engine

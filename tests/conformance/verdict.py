@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.runner import Engine
+from rewindow.control.run import Engine
 from tests.conformance import drive, group, on_spark
 from tests.conformance.build import MissingError
 from tests.conformance.on_spark import NotLandedError

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
 from tests.cli_process import command, done
 from tests.conftest import ROOT, copy_project
 from tests.daemons import build_wheel, connect_server, python_without_rewindow

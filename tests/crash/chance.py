@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rewindow.plan.spec import Attempt
+from rewindow.control.plan.spec import Attempt
 from tests.crash.memory import Faults, here
 
 if TYPE_CHECKING:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rewindow.control.plan import branch_decisions as travel
+from rewindow.control.plan import ledger_state as folding
+from rewindow.control.plan import planner
+from rewindow.control.plan import retention as keeping
+from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal
 from rewindow.errors import RewindowError
-from rewindow.plan import fold as folding
-from rewindow.plan import keeping, planner, travel
-from rewindow.plan.lineage import JobState, LedgerRow
-from rewindow.plan.planner import UpToDate
-from rewindow.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal
-from tests.plan.ledgers import BINDING, a_feed, commit_of
+from tests.control.ledgers import BINDING, a_feed, commit_of
 
 BRANCH = "b"
 FOR_EVER = 2**60

@@ -38,8 +38,8 @@ SELECTIONS = {
             "tests/properties/test_typed_cuts.py",
             "tests/properties/test_window_kinds.py",
             "tests/properties/test_suppress.py",
-            "tests/properties/test_old_forms.py",
-            "tests/properties/test_places.py",
+            "tests/properties/test_legacy_forms.py",
+            "tests/properties/test_call_ids.py",
             "tests/properties/test_watermarks.py",
         ),
         "difference or cut or change or final or sees",
@@ -48,7 +48,7 @@ SELECTIONS = {
         (
             "tests/properties/test_layout.py",
             "tests/properties/test_repartitions.py",
-            "tests/properties/test_shelf.py",
+            "tests/properties/test_spill.py",
             "tests/properties/test_driver.py",
         )
     ),

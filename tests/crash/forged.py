@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewindow.control.plan import ledger_state as folding
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.ledger_state import COMMIT, FENCE, PLAN
+from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REPUBLISH, REWIND
+from rewindow.control.plan.ledger_state_gc import FORGET
+from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import InvariantError
-from rewindow.plan import fold as folding
-from rewindow.plan.fold import COMMIT, FENCE, PLAN
-from rewindow.plan.fold_keeping import FORGET
-from rewindow.plan.fold_travel import BRANCH, DROP, PROMOTE, REPUBLISH, REWIND
-from rewindow.plan.lineage import LedgerRow
-from rewindow.plan.spec import RunSpec
-from tests.plan.ledgers import HOUR, a_feed, commit_row, plan_row, planned, run_rows
+from tests.control.ledgers import HOUR, a_feed, commit_row, plan_row, planned, run_rows
 
 Rows = list[LedgerRow]
 FEED = a_feed(4)

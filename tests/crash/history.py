@@ -10,16 +10,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewindow import travel
+from rewindow.control import branch as travel
+from rewindow.control.gc import collect
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import LedgerRow, Standing
+from rewindow.control.plan.ledger_state_branches import REPUBLISH
+from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
+from rewindow.control.run import steps
 from rewindow.errors import RewindowError
-from rewindow.keeping import collect
-from rewindow.plan.fold_keeping import FORGET, SNAPSHOT
-from rewindow.plan.fold_travel import REPUBLISH
-from rewindow.plan.landings import Feed
-from rewindow.plan.lineage import LedgerRow, Standing
-from rewindow.plan.planner import UpToDate
-from rewindow.plan.spec import MAIN, Attempt, RunRequest
-from rewindow.runner import steps
 from tests.crash.chance import FAULTS, Chance, Killed
 from tests.crash.memory import ROOT, Faults, Process, World, here
 from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryKeeper, Tables, binding, feed, job

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.delta.publish import net
+from rewindow.control.plan.branches import Standing
+from rewindow.control.plan.spec import MAIN
 from rewindow.errors import InvariantError
-from rewindow.plan.lineage import Standing
-from rewindow.plan.spec import MAIN
+from rewindow.tables.delta.publish import net
 from tests.crash.decisions import BRANCH, Decisions, Ledger, Row
 
 Content = tuple[int, ...]

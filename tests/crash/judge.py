@@ -10,14 +10,14 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from rewindow.delta.contents import read_rows
-from rewindow.delta.logs import DeltaFeedTables
-from rewindow.delta.publish import publication_id
-from rewindow.delta.tables import JOURNAL, LANDINGS, QUARANTINE, log_path, table_path
-from rewindow.delta.warehouse import DeltaTables
-from rewindow.plan.landings import LANDING
-from rewindow.plan.lineage import CommittedRun, JobState, Lineage, Standing
-from rewindow.plan.spec import OUTPUT
+from rewindow.control.ingest.landings import LANDING
+from rewindow.control.plan.branches import CommittedRun, JobState, Lineage, Standing
+from rewindow.control.plan.spec import OUTPUT
+from rewindow.tables.delta.commit import JOURNAL, LANDINGS, QUARANTINE, log_path, table_path
+from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.publish import publication_id
+from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash.scene import FEED, JOB, TOPIC
 
 View = dict[str, Any]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rewindow.delta.warehouse import DeltaTables
+from rewindow.control.plan.branches import Standing
+from rewindow.control.plan.spec import MAIN
 from rewindow.errors import RewindowError
-from rewindow.plan.lineage import Standing
-from rewindow.plan.spec import MAIN
+from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash import scene
 from tests.crash.forks import answer
 from tests.crash.judge import View, verdict, view

@@ -16,8 +16,8 @@ from typing import Any
 
 from deltalake.exceptions import CommitFailedError
 
-from rewindow.delta.files import FileFacts
 from rewindow.errors import StorageError
+from rewindow.tables.delta.files import FileFacts
 
 ROOT = "/memory"
 

@@ -10,21 +10,21 @@ from hashlib import blake2b
 from types import SimpleNamespace
 from typing import Any
 
-from rewindow.core.schema import Column
-from rewindow.core.semantics import Semantics
-from rewindow.core.staging import StagedFile, TaskReport
-from rewindow.core.work import StageWork
-from rewindow.delta.checkpoints import find_checkpoint
-from rewindow.delta.tables import METRICS
-from rewindow.plan.keeping import dead_attempts, decide_snapshot
-from rewindow.plan.landings import Feed
-from rewindow.plan.lineage import CommittedRun, JobState, LedgerRow
-from rewindow.plan.spec import MAIN, Attempt, JobBinding, TableSpec
-from rewindow.plan.stages import JobCode
-from rewindow.runner import Job
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.contracts.tasks import StageWork
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.retention import dead_attempts, decide_snapshot
+from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, TableSpec
+from rewindow.control.plan.tasks import JobCode
+from rewindow.control.run import Job
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.checkpoints import find_checkpoint
+from rewindow.tables.delta.commit import METRICS
+from tests.control.ledgers import BINDING, TOPIC, a_feed
 from tests.crash.memory import ROOT, File, here
 from tests.crash.memory_tables import MemoryTables
-from tests.plan.ledgers import BINDING, TOPIC, a_feed
 
 JOB = "counts"
 PARTITIONS = 2

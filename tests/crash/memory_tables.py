@@ -11,16 +11,18 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from rewindow.core.staging import StagedFile, TaskReport
-from rewindow.delta import checkpoints, damage, journal, ledger, publish, tables, warehouse
-from rewindow.delta.contents import TableFile
-from rewindow.delta.journal import Journal
-from rewindow.delta.ledger import Ledger
-from rewindow.delta.warehouse import DeltaTables
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import StorageError
-from rewindow.plan.landings import Feed
-from rewindow.plan.lineage import LedgerRow
-from rewindow.plan.spec import RunSpec
+from rewindow.tables.delta import checkpoints, journal, ledger, publish, warehouse
+from rewindow.tables.delta import commit as tables
+from rewindow.tables.delta import drift as damage
+from rewindow.tables.delta.content_hash import TableFile
+from rewindow.tables.delta.journal import Journal
+from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash.memory import (
     ROOT,
     Add,

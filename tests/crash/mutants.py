@@ -9,10 +9,10 @@ from tests.crash import simulation
 from tests.crash.forks import answer, side_by_side
 from tests.crash.matrix import folder, nothing, warm_up
 from tests.crash.mutant import Mutant
+from tests.crash.mutants_of_branches import MUTANTS_OF_LINEAGES
 from tests.crash.mutants_of_commits import MUTANTS_OF_COMMITS
 from tests.crash.mutants_of_feeds import MUTANTS_OF_FEEDS
 from tests.crash.mutants_of_fold import MUTANTS_OF_FOLD
-from tests.crash.mutants_of_lineages import MUTANTS_OF_LINEAGES
 from tests.crash.mutants_of_upkeep import MUTANTS_OF_UPKEEP
 from tests.crash.probes import Forged, Grounds, Probe, first_catch
 from tests.crash.settings import Figures, Settings

@@ -113,7 +113,7 @@ MUTANTS_OF_COMMITS = (
             Rewrite(
                 "runner:_commit",
                 "if tables.append(",
-                "from rewindow.plan.fold import fold_row\n"
+                "from rewindow.control.plan.ledger_state import fold_row\n"
                 "        guess = fold_row(state, LedgerRow(state.rows + 1, COMMIT, commit.as_json()))\n"
                 "        list(tables.publish(spec.job, guess, spec.lineage))\n"
                 "        if tables.append(",

@@ -37,7 +37,7 @@ MUTANTS_OF_UPKEEP = (
                 "keeping:_snapshot",
                 "row = keeper.stage_snapshot(state, run)\n",
                 "row = keeper.stage_snapshot(state, run)\n"
-                "            from rewindow.plan.fold import fold_row\n"
+                "            from rewindow.control.plan.ledger_state import fold_row\n"
                 "            list(tables.publish(job, fold_row(state, row), run.spec.lineage))\n",
             )
         ],

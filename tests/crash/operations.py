@@ -9,22 +9,23 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from rewindow import republish, travel
-from rewindow.delta.feed_keeper import FeedKeeper
-from rewindow.delta.keeper import Keeper
-from rewindow.delta.logs import DeltaFeedTables
-from rewindow.delta.mending import Mending
-from rewindow.delta.tables import table_path
-from rewindow.delta.warehouse import DeltaTables
-from rewindow.keeping import collect
-from rewindow.landing.keeping import collect_feed
-from rewindow.machine import drive
-from rewindow.plan.fold_travel import REPUBLISH
-from rewindow.plan.lineage import LedgerRow, Standing
-from rewindow.plan.spec import MAIN
+from rewindow.contracts.steps import drive
+from rewindow.control import branch as travel
+from rewindow.control import repair as republish
+from rewindow.control.gc import collect
+from rewindow.control.gc_feed import collect_feed
+from rewindow.control.plan.branches import LedgerRow, Standing
+from rewindow.control.plan.ledger_state_branches import REPUBLISH
+from rewindow.control.plan.spec import MAIN
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.gc_feed import FeedKeeper
+from rewindow.tables.delta.gc_job import Keeper
+from rewindow.tables.delta.repair import Mending
+from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash import scene
 from tests.crash.scene import JOB, Steps
-from tests.landing.local_engine import HOUR, T0
+from tests.ingest.local_engine import HOUR, T0
 
 BRANCH = "trial"
 HOURS = 6

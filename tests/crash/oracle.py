@@ -6,8 +6,8 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any
 
-from rewindow.plan.lineage import JobState, Standing
-from rewindow.plan.spec import MAIN
+from rewindow.control.plan.branches import JobState, Standing
+from rewindow.control.plan.spec import MAIN
 from tests.crash.memory import ROOT, World
 from tests.crash.memory_job import PARTITIONS, step
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from rewindow import travel
+from rewindow.control import branch as travel
+from rewindow.control.gc import collect
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.ledger_state_branches import REPUBLISH
+from rewindow.control.plan.spec import MAIN, RunRequest
+from rewindow.control.run import steps
 from rewindow.errors import RewindowError
-from rewindow.keeping import collect
-from rewindow.plan.fold_travel import REPUBLISH
-from rewindow.plan.lineage import LedgerRow
-from rewindow.plan.spec import MAIN, RunRequest
-from rewindow.runner import steps
 from tests.crash.forks import side_by_side
 from tests.crash.history import Simulation
 from tests.crash.memory import Faults, Process, World, here

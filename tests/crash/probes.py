@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewindow.core.staging import TaskReport
-from rewindow.core.work import StageWork
-from rewindow.spark.engine import LocalEngine
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.tasks import StageWork
+from rewindow.engine.spark.engine import LocalEngine
 from tests.crash import scene
 from tests.crash.answers import ask, commits_of
 from tests.crash.forged import FORGED, accepted

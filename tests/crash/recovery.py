@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from rewindow.delta.warehouse import DeltaTables
+from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash import scene
 from tests.crash.forks import answer, side_by_side
 from tests.crash.judge import verdict, view

@@ -14,22 +14,22 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 _LIB = ROOT / "lib" / "rewindow"
 _PROTOCOL = (
-    "runner.py",
-    "machine.py",
-    "travel.py",
-    "republish.py",
-    "keeping.py",
+    "control/run.py",
+    "contracts/steps.py",
+    "control/branch.py",
+    "control/repair.py",
+    "control/gc.py",
     "delta/*.py",
     "plan/*.py",
     "landing/*.py",
-    "spark/stage.py",
-    "storage/files.py",
+    "engine/worker/parquet_writer.py",
+    "storage/atomic_files.py",
 )
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
 _ALONE = ("simulation", "pairs", "model", "put")
 """Suites that use nothing of these: in memory, or files alone."""
-_IN_MEMORY = ("history.py", "chance.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
+_IN_MEMORY = ("app/branches.py", "chance.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _KINDS = ("commits", "feeds", "fold", "lineages", "upkeep")
 _MUTANTS = ("mutants.py", *(f"mutants_of_{kind}.py" for kind in _KINDS), "rewriting.py")
 _OWN = {
@@ -42,7 +42,7 @@ _OWN = {
     "workers": ("workers.py", "spark.py", "meetings.py"),
     "model": ("model.py", "interleavings.py", "decisions.py", "rewriting.py"),
     "put": ("put.py",),
-    "recovery": ("recovery.py",),
+    "recovery": ("app/maintenance.py",),
     "mutants": (
         "simulation.py",
         *_IN_MEMORY,

@@ -13,23 +13,23 @@ from pathlib import Path
 from uuid import uuid4
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
-from rewindow.core.semantics import Semantics
-from rewindow.delta.tables import changelog_path, output_path
-from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
-from rewindow.landing.command import steps as landing_steps
-from rewindow.landing.seams import LandRequest
-from rewindow.landing.spec import feed_spec
-from rewindow.machine import drive
-from rewindow.plan.landings import log_shapes
-from rewindow.plan.planner import UpToDate
-from rewindow.plan.spec import MAIN, Attempt, RunRequest
-from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Engine, Job, steps
-from rewindow.spark.engine import LocalEngine
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.steps import drive
+from rewindow.control.ingest.land import steps as landing_steps
+from rewindow.control.ingest.landings import log_shapes
+from rewindow.control.ingest.protocols import LandRequest
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
+from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.run import Engine, Job, steps
+from rewindow.engine.spark.engine import LocalEngine
+from rewindow.streams.semantics import Semantics
+from rewindow.tables.delta.commit import changelog_path, output_path
+from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
 from rewindow.testing import Epoch
 from tests import landed
-from tests.landing.local_engine import HOUR, T0, feed_config, write_rows
-from tests.landing.local_engine import LocalEngine as LocalLandingEngine
+from tests.ingest.local_engine import HOUR, T0, feed_config, write_rows
+from tests.ingest.local_engine import LocalEngine as LocalLandingEngine
 
 JOB, FEED, TOPIC, PARTITIONS = "totals", "activity", "events", 2
 LANDINGS = 4
@@ -145,7 +145,7 @@ def grow_old(warehouse: str, days: int = 3) -> None:
 
 def landing(warehouse: str, *, now_ms: int = NOW_MS) -> Steps:
     """Give the steps of one `land` of the files below the warehouse."""
-    from rewindow.delta.logs import DeltaFeedTables
+    from rewindow.tables.delta.feeds import DeltaFeedTables
 
     tables = DeltaFeedTables(warehouse)
     spec = feed_spec(FEED_CONFIG, project_root=warehouse, warehouse=warehouse)

@@ -19,9 +19,9 @@ from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable
 
-from rewindow.delta import tables
-from rewindow.delta.files import Folder
-from rewindow.spark.stage import FileWriter
+from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.tables.delta import commit as tables
+from rewindow.tables.delta.files import Folder
 
 KILLED = 137
 Visit = Callable[[str], None]

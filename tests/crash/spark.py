@@ -18,7 +18,7 @@ from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings
 
 if TYPE_CHECKING:
-    from rewindow.runner import Engine
+    from rewindow.control.run import Engine
 
 OPERATIONS = ("first-run", "run", "backfill")
 """Those in which Spark does something; the others are the same without it."""
@@ -31,7 +31,7 @@ def one_jvm() -> Iterator[None]:
     """Start a JVM that children attach to; it ends with the block."""
     from pyspark import SparkConf
 
-    from rewindow.spark.session import _environment, _launch, local_conf
+    from rewindow.engine.spark.session import _environment, _launch, local_conf
 
     conf = SparkConf(loadDefaults=False).setMaster("local[2]").setAppName("rewindow-crash")
     conf.setAll(list(local_conf(2).items()))
@@ -53,7 +53,7 @@ def engine() -> Engine:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    from rewindow.spark.engine import SparkEngine
+    from rewindow.engine.spark.engine import SparkEngine
 
     context = SparkContext._active_spark_context
     if context is None:

@@ -18,15 +18,15 @@ from tests.crash.matrix import EVERYWHERE, cases_of
 
 LIB = ROOT / "lib" / "rewindow"
 MACHINES = (
-    "runner.py",
-    "travel.py",
-    "republish.py",
-    "keeping.py",
-    "landing/command.py",
-    "landing/keeping.py",
-    "delta/compaction.py",
-    "delta/publish.py",
-    "delta/logs.py",
+    "control/run.py",
+    "control/branch.py",
+    "control/repair.py",
+    "control/gc.py",
+    "control/ingest/land.py",
+    "control/gc_feed.py",
+    "tables/delta/compaction.py",
+    "tables/delta/publish.py",
+    "tables/delta/feeds.py",
 )
 """Where steps are named."""
 
@@ -41,24 +41,27 @@ DURABLE = {
     "delete_file",
 }
 WRAPPED = {
-    ("delta/files.py", "delete_file"),
-    ("delta/compaction.py", "create_write_transaction"),
-    ("delta/ledger.py", "create_write_transaction"),
-    ("delta/tables.py", "create_write_transaction"),
-    ("delta/tables.py", "create"),
-    ("delta/files.py", "open_output_stream"),
-    ("storage/files.py", "open"),
-    ("storage/files.py", "unlink"),
+    ("tables/delta/files.py", "delete_file"),
+    ("tables/delta/compaction.py", "create_write_transaction"),
+    ("tables/delta/ledger.py", "create_write_transaction"),
+    ("tables/delta/commit.py", "create_write_transaction"),
+    ("tables/delta/commit.py", "create"),
+    ("tables/delta/files.py", "open_output_stream"),
+    ("storage/atomic_files.py", "open"),
+    ("storage/atomic_files.py", "unlink"),
 }
 """What lasts and has sites around it in `sites.Sites`."""
 
 EXEMPT = {
-    ("delta/logs.py", "add_columns"),  # a step of its own: columns of a new generation, made before anything is planned
-    ("delta/files.py", "delete_dir"),  # a verify's own scratch folder
-    ("delta/probe.py", "create"),  # a bucket is asked what it does, in a folder of the probe's own
-    ("delta/probe.py", "create_write_transaction"),
-    ("storage/files.py", "open_output_stream"),  # a heartbeat, or what `FileWriter.close` puts into a bucket
-    ("storage/files.py", "delete_file"),  # a heartbeat
+    (
+        "tables/delta/feeds.py",
+        "add_columns",
+    ),  # a step of its own: columns of a new generation, made before anything is planned
+    ("tables/delta/files.py", "delete_dir"),  # a verify's own scratch folder
+    ("tables/delta/probe_put_if_absent.py", "create"),  # a bucket is asked what it does, in a folder of the probe's own
+    ("tables/delta/probe_put_if_absent.py", "create_write_transaction"),
+    ("storage/atomic_files.py", "open_output_stream"),  # a heartbeat, or what `FileWriter.close` puts into a bucket
+    ("storage/atomic_files.py", "delete_file"),  # a heartbeat
 }
 
 
@@ -136,12 +139,14 @@ def test_every_mutant_can_still_be_made():
 def test_every_write_that_lasts_has_sites():
     found = {
         (str(path.relative_to(LIB)), call)
-        for folder in ("delta", "landing", "spark", "storage")
-        for path in (LIB / folder).glob("*.py")
+        for folder in ("tables/delta", "control", "engine", "storage")
+        for path in (LIB / folder).rglob("*.py")
         for call in durable_calls(path)
     }
     protocol = {
-        (path, call) for path, call in found if path.startswith(("delta/", "storage/")) or path == "spark/stage.py"
+        (path, call)
+        for path, call in found
+        if path.startswith(("tables/delta/", "storage/")) or path == "engine/worker/parquet_writer.py"
     }
     assert protocol - EXEMPT == WRAPPED, "wrap the new call in tests/crash/sites.py and name it here"
 

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from rewindow.app.wheel_task import TaskError, commands_of, main
 from rewindow.config.load import load_feed, load_job, load_target
 from rewindow.databricks.outcome import exit_code
 from rewindow.errors import UsageError
-from rewindow.wheel_task import TaskError, commands_of, main
 from tests.conftest import ROOT, copy_project
 
 BUNDLE = ROOT / "conf" / "databricks" / "databricks.yml"
@@ -202,7 +202,7 @@ def test_a_failed_command_ends_the_task_with_its_code(monkeypatch: pytest.Monkey
     root = copy_project(tmp_path)
     (root / "conf" / "targets" / "databricks.yaml").write_text("target: databricks\nwarehouse: warehouse\n")
     monkeypatch.setattr("sys.argv", ["rewindow-task", "--job=hourly_departures", f"--project={root}"])
-    monkeypatch.setattr("rewindow.wheel_task.run_command", lambda command: 66 if command[0] == "land" else 0)
+    monkeypatch.setattr("rewindow.app.wheel_task.run_command", lambda command: 66 if command[0] == "land" else 0)
     with pytest.raises(TaskError, match="rewindow ended with 66: `rewindow land flights`") as raised:
         main()
     assert exit_code("TERMINATED", "FAILED", f"TaskError: {raised.value}") == 66

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.airflow.news import news_of
-from rewindow.cli.app import run_command
+from rewindow.airflow.asset_events import news_of
+from rewindow.app.cli.app import run_command
 from rewindow.databricks import submit
 from rewindow.databricks.outcome import ended
 from rewindow.databricks.results import error_in, result_in
@@ -110,7 +110,7 @@ def test_an_asset_is_found_by_two_names_of_three_and_never_by_chance() -> None:
 def test_the_wheel_task_prints_what_is_found_again(there: Workspace, tmp_path: Path) -> None:
     root = make_shop(tmp_path)
     (root / "conf/targets/databricks.yaml").write_text("target: databricks\nwarehouse: warehouse\n")
-    task = "from rewindow.wheel_task import main; main()"
+    task = "from rewindow.app.wheel_task import main; main()"
     given = ["--job=daily_orders", f"--project={root}", "--interval_end=2026-01-05T00:00:00Z"]
     logs = both(sys.executable, "-P", "-c", task, *given, cwd=root)
     there.outputs = {"run": {"logs": f"{NOISE}{logs}{NOISE}", "logs_truncated": False}}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.cli.app import run_command
+from rewindow.app.cli.app import run_command
 from rewindow.errors import SourceError, naming
 
 
@@ -74,8 +74,8 @@ def test_a_topology_that_does_not_load_names_file_and_fix(
 ) -> None:
     import sys
 
+    from rewindow.control.load_topology import TopologyLoader
     from rewindow.errors import ConfigError
-    from rewindow.loading import TopologyLoader
 
     (at / "broken_job.py").write_text(source)
     sys.modules.pop("broken_job", None)

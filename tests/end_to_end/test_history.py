@@ -13,10 +13,10 @@ from deltalake import DeltaTable
 from pyarrow import csv
 from pyspark.sql import SparkSession
 
-from rewindow.cli.app import run_command
-from rewindow.plan.spec import Attempt, RunRequest
-from rewindow.project import Project
-from rewindow.runner import steps
+from rewindow.app.cli.app import run_command
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import Attempt, RunRequest
+from rewindow.control.run import steps
 from tests.conftest import copy_project
 from tests.end_to_end.flights import write_sources
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.delta.contents import read_rows
+from rewindow.app.project import Project
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import RunRequest
+from rewindow.control.run import RunReport
 from rewindow.errors import NotNowError
-from rewindow.plan.planner import UpToDate
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
-from rewindow.runner import RunReport
+from rewindow.tables.delta.content_hash import read_rows
 from tests.conftest import copy_project
 from tests.end_to_end.flights import write_sources
 

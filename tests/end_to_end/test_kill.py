@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
 from tests.end_to_end.flights import write_sources
 
 pytestmark = pytest.mark.spark
 
 KILLED = """
 import os, signal, sys
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.control.plan.spec import RunRequest
+from rewindow.app.project import Project
 
 def on_step(step):
     if step.startswith(sys.argv[2]):

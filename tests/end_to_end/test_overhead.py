@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindow.plan.spec import RunRequest
+from rewindow.control.plan.spec import RunRequest
 from tests.bench.day import JOB
 from tests.bench.stored import UNWINDOWED, StoredCounts
 

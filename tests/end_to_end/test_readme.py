@@ -103,7 +103,7 @@ def test_the_transcript_that_it_shows(shop: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_command_is_in_the_readme() -> None:
-    from rewindow.cli.app import app
+    from rewindow.app.cli.app import app
 
     for command in app.registered_commands:
         name = command.name or command.callback.__name__

@@ -19,11 +19,11 @@ from uuid import uuid4
 import pytest
 
 from rewindow.airflow.watermarks import complete_through
-from rewindow.delta.ledger import Ledger, LedgerRow
-from rewindow.delta.tables import RUNS, table_path
-from rewindow.delta.warehouse import DeltaTables
 from rewindow.errors import ConfigError
-from rewindow.storage.places import use
+from rewindow.storage.locations import use
+from rewindow.tables.delta.commit import RUNS, table_path
+from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import FEED, Bench, hour, without_spark
 from tests.conftest import ROOT
 from tests.object_store.scene import HOURS, THERE, content, done, make
@@ -35,8 +35,8 @@ MADE = "feed: made\npartitions: 2\nlogs: {totals: {source: {job: counts, output:
 
 KILLED = """
 import os, signal, sys
-from rewindow.plan.spec import RunRequest
-from rewindow.project import Project
+from rewindow.control.plan.spec import RunRequest
+from rewindow.app.project import Project
 from tests.bad_input.scene import without_spark
 
 def on_step(step):

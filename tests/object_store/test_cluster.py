@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rewindow.storage.places import use
+from rewindow.storage.locations import use
 from tests.bad_input.scene import hour, without_spark
 from tests.cli_process import command
 from tests.cli_process import done as ended

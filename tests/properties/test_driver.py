@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rewindow.core.semantics import Semantics
+from rewindow.streams.semantics import Semantics
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples

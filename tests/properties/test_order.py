@@ -8,9 +8,9 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.core.ordering import events, merge, rows_of
-from rewindow.core.partition_group import NEVER_WAIT, PartitionGroup
-from rewindow.core.record import TopicPartition
+from rewindow.streams.ordering import events, merge, rows_of
+from rewindow.streams.record import TopicPartition
+from rewindow.testing.partition_group import NEVER_WAIT, PartitionGroup
 from tests.properties.effort import examples
 
 LOGS = st.lists(st.lists(st.integers(0, 12), max_size=8), min_size=1, max_size=4)

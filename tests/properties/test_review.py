@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, To, Topology
-from rewindow.core.semantics import Semantics
 from rewindow.errors import ConfigError, DataError, TopologyError
+from rewindow.streams.semantics import Semantics
 from rewindow.testing import Epoch, LocalReplay
 
 STREAM, WALL = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME

@@ -21,12 +21,12 @@ from rewindow import (
     until_time_limit,
     until_window_closes,
 )
-from rewindow.core.semantics import Semantics
-from rewindow.core.state.shelf import OpenTimedShelf
-from rewindow.spark.shelf import SqliteShelf
+from rewindow.engine.worker.sqlite_spill import SqliteShelf
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.state.spill import OpenTimedShelf
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.local_task import LocalTask
-from rewindow.testing.memory_shelf import MemoryShelf
+from rewindow.testing.memory_spill import MemoryShelf
 from tests.properties.effort import examples
 
 KEYS = st.sampled_from(["A", "AA", "B", "C", "D", "é"])

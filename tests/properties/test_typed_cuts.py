@@ -19,13 +19,13 @@ from rewindow import (
     key_value_store,
     versioned_store,
 )
-from rewindow.core.binding import bind_sink, bind_store, bound, log_shape
-from rewindow.core.checkpoint import TaskState
-from rewindow.core.ordering import Event, events, rows_of
-from rewindow.core.schema import Column
-from rewindow.core.task import Task
+from rewindow.engine.worker.arrow_rows import arrow_schema, decode, encode, encode_values
 from rewindow.errors import RewindowError
-from rewindow.spark.rows import arrow_schema, decode, encode, encode_values
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.ordering import Event, events, rows_of
+from rewindow.streams.serde.binding import bind_sink, bind_store, bound, log_shape
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.task import Task
 from tests.properties.effort import examples
 from tests.properties.told import told
 

@@ -23,8 +23,8 @@ from rewindow import (
     Topology,
     until_window_closes,
 )
-from rewindow.core.metrics import LATE_RECORD_DROP
-from rewindow.core.semantics import Semantics
+from rewindow.streams.metrics import LATE_RECORD_DROP
+from rewindow.streams.semantics import Semantics
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples

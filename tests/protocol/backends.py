@@ -15,32 +15,32 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from rewindow.catalog.engine import RowsEngine
-from rewindow.catalog.feeds import CatalogFeedTables
-from rewindow.catalog.landing import CatalogLandingEngine
-from rewindow.catalog.ledger import SparkLedger
-from rewindow.catalog.names import TableName, output_name
-from rewindow.catalog.tables import CatalogTables
 from rewindow.config.feed import FeedConfig
-from rewindow.core.semantics import Semantics
-from rewindow.core.work import Lane
-from rewindow.delta.contents import read_rows
-from rewindow.delta.ledger import Ledger
-from rewindow.delta.logs import DeltaFeedTables
-from rewindow.delta.tables import LANDINGS, QUARANTINE, changelog_path, log_path, output_path, table_path
-from rewindow.delta.warehouse import METRICS_TABLE, DeltaTables
-from rewindow.landing.command import steps as landing_steps
-from rewindow.landing.seams import LandingEngine, LandingTables, LandRequest
-from rewindow.landing.spec import feed_spec
-from rewindow.machine import drive
-from rewindow.plan.landings import LANDING, log_shapes
-from rewindow.plan.spec import Attempt, RunRequest
-from rewindow.plan.stages import JobCode, TablePaths, bind_job
-from rewindow.runner import Engine, Job, Steps, steps
-from rewindow.spark.local import LocalEngine
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import Lane
+from rewindow.control.ingest.land import steps as landing_steps
+from rewindow.control.ingest.landings import LANDING, log_shapes
+from rewindow.control.ingest.protocols import LandingEngine, LandingTables, LandRequest
+from rewindow.control.plan.spec import Attempt, RunRequest
+from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.run import Engine, Job, Steps, steps
+from rewindow.engine.worker.local import LocalEngine
+from rewindow.streams.semantics import Semantics
+from rewindow.tables.delta.commit import LANDINGS, QUARANTINE, changelog_path, log_path, output_path, table_path
+from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.tables.governed.engine import RowsEngine
+from rewindow.tables.governed.feeds import CatalogFeedTables
+from rewindow.tables.governed.ingest import CatalogLandingEngine
+from rewindow.tables.governed.ledger import SparkLedger
+from rewindow.tables.governed.names import TableName, output_name
+from rewindow.tables.governed.warehouse import CatalogTables
 from tests.conftest import ROOT
 from tests.crash import scene
-from tests.landing.local_engine import LocalEngine as LocalLandingEngine
+from tests.ingest.local_engine import LocalEngine as LocalLandingEngine
 
 _numbers = count()
 

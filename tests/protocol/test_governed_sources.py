@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig
-from rewindow.core.governed import NEW_ROWS, OLD_ROWS
-from rewindow.core.land import Piece, ReadWindow
-from rewindow.core.record import TopicPartition
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.governed_sources import NEW_ROWS, OLD_ROWS
+from rewindow.contracts.ingest import Piece, ReadWindow
+from rewindow.control.ingest.land import drive
 from rewindow.errors import ConfigError, DataError, SourceError
-from rewindow.landing.command import drive
-from rewindow.landing.spec import feed_spec
-from tests.landing.local_engine import HOUR, T0, feed_config
+from rewindow.streams.record import TopicPartition
+from tests.ingest.local_engine import HOUR, T0, feed_config
 from tests.protocol import backends
 from tests.protocol.backends import Backend
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rewindow.config.feed import FeedConfig
+from rewindow.contracts.steps import drive
 from rewindow.errors import NotNowError
-from rewindow.machine import drive
 from tests.crash.scene import FEED_CONFIG, LATER_MS, NOW_MS, write_source
 from tests.protocol import backends
 from tests.protocol.backends import Backend

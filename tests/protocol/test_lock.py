@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from rewindow.catalog.lock import hold_local_disk
 from rewindow.errors import NotNowError
+from rewindow.tables.governed.lock import hold_local_disk
 
 HOLDER = """
 import sys
-from rewindow.catalog.lock import hold_local_disk
+from rewindow.tables.governed.lock import hold_local_disk
 hold_local_disk(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()

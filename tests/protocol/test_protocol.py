@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.catalog.names import TableName, output_name
-from rewindow.catalog.sql import OWNER, make_table, owner
-from rewindow.catalog.tables import CatalogTables
-from rewindow.core.schema import Column
+from rewindow.contracts.steps import drive
+from rewindow.control.branch import branch, promote, rewind
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.verify import verify
 from rewindow.errors import ConfigError, InvariantError, NotNowError
-from rewindow.machine import drive
-from rewindow.plan.lineage import LedgerRow
-from rewindow.travel import branch, promote, rewind
-from rewindow.verify import verify
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.names import TableName, output_name
+from rewindow.tables.governed.sql import OWNER, make_table, owner
+from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
 from tests.protocol import backends
 from tests.protocol.backends import Backend

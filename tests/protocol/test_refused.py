@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rewindow.app.maintenance import FeedRecovery, Recovery
+from rewindow.app.project import Project
 from rewindow.errors import ConfigError
-from rewindow.project import Project
-from rewindow.recovery import FeedRecovery, Recovery
 
 ASKED: dict[str, tuple[str, Callable[[Recovery], object]]] = {
     "republish": ("RESTORE the table", lambda recovery: recovery.republish("main", [], all_tables=False)),

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import pytest
 
 from rewindow import StreamsBuilder, TimeWindows, Topology, key_value_store, until_window_closes
-from rewindow.core.encoding import partition_of
-from rewindow.core.metrics import ENFORCED_PROCESSING
-from rewindow.core.partition_group import InvalidTimestamp
 from rewindow.errors import ConfigError, DataError
+from rewindow.streams.metrics import ENFORCED_PROCESSING
+from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.testing import TopologyTestDriver
+from rewindow.testing.partition_group import InvalidTimestamp
 
 
 def counts() -> Topology:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.testing import naive
+from tests import oracle as naive
 
 Step = tuple[str, str | None, str, int]
 """Topic, key, value, timestamp."""

@@ -16,11 +16,11 @@ from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow.assets import table_asset
-from rewindow.airflow.exits import DIFFERENT
+from rewindow.airflow.exit_codes import DIFFERENT
 from rewindow.airflow.intervals import TIME
 from rewindow.airflow.operators import RewindowOperator
+from rewindow.airflow.single_writer import one_writer
 from rewindow.airflow.watermarks import epoch_ms, is_time
-from rewindow.airflow.writers import one_writer
 from rewindow.config.job import JobConfig
 
 _PLACE = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"

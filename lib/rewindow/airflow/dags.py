@@ -29,7 +29,7 @@ from rewindow.airflow.commands import several
 from rewindow.airflow.intervals import TIME
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.sensors import LogCompleteSensor
-from rewindow.airflow.writers import one_writer
+from rewindow.airflow.single_writer import one_writer
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_jobs, load_target

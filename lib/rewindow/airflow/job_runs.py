@@ -15,11 +15,11 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from rewindow.airflow.asset_events import news_of
 from rewindow.airflow.compat import ResumableJobMixin
-from rewindow.airflow.exits import Next, what_next
+from rewindow.airflow.exit_codes import Next, what_next
 from rewindow.airflow.intervals import interval_of, through_of
-from rewindow.airflow.news import news_of
-from rewindow.airflow.settling import settle
+from rewindow.airflow.outcomes import settle
 from rewindow.databricks import submit
 from rewindow.databricks.results import Printed
 from rewindow.errors import RewindowError, StorageError

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import psutil
 
-from rewindow.airflow import keeper
+from rewindow.airflow import supervisor as keeper
 
 RUNNING, ENDED, GONE = "running", "ended", "gone"
 _STOP_SECONDS = 20

@@ -15,8 +15,8 @@ def complete_through(project: str, target: str, feed: str) -> int | None:
 
     Raises `ConfigError` (78) for a feed or target that is not there, `StorageError` (74) if the ledger cannot be read.
     """
-    from rewindow.delta.warehouse import DeltaTables  # noqa: PLC0415 - a DAG file that is parsed has no use for it
-    from rewindow.storage.places import is_uri, use  # noqa: PLC0415
+    from rewindow.storage.locations import is_uri, use  # noqa: PLC0415
+    from rewindow.tables.delta.warehouse import DeltaTables  # noqa: PLC0415 - a DAG file that is parsed has no use for it
 
     root = find_project(Path(project).absolute())
     load_feed(root, feed)

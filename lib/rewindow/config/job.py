@@ -10,8 +10,8 @@ from pydantic import field_validator
 from rewindow.config.limits import LimitsConfig
 from rewindow.config.value import ConfigValue
 from rewindow.config.words import Cron, DottedName, Function, Name, OutputTable, Policy, SparkSettings
-from rewindow.core.topology import Topology
 from rewindow.errors import ConfigError
+from rewindow.streams.topology import Topology
 
 
 class OutputConfig(ConfigValue):

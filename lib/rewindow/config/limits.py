@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewindow.core.settings import DEFAULTS
+from rewindow.streams.settings import DEFAULTS
 
 
 class LimitsConfig(BaseModel):
-    """What one task may use up (`core.limits.Limits`). It changes no row."""
+    """What one task may use up (`streams.limits.Limits`). It changes no row."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
 

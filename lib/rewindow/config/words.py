@@ -14,9 +14,9 @@ import pendulum
 from pydantic import AfterValidator, PlainValidator
 
 from rewindow.config.cron import checked_cron
-from rewindow.core.duration import to_ms
-from rewindow.core.settings import OnError
 from rewindow.errors import ConfigError
+from rewindow.streams.duration import to_ms
+from rewindow.streams.settings import OnError
 
 _PART = r"[A-Za-z_][A-Za-z0-9_-]*"
 _NAME = re.compile(_PART)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.graph import returned_type
+from rewindow.dsl.operators import stateless
+from rewindow.dsl.operators.aggregates import Aggregator, Mergeable, is_aggregate
+from rewindow.dsl.operators.compound import Custom, several
+from rewindow.dsl.operators.session_aggregate import Merger, Merging
 from rewindow.errors import TopologyError
-from rewindow.operators import stateless
-from rewindow.operators.aggregates import Aggregator, Mergeable, is_aggregate
-from rewindow.operators.compound import Custom, several
-from rewindow.operators.session_aggregate import Merger, Merging
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream

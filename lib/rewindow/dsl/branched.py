@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.graph import function_of
+from rewindow.dsl.operators.branches import Split
+from rewindow.dsl.operators.stateless import PassThrough
 from rewindow.errors import TopologyError
-from rewindow.operators.branches import Split
-from rewindow.operators.stateless import PassThrough
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from rewindow.core.binding import LogType
-from rewindow.core.nodes import SourceNode
-from rewindow.core.stores import StoreBuilder
-from rewindow.core.topology import Topology
 from rewindow.dsl.graph import Graph
 from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.table import KTable
 from rewindow.dsl.table_store import kept_table
+from rewindow.streams.nodes import SourceNode
+from rewindow.streams.serde.binding import LogType
+from rewindow.streams.state.stores import StoreBuilder
+from rewindow.streams.topology import Topology
 
 
 class StreamsBuilder:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewindow.core.nodes import ProcessorNode, SinkNode, SourceNode
 from rewindow.dsl.graph import Graph
-from rewindow.operators.session_aggregate import SessionAggregate
-from rewindow.operators.sliding_aggregate import SlidingAggregate
+from rewindow.dsl.operators.session_aggregate import SessionAggregate
+from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
+from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
 
 
 def keep_until_final(graph: Graph, node: str) -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.binding import RowType
-from rewindow.core.stores import KEY_VALUE, PREFIX, StoreBuilder
 from rewindow.dsl.graph import internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.operators.foreign_key_join import (
+    ForeignKeyJoin,
+    ForeignKeyPublish,
+    ForeignKeySend,
+    ForeignKeySubscribe,
+)
+from rewindow.dsl.operators.table_join import TableJoinResult
+from rewindow.dsl.operators.table_view import StoreView
 from rewindow.dsl.table_joins import Joiner, view_of
-from rewindow.operators.foreign_key_join import ForeignKeyJoin, ForeignKeyPublish, ForeignKeySend, ForeignKeySubscribe
-from rewindow.operators.table_join import TableJoinResult
-from rewindow.operators.table_view import StoreView
+from rewindow.streams.serde.binding import RowType
+from rewindow.streams.state.stores import KEY_VALUE, PREFIX, StoreBuilder
 
 if TYPE_CHECKING:
     from rewindow.dsl.table import KTable

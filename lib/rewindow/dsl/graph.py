@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rewindow.core.processor import Processor
-from rewindow.core.schema import shape_of
-from rewindow.core.settings import FAIL, OnError
-from rewindow.core.stores import StoreBuilder
-from rewindow.core.topology import REPARTITION_SUFFIX, Topology
 from rewindow.errors import ConfigError, TopologyError
+from rewindow.streams.processor import Processor
+from rewindow.streams.serde.schema import shape_of
+from rewindow.streams.settings import FAIL, OnError
+from rewindow.streams.state.stores import StoreBuilder
+from rewindow.streams.topology import REPARTITION_SUFFIX, Topology
 
 
 class NodeOptions(NamedTuple):
-    """What a node of the user's may have: see `core.nodes.ProcessorNode`."""
+    """What a node of the user's may have: see `streams.nodes.ProcessorNode`."""
 
     holds_ms: int = 0
     on_error: OnError = FAIL

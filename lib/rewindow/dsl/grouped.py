@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
-from rewindow.core.moving_windows import SessionWindows, SlidingWindows
-from rewindow.core.windows import GridWindows
 from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.operators.aggregate import StreamAggregate
+from rewindow.dsl.operators.aggregates import Count
+from rewindow.dsl.operators.compound import Reduce
+from rewindow.dsl.operators.table_view import DerivedView, StoreView
 from rewindow.dsl.table import KTable
 from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from rewindow.errors import TopologyError
-from rewindow.operators.aggregate import StreamAggregate
-from rewindow.operators.aggregates import Count
-from rewindow.operators.compound import Reduce
-from rewindow.operators.table_view import DerivedView, StoreView
+from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
+from rewindow.streams.windows.time import GridWindows
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.core.binding import ChangeType
-from rewindow.core.nodes import SinkNode
-from rewindow.core.topology import REPARTITION_SUFFIX
 from rewindow.dsl.graph import Graph, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.operators.aggregates import Aggregator, Count, Subtractable, described, is_aggregate
+from rewindow.dsl.operators.compound import Several, several
+from rewindow.dsl.operators.table_group import CustomSubtractable, ReduceSubtractable, TableAggregate
+from rewindow.dsl.operators.table_view import DerivedView, StoreView
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
-from rewindow.operators.aggregates import Aggregator, Count, Subtractable, described, is_aggregate
-from rewindow.operators.compound import Several, several
-from rewindow.operators.table_group import CustomSubtractable, ReduceSubtractable, TableAggregate
-from rewindow.operators.table_view import DerivedView, StoreView
+from rewindow.streams.nodes import SinkNode
+from rewindow.streams.serde.binding import ChangeType
+from rewindow.streams.topology import REPARTITION_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)

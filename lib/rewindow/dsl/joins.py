@@ -7,17 +7,17 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.core.binding import EqualType
-from rewindow.core.duration import to_ms
-from rewindow.core.join_windows import JoinWindows
-from rewindow.core.stores import RECORDS, StoreBuilder
 from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
+from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
+from rewindow.dsl.operators.stream_table_join import StreamTableJoin
 from rewindow.dsl.table import KTable
 from rewindow.dsl.table_joins import view_of
 from rewindow.errors import TopologyError
-from rewindow.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
-from rewindow.operators.stream_table_join import StreamTableJoin
+from rewindow.streams.duration import to_ms
+from rewindow.streams.serde.binding import EqualType
+from rewindow.streams.state.stores import RECORDS, StoreBuilder
+from rewindow.streams.windows.join import JoinWindows
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from rewindow.core.deprecated import deprecated
-from rewindow.core.legacy import Transformer, ValueTransformer
-from rewindow.core.stores import StoreBuilder
 from rewindow.dsl.graph import Graph, function_of
-from rewindow.operators.transform import Transform, TransformValues
+from rewindow.dsl.operators.transform import Transform, TransformValues
+from rewindow.streams.deprecated import deprecated
+from rewindow.streams.kafka_legacy import Transformer, ValueTransformer
+from rewindow.streams.state.stores import StoreBuilder
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from rewindow.core.duration import to_ms
-from rewindow.core.join_windows import JoinWindows
-from rewindow.core.stores import JOIN, KEY_VALUE, WINDOW, StoreBuilder
-from rewindow.core.windows import Windows
 from rewindow.errors import ConfigError, TopologyError
+from rewindow.streams.duration import to_ms
+from rewindow.streams.state.stores import JOIN, KEY_VALUE, WINDOW, StoreBuilder
+from rewindow.streams.windows.join import JoinWindows
+from rewindow.streams.windows.time import Windows
 
 
 @dataclass(frozen=True, slots=True)

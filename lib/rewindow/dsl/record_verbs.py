@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from rewindow.core.processor import Processor
 from rewindow.dsl.graph import function_of, returned_pair, returned_type
 from rewindow.dsl.legacy import LegacyVerbs
-from rewindow.operators import stateless
-from rewindow.operators.conditions import parse
-from rewindow.operators.select import Select, read_fields, type_of
-from rewindow.operators.where import Where
+from rewindow.dsl.operators import stateless
+from rewindow.dsl.operators.conditions import parse
+from rewindow.dsl.operators.select import Select, read_fields, type_of
+from rewindow.dsl.operators.where import Where
+from rewindow.streams.processor import Processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RecordVerbs(LegacyVerbs):
     def where(self, condition: str, *, name: str | None = None) -> Self:
         """Keep the records that fulfil a condition, ``where("amount >= 10")``: unlike a function it can run on whole columns.
 
-        It is a small part of SQL over the value's fields, ``key``, ``value`` and ``timestamp`` (`operators.conditions`).
+        It is a small part of SQL over the value's fields, ``key``, ``value`` and ``timestamp`` (`dsl.operators.conditions`).
         Raises `ConfigError` for a text that is no condition.
         """
         return self._then("where", Where(parse(condition)), name)
@@ -39,7 +39,7 @@ class RecordVerbs(LegacyVerbs):
         """Make rows of some fields, ``select("user, price * pieces as total")``: unlike a function on whole columns too.
 
         A small part of SQL: fields, ``key``, ``value``, ``timestamp`` and literals, ``+ - *`` of whole numbers and floats
-        (`operators.expressions`), each with its name or another (``as``). The result is a row also where the value is
+        (`dsl.operators.expressions`), each with its name or another (``as``). The result is a row also where the value is
         null: its fields are null then. Key and types stay. Raises `ConfigError` for a text that cannot be read.
         """
         read = read_fields(fields)

@@ -7,29 +7,29 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.adapted import FixedKeyProcessor
-from rewindow.core.binding import EqualType
-from rewindow.core.deprecated import deprecated
-from rewindow.core.duration import to_ms
-from rewindow.core.join_windows import JoinWindows
-from rewindow.core.processor import Processor
-from rewindow.core.settings import OnError
-from rewindow.core.stores import StoreBuilder
 from rewindow.dsl import joins
 from rewindow.dsl.aggregating import keyed
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.graph import NodeOptions, function_of
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.operators import foreach, stateless
+from rewindow.dsl.operators.branches import Split
+from rewindow.dsl.operators.transform import ProcessValues
 from rewindow.dsl.record_verbs import RecordVerbs
 from rewindow.errors import TopologyError
-from rewindow.operators import foreach, stateless
-from rewindow.operators.branches import Split
-from rewindow.operators.transform import ProcessValues
+from rewindow.streams.deprecated import deprecated
+from rewindow.streams.duration import to_ms
+from rewindow.streams.fixed_key import FixedKeyProcessor
+from rewindow.streams.processor import Processor
+from rewindow.streams.serde.binding import EqualType
+from rewindow.streams.settings import OnError
+from rewindow.streams.state.stores import StoreBuilder
+from rewindow.streams.windows.join import JoinWindows
 
 if TYPE_CHECKING:
-    from rewindow.core.record import Record  # noqa: F401 - named in docstrings
     from rewindow.dsl.table import KTable
+    from rewindow.streams.record import Record  # noqa: F401 - named in docstrings
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class KStream(RecordVerbs):
         ``stores`` gives new stores, or the names of stores that other nodes have too. ``key`` and ``value`` declare the
         types that it forwards. ``holds``: the longest it holds a result back, where time follows the watermark.
         ``on_error``: what becomes of a record at which it fails, ``fail``, ``retry 3``, ``quarantine`` or ``retry 3
-        quarantine`` (`core.guard`); the job's file may say it for every node.
+        quarantine`` (`streams.error_policy`); the job's file may say it for every node.
         """
         options = NodeOptions(to_ms(holds), OnError.parse(on_error))
         node = self.graph.run("process", self.node, supplier, name, stores, options)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from rewindow.core.duration import to_ms
+from rewindow.dsl.operators.suppress import NO_BOUNDS, Bounds, BufferFull, BufferTime
 from rewindow.errors import ConfigError, TopologyError
-from rewindow.operators.suppress import NO_BOUNDS, Bounds, BufferFull, BufferTime
+from rewindow.streams.duration import to_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.stores import BUFFER, StoreBuilder
-from rewindow.core.windows import Windows
 from rewindow.dsl.finals import keep_until_final
 from rewindow.dsl.foreign_key import ForeignKey, join_by_foreign_key
 from rewindow.dsl.graph import Graph, function_of, returned_pair, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
+from rewindow.dsl.operators.table_group import TableGroupBy
+from rewindow.dsl.operators.table_verbs import TableDerive, TableToStream, kept_by
+from rewindow.dsl.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
 from rewindow.dsl.suppressed import Suppressed
 from rewindow.dsl.table_joins import Joiner, Kept, join_tables
 from rewindow.errors import TopologyError
-from rewindow.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
-from rewindow.operators.table_group import TableGroupBy
-from rewindow.operators.table_verbs import TableDerive, TableToStream, kept_by
-from rewindow.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
+from rewindow.streams.state.stores import BUFFER, StoreBuilder
+from rewindow.streams.windows.time import Windows
 
 if TYPE_CHECKING:
     from rewindow.dsl.grouped_table import KGroupedTable

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.nodes import ProcessorNode
-from rewindow.core.topology import Topology
 from rewindow.dsl.graph import returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.operators.table_join import TableJoinResult, TableJoinSide
+from rewindow.dsl.operators.table_view import JoinedView, StoreView, TableView
 from rewindow.errors import TopologyError
-from rewindow.operators.table_join import TableJoinResult, TableJoinSide
-from rewindow.operators.table_view import JoinedView, StoreView, TableView
+from rewindow.streams.nodes import ProcessorNode
+from rewindow.streams.topology import Topology
 
 if TYPE_CHECKING:
     from rewindow.dsl.table import KTable

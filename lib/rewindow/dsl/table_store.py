@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rewindow.core.nodes import SourceNode
-from rewindow.core.stores import VERSIONED
 from rewindow.dsl.graph import Graph
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.operators.table_verbs import TableSource
+from rewindow.dsl.operators.table_view import StoreView
 from rewindow.dsl.table import KTable
-from rewindow.operators.table_verbs import TableSource
-from rewindow.operators.table_view import StoreView
+from rewindow.streams.nodes import SourceNode
+from rewindow.streams.state.stores import VERSIONED
 
 
 def kept_table(graph: Graph, parent: str, key: Any, value: Any, store: StoreSpec, *, name: str | None = None) -> KTable:

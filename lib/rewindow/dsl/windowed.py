@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.core.binding import WindowedType
-from rewindow.core.moving_windows import SessionWindows, SlidingWindows
-from rewindow.core.windows import GridWindows, UnlimitedWindows, Windows
 from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed, merger_of
 from rewindow.dsl.finals import keep_longer, keep_until_final
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.operators.aggregates import Count
+from rewindow.dsl.operators.compound import Reduce
+from rewindow.dsl.operators.session_aggregate import Merger, SessionAggregate
+from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
+from rewindow.dsl.operators.table_view import DerivedView, StoreView
+from rewindow.dsl.operators.window_aggregate import WindowAggregate
+from rewindow.dsl.operators.windowed import EmitStrategy
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
-from rewindow.operators.aggregates import Count
-from rewindow.operators.compound import Reduce
-from rewindow.operators.session_aggregate import Merger, SessionAggregate
-from rewindow.operators.sliding_aggregate import SlidingAggregate
-from rewindow.operators.table_view import DerivedView, StoreView
-from rewindow.operators.window_aggregate import WindowAggregate
-from rewindow.operators.windowed import EmitStrategy
+from rewindow.streams.serde.binding import WindowedType
+from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
+from rewindow.streams.windows.time import GridWindows, UnlimitedWindows, Windows
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream

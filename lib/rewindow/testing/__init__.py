@@ -1,9 +1,9 @@
 """Test a topology without Spark, in milliseconds: the real tasks, fed by hand. Shipped for users' own tests."""
 
-from rewindow.core.partition_group import InvalidTimestamp
-from rewindow.core.semantics import Semantics
-from rewindow.core.settings import Limits, Settings
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Limits, Settings
 from rewindow.testing.driver import TopologyTestDriver
+from rewindow.testing.partition_group import InvalidTimestamp
 from rewindow.testing.replay import Epoch, LocalReplay, Sent
 from rewindow.testing.transcript import Transcript, TranscriptError, check, load, play
 

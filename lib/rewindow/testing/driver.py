@@ -7,28 +7,28 @@ from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
-from rewindow.core.dropped import Dropped
-from rewindow.core.duration import to_ms
-from rewindow.core.encoding import partition_of
-from rewindow.core.guard import check_policies
-from rewindow.core.metrics import add_up, rows_of
-from rewindow.core.nodes import SinkNode
-from rewindow.core.partition_group import InvalidTimestamp
-from rewindow.core.punctuation import Schedule
-from rewindow.core.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
-from rewindow.core.semantics import Semantics
-from rewindow.core.settings import Limits, OnError, Settings
-from rewindow.core.topology import Topology
 from rewindow.errors import ConfigError
+from rewindow.streams.dropped_records import Dropped
+from rewindow.streams.duration import to_ms
+from rewindow.streams.error_policy import check_policies
+from rewindow.streams.metrics import add_up, rows_of
+from rewindow.streams.nodes import SinkNode
+from rewindow.streams.punctuation import Schedule
+from rewindow.streams.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.key_bytes import partition_of
+from rewindow.streams.settings import Limits, OnError, Settings
+from rewindow.streams.topology import Topology
 from rewindow.testing.local_task import Blueprint, LocalTask
-from rewindow.testing.seat import Seat
+from rewindow.testing.partition_group import InvalidTimestamp
+from rewindow.testing.queued_task import Seat
 
 Input = tuple[str, Any, Any, int]
 """Topic, key, value, timestamp (epoch ms)."""
 
 
 class TopologyTestDriver:
-    """Runs a topology over records that are given by hand (Kafka's `TopologyTestDriver`, over the real `core.task`).
+    """Runs a topology over records that are given by hand (Kafka's `TopologyTestDriver`, over the real `streams.task`).
 
     What it simulates: everything that a replay does to a record, by the same code; Kafka's waiting for quiet topics
     (``max_task_idle_ms``, KIP-353); stream time, wall clock, watermarks, epochs, checkpoints; several partitions, with

@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.core.binding import LogShapes, bind_sink, bind_store, bound
-from rewindow.core.checkpoint import TaskState
-from rewindow.core.dropped import Drop
-from rewindow.core.json_codec import dump_value, load_value
-from rewindow.core.nodes import SinkNode
-from rewindow.core.record import UNKNOWN, Record
-from rewindow.core.schema import fit_cell, scalar_shape
-from rewindow.core.semantics import Semantics
-from rewindow.core.settings import Settings
-from rewindow.core.sink import Write
-from rewindow.core.staging import OUTPUT_META
-from rewindow.core.state.shelf import Disk, OpenTimedShelf
-from rewindow.core.task import Task
-from rewindow.core.topology import SubTopology, Topology
 from rewindow.errors import DataError
-from rewindow.testing.memory_shelf import MemoryShelf
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.dropped_records import Drop
+from rewindow.streams.nodes import SinkNode
+from rewindow.streams.record import UNKNOWN, Record
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
+from rewindow.streams.serde.canonical_json import dump_value, load_value
+from rewindow.streams.serde.meta_columns import OUTPUT_META
+from rewindow.streams.serde.schema import fit_cell, scalar_shape
+from rewindow.streams.settings import Settings
+from rewindow.streams.sink import Write
+from rewindow.streams.state.spill import Disk, OpenTimedShelf
+from rewindow.streams.task import Task
+from rewindow.streams.topology import SubTopology, Topology
+from rewindow.testing.memory_spill import MemoryShelf
 
 Deliver = Callable[[SinkNode, int, Record, int, int], None]
 """Takes a sink, the task's partition, the emission, its place in the epoch's order and its number in the topic."""

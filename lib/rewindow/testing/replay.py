@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rewindow.core.dropped import Dropped
-from rewindow.core.encoding import partition_of
-from rewindow.core.metrics import Measure, add_up
-from rewindow.core.nodes import SinkNode, SourceNode
-from rewindow.core.ordering import Emission, Event, events, internal_log, merge, rows_of
-from rewindow.core.record import UNKNOWN, Record
-from rewindow.core.semantics import Semantics
-from rewindow.core.settings import Settings
-from rewindow.core.task import Task
-from rewindow.core.topology import Topology
+from rewindow.streams.dropped_records import Dropped
+from rewindow.streams.metrics import Measure, add_up
+from rewindow.streams.nodes import SinkNode, SourceNode
+from rewindow.streams.ordering import Emission, Event, events, internal_log, merge, rows_of
+from rewindow.streams.record import UNKNOWN, Record
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.key_bytes import partition_of
+from rewindow.streams.settings import Settings
+from rewindow.streams.task import Task
+from rewindow.streams.topology import Topology
 from rewindow.testing.local_task import Blueprint, LocalTask
 
 

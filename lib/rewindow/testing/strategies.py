@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rewindow.core.record import UNKNOWN
+from rewindow.streams.record import UNKNOWN
 from rewindow.testing.replay import Epoch
 
 

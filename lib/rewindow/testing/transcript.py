@@ -42,13 +42,13 @@ from typing import Any
 
 import yaml
 
-from rewindow.core.duration import to_ms
-from rewindow.core.record import MAX_MS, Record, Window, Windowed, row_class
-from rewindow.core.semantics import Semantics
-from rewindow.core.topology import Topology
 from rewindow.errors import ConfigError, RewindowError
-from rewindow.testing.compared import compared, counted
+from rewindow.streams.duration import to_ms
+from rewindow.streams.record import MAX_MS, Record, Window, Windowed, row_class
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.topology import Topology
 from rewindow.testing.driver import Input, TopologyTestDriver
+from rewindow.testing.transcript_diff import compared, counted
 
 VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
 LISTS: Mapping[str, type[Any]] = {"input": list, "expect": list, "metrics": dict}

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rewindow.spark.jars import cache_dir
-from rewindow.spark.java import find_java
+from rewindow.engine.spark.jars import cache_dir
+from rewindow.engine.spark.java import find_java
 
 SOURCES = Path(__file__).with_name("java")
 

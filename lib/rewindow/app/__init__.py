@@ -1,0 +1,1 @@
+"""The application: wires the layers together and talks to people."""

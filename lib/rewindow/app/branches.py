@@ -1,0 +1,221 @@
+"""A job's history, as the commands of time travel change it: what is asked in a person's words, done through the project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rewindow.app.cli.times import parse_time, show_time, whole_number
+from rewindow.app.project import Project
+from rewindow.config.load import load_feed, names_of
+from rewindow.contracts.steps import drive
+from rewindow.control.branch import branch as begin_branch
+from rewindow.control.branch import drop, promote, rewind
+from rewindow.control.heartbeat import this_attempt
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branch_decisions import find_run, first_epoch_at, run_before
+from rewindow.control.plan.branches import CommittedRun, JobState, Lineage, shared_runs
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
+from rewindow.control.run import RunReport
+from rewindow.control.verify import Verified, verify
+from rewindow.errors import UsageError
+from rewindow.streams.serde.binding import bind_sink
+from rewindow.tables.delta.commit import checked_name
+from rewindow.tables.delta.diff import Difference
+
+OnStep = Callable[[str], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """A backfill: its branch, the run it stands on, the epochs it took, and the runs that it made."""
+
+    branch: str
+    stands_on: str | None
+    first_epoch: int
+    results: Sequence[RunReport | UpToDate]
+
+
+class History:
+    """The lineages of one job."""
+
+    def __init__(self, project: Project, job: str) -> None:
+        """Bind to a job of a project. Raises `ConfigError` (78) if it has no such job."""
+        project.job_config(job)
+        self._project, self._job, self._tables = project, job, project.tables
+
+    @property
+    def state(self) -> JobState:
+        """What the ledger says now."""
+        return self._tables.state(self._job)
+
+    def rewind(self, lineage: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
+        """Go back to a run; see `travel.rewind`."""
+        before, readers = self.state.lineage(lineage), self._readers(lineage)
+        drive(rewind(self._job, lineage, to, self._tables), on_step)
+        after = self.state.lineage(lineage)
+        gone = [run.spec.name for run in before.runs[len(after.runs) :]]
+        at = after.head.spec.name if after.head else None
+        return {"lineage": lineage, "at": at, "rewound": gone, "read_by": readers}
+
+    def backfill(
+        self,
+        start: str,
+        end: str | None,
+        branch: str | None,
+        on_step: OnStep = None,
+        *,
+        accept_changes: bool = False,
+    ) -> Backfilled:
+        """Replay epochs on a branch of `main`, which it may begin; nothing published changes.
+
+        ``start`` and ``end`` are event times, landings or runs; the start is rounded down to the end of a run. Without
+        an end the branch goes as far as `main`. A branch that is there goes on. ``accept_changes``: with other code than
+        the checkpoint's that it stands on, where its stores allow it.
+        """
+        state, feed = self.state, self._project.bind(self._job).feed
+        main = state.lineage(MAIN)
+        name = branch or f"backfill-{state.rows + 1}"
+        if name == MAIN:
+            message = f"a backfill has a branch of its own: name another than {MAIN!r}, which `promote` makes of it"
+            raise UsageError(message)
+        through = self._through(checked_name(name, "lineage"), end, main)  # what cannot be is refused before it begins
+        request = replace(through, accept_changes=accept_changes)
+        if name not in state.lineages:
+            at = run_before(state, main, self._first_epoch(start, main, feed))
+            parent = at.spec.name if at else "0"
+            drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
+        begun = self.state.lineage(name)
+        base = begun.runs[begun.inherited - 1] if begun.inherited else None
+        results = self._run_to_the_end(request, on_step)
+        return Backfilled(name, base.spec.name if base else None, base.spec.last_epoch + 1 if base else 1, results)
+
+    def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
+        """Let a branch catch up with a lineage, then make its chain that lineage's; see `travel.promote`."""
+        results: list[RunReport | UpToDate] = []
+        readers = self._readers(into)
+        ahead = self.state.lineage(into).last_epoch
+        if branch in self.state.lineages and self.state.lineage(branch).last_epoch < ahead:
+            results += self._run_to_the_end(RunRequest(lineage=branch, through_landing=ahead), on_step)
+        binding = self._project.bind(self._job, into).binding
+        drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
+        head = self.state.lineage(into).head
+        caught_up = [result.spec.name for result in results if isinstance(result, RunReport)]
+        published = self._project.published(self._job, into)
+        at = head.spec.name if head else None
+        return {
+            "branch": branch,
+            "into": into,
+            "at": at,
+            "caught_up": caught_up,
+            "published": published,
+            "read_by": readers,
+        }
+
+    def branches(self) -> list[dict[str, Any]]:
+        """Return the lineages of the job, as rows for people."""
+        return [
+            {
+                "lineage": lineage.name,
+                "parent": lineage.parent or "",
+                "stands on": lineage.runs[lineage.inherited - 1].spec.name if lineage.inherited else "",
+                "last run": lineage.head.spec.name if lineage.head else "",
+                "epoch": lineage.last_epoch,
+                "complete through": show_time(lineage.watermark_ms),
+                "standing": str(lineage.standing),
+            }
+            for lineage in self.state.lineages.values()
+        ]
+
+    def drop(self, branch: str) -> None:
+        """Give a branch up; see `travel.drop`."""
+        drive(drop(self._job, branch, self._tables))
+
+    def diff(self, first: str, second: str, samples: int) -> dict[str, Difference]:
+        """Compare the outputs of two lineages key by key, over the epochs that both have replayed for themselves.
+
+        Raises `UsageError` (2) for a lineage that has no run.
+        """
+        state = self.state
+        one, other = (self._known(state, name) for name in (first, second))
+        for name in (first, second):
+            for _step in self._tables.publish(self._job, state, name):
+                pass
+        common = shared_runs(one.runs, other.runs)
+        after = one.runs[common - 1].spec.last_epoch if common else 0
+        through = min(one.last_epoch, other.last_epoch)
+        found = {}
+        for target, keys in self._output_keys().items():
+            tables = [lineage.tables[target] for lineage in (one, other) if target in lineage.tables]
+            if len(tables) == 2:
+                found[target.removeprefix(OUTPUT)] = self._tables.compare(
+                    tables[0], tables[1], keys, epochs=(after, through), samples=samples
+                )
+        return found
+
+    def verify(self, lineage: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
+        """Replay committed runs, by default the last one of a lineage, and compare; see `verify.verify`."""
+        state = self.state
+        known = self._known(state, lineage)
+        chosen = [self._run(state, known, said) for said in runs] or [known.runs[-1]]
+        project = self._project
+        for run in chosen:
+            job = project.bind(self._job, run.spec.lineage)
+            # All tasks in one worker, whatever groups a run has; `verify` turns their order round.
+            yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
+
+    def _readers(self, lineage: str) -> list[str]:
+        """Return the feeds that land an output of the job: of its published lineage."""
+        root = self._project.root
+        feeds = [load_feed(root, name) for name in names_of(root, "feeds")] if lineage == MAIN else []
+        return [feed.feed for feed in feeds if any(log.source.job == self._job for log in feed.logs.values())]
+
+    def _run_to_the_end(self, request: RunRequest, on_step: OnStep) -> list[RunReport | UpToDate]:
+        """Run until what was asked is done: the plan of an attempt that died comes first, as it was planned."""
+        results = [self._project.run(self._job, request, on_step)]
+        while isinstance(results[-1], RunReport) and results[-1].spec.takes_over is not None:
+            results.append(self._project.run(self._job, request, on_step))
+        return results
+
+    def _first_epoch(self, said: str, main: Lineage, feed: Feed) -> int:
+        if "/" in said:
+            run = find_run(self.state, main, said)
+            return run.spec.first_epoch if run else 1
+        number = whole_number(said)
+        if number is not None:
+            return number
+        return first_epoch_at(feed, parse_time(said) or 0)
+
+    def _through(self, branch: str, said: str | None, main: Lineage) -> RunRequest:
+        if said is None:
+            return RunRequest(lineage=branch, through_landing=main.last_epoch or None)
+        if "/" in said:
+            run = find_run(self.state, main, said)
+            return RunRequest(lineage=branch, through_landing=run.spec.last_epoch if run else None)
+        number = whole_number(said)
+        if number is not None:
+            return RunRequest(lineage=branch, through_landing=number)
+        return RunRequest(lineage=branch, through_ms=parse_time(said))
+
+    def _known(self, state: JobState, name: str) -> Lineage:
+        lineage = state.lineage(name)
+        if not lineage.runs:
+            known = ", ".join(one.name for one in state.lineages.values() if one.runs) or "none"
+            message = f"job {self._job!r} has no runs in lineage {name!r} (lineages: {known})"
+            raise UsageError(message)
+        return lineage
+
+    def _run(self, state: JobState, lineage: Lineage, said: str) -> CommittedRun:
+        run = find_run(state, lineage, said)
+        if run is None:
+            message = f"{said!r} is the beginning and no run: name one of `rewindow show {self._job}`"
+            raise UsageError(message)
+        return run
+
+    def _output_keys(self) -> Mapping[str, Sequence[str]]:
+        job = self._project.bind(self._job)
+        logs = job.code.load_logs()
+        sinks = [sink for part in job.code.load_topology().sub_topologies() for sink in part.sinks]
+        return {f"{OUTPUT}{sink.topic}": bind_sink(sink, logs)[0].names for sink in sinks if not sink.is_internal}

@@ -1,0 +1,55 @@
+"""The command that looks at user code without running it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rewindow.app.check_determinism import ALLOW, check_files, module_file
+from rewindow.app.cli.options import Debug, Folder, Json
+from rewindow.app.cli.printing import Printer
+from rewindow.config.load import find_project, load_feed, load_job
+from rewindow.errors import ConfigError
+
+FOUND = 1
+
+
+def check(
+    what: Annotated[str, typer.Argument(metavar="JOB|FILE", help="A job, or a file of Python code.")],
+    project: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Find clocks, dice and the order of sets in a job's code and in what it imports. Ends with 1 if there are any."""
+    del debug
+    root = find_project(Path(project).absolute())
+    files = [Path(what).absolute()] if what.endswith(".py") else _files_of(root, what)
+    found = check_files(root, files)
+    printer = Printer(as_json=as_json)
+    if as_json:
+        printer.json({"findings": [asdict(one) for one in found]})
+    else:
+        for one in found:
+            printer.say(str(one))
+        printer.say(
+            f"{len(found)} found; a line that is right all the same ends with {ALLOW}" if found else "Nothing found."
+        )
+    return FOUND if found else 0
+
+
+def _files_of(root: Path, job: str) -> list[Path]:
+    """Return the files of a job's topology and of its feed's timestamp functions."""
+    config = load_job(root, job)
+    logs = load_feed(root, config.feed).logs.values()
+    functions = [config.topology, *(log.timestamp for log in logs if ":" in log.timestamp)]
+    files = []
+    for function in functions:
+        module = function.partition(":")[0]
+        file = module_file(root, module)
+        if file is None:
+            raise ConfigError(f"job {job!r}: {module} is no module below {root}: mend `topology:` or `timestamp:`")
+        files.append(file)
+    return files

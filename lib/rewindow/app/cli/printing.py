@@ -1,0 +1,191 @@
+"""What the command line says: tables and sentences for people, or one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
+from rewindow.app.cli.summary import summarise, summary_lines
+from rewindow.app.cli.times import show_time
+from rewindow.control.plan.explain import explain
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import MAIN
+from rewindow.control.run import RunReport
+
+
+class Printer:
+    """Prints results to stdout, progress and errors to stderr."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self._out = Console(
+            file=sys.stdout, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160
+        )
+        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def say(self, line: str) -> None:
+        """Print a line as it is."""
+        self._out.print(line, markup=False)
+
+    def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Print rows as a table."""
+        self._out.print(as_table(title, rows))
+
+    def landed(self, feed: str, report: Any) -> None:
+        """Say what `land` did."""
+        if self.as_json:
+            self.json(report.as_json())
+            return
+        if not report.landings:
+            self._out.print(f"Feed {feed}: nothing new to land.")
+            return
+        first, last = report.landings[0], report.landings[-1]
+        numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
+        line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
+        extra = [
+            f"{count} {what}"
+            for what, count in (("quarantined", report.quarantined), ("behind", report.behind))
+            if count
+        ]
+        self._out.print(line + (f" ({', '.join(extra)})" if extra else ""))
+
+    def planned(self, plan: dict[str, Any]) -> None:
+        """Say what would run."""
+        if self.as_json:
+            self.json(plan)
+            return
+        for line in explain(plan):
+            self.say(line)
+
+    def ran(
+        self,
+        results: Sequence[RunReport | UpToDate],
+        watch: Watch | None = None,
+        published: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Say what runs did and sum the last one up; JSON is the last one's, with ``taken_over`` where it was not alone.
+
+        ``published`` says in JSON where the output tables are now.
+        """
+        last = results[-1] if results else None
+        summary = summarise(last, watch) if isinstance(last, RunReport) and watch else None
+        if summary:
+            log_summary(summary)
+        if self.as_json:
+            before = [describe_result(result) for result in results[:-1]]
+            taken_over = {"taken_over": before} if before else {}
+            self.json({**describe_result(results[-1]), "summary": summary, "published": list(published), **taken_over})
+            return
+        for result in results:
+            if isinstance(result, UpToDate):
+                self.say(f"Nothing to run: {result.reason}.")
+            else:
+                for line in _result_lines(result):
+                    self.say(line)
+        if summary:
+            for line in summary_lines(summary):
+                self.say(line)
+
+    def shown(self, shown: Mapping[str, Any]) -> None:
+        """Show runs, tables and metrics."""
+        if self.as_json:
+            self.json(shown)
+            return
+        if not shown["runs"]:
+            job, lineage = shown["job"], shown["lineage"]
+            others = f" It has the lineages {', '.join(shown['lineages'])}." if shown["lineages"] else ""
+            again = f"`rewindow run {job}`" if lineage in (None, MAIN) else f"`rewindow run {job} --lineage {lineage}`"
+            self.say(f"Job {job} has not run yet in lineage {lineage or MAIN}: {again}.{others}")
+            return
+        for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
+            self._out.print(as_table(title, rows))
+
+    def explained(self, explained: Mapping[str, Any]) -> None:
+        """Show a topology."""
+        if self.as_json:
+            self.json(explained)
+            return
+        for part in explained["sub_topologies"]:
+            self.say(f"Sub-topology {part['sub_topology']}: {part['lane']}")
+            for source in part["sources"]:
+                self.say(f"  reads {source['topic']}: {source['how']}")
+            self._out.print(as_table("", part["nodes"]))
+            for store in part["stores"]:
+                self.say(f"  store {store['name']} ({store['kind']}): {store['columns']}")
+            if "spark_plan" in part:
+                self.say(part["spark_plan"])
+        if most := explained["inline"]:
+            self.say(
+                f"A sub-topology with at most {most:,} records to take and to restore runs in this process, without Spark; "
+                "in the columnar lane with ten times as many"
+            )
+        for output in explained["outputs"]:
+            self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
+
+    def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
+        """Say what went wrong; the stack only if it is given."""
+        log_failure(message, code)
+        if error is not None:
+            traceback.print_exception(error, file=sys.stderr)
+        if self.as_json:
+            self.json({"error": message, "exit_code": code})
+        else:
+            self._err.print(f"rewindow: {message}", markup=False)
+
+    @contextmanager
+    def progress(self) -> Iterator[Watch]:
+        """Follow a command: its steps are logged if that is wanted, and shown while this is a terminal."""
+        with watched(self._err, is_quiet=self.as_json) as watch:
+            yield watch
+
+    def json(self, value: Any) -> None:
+        """Print one JSON object."""
+        sys.stdout.write(json.dumps(value, sort_keys=True) + "\n")
+
+
+def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
+    """Return a run's result as plain data."""
+    if isinstance(result, UpToDate):
+        return {"run": None, "reason": result.reason}
+    spec, commit = result.spec, result.commit
+    return {
+        "run": spec.name,
+        "id": spec.run,
+        "epochs": [spec.first_epoch, spec.last_epoch],
+        "watermark_ms": commit.watermark_ms,
+        "consumed": dict(commit.consumed),
+        "targets": {target: total.rows for target, total in commit.targets.items()},
+        "tables": {target: table.path for target, table in spec.binding.tables.items()},
+    }
+
+
+def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return rows as a table; numbers to the right."""
+    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        is_number = all(isinstance(row.get(name), int | float | None) for row in rows)
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if row.get(name) is None else str(row.get(name)) for name in names))
+    return table
+
+
+def _result_lines(result: RunReport) -> Iterator[str]:
+    spec, commit = result.spec, result.commit
+    taken = ", ".join(f"{count} of {topic}" for topic, count in commit.consumed.items()) or "no records"
+    epochs = f"epochs {spec.first_epoch} to {spec.last_epoch}" if spec.epochs else "no epochs"
+    again = " It was planned by an attempt that died." if spec.takes_over is not None else ""
+    yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}.{again}"
+    for target, total in commit.targets.items():
+        kind, _, topic = target.partition("/")
+        if kind == "output":
+            yield f"  {topic}: {total.rows} rows more in {spec.binding.tables[target].path}"

@@ -1,0 +1,63 @@
+"""The summary of a run: what it took and gave, what it dropped and why, how often it punctuated, how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rewindow.app.cli.progress import Watch
+from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.run import RunReport
+from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP, PUNCTUATE, QUARANTINED, SKIPPED_RECORDS
+
+DROPS = {
+    LATE_RECORD_DROP: "late",
+    SKIPPED_RECORDS: "skipped",
+    EXPIRED_WINDOW_DROP: "expired",
+    QUARANTINED: "quarantined",
+}
+
+
+def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
+    """Return a run's summary as plain data. ``dropped`` is ``{late: {reason: records}, ...}``; seconds are wall time."""
+    spec, commit = result.spec, result.commit
+    outputs = {target: total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)}
+    return {
+        "job": spec.job,
+        "lineage": spec.lineage,
+        "run": spec.name,
+        "run_id": spec.run,
+        "records": dict(commit.consumed),
+        "rows": {target.removeprefix(OUTPUT): rows for target, rows in outputs.items()},
+        "dropped": _dropped(result.metrics),
+        "punctuations": sum(_sums(result.metrics, PUNCTUATE).values()),
+        "commits": watch.commits,
+        "seconds": watch.seconds,
+    }
+
+
+def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what people read of a summary, below the lines of the run itself."""
+    for what, reasons in summary["dropped"].items():
+        yield f"  {what}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
+    punctuations = f"{summary['punctuations']} punctuations, " if summary["punctuations"] else ""
+    yield f"  {punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
+
+
+def _dropped(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    rows = list(metrics)
+    found = {what: _sums(rows, name) for name, what in DROPS.items()}
+    return {what: reasons for what, reasons in found.items() if reasons}
+
+
+def _sums(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
+    """Return a metric's totals by reason. It may be counted at several levels: each has all of it."""
+    levels: dict[tuple[str, str], int] = {}
+    for row in metrics:
+        if row["name"] == name and row["total"]:
+            key = (row["reason"], row["level"])
+            levels[key] = levels.get(key, 0) + row["total"]
+    sums: dict[str, int] = {}
+    for (reason, _level), total in sorted(levels.items()):
+        sums[reason] = max(sums.get(reason, 0), total)
+    return sums

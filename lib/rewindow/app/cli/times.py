@@ -1,0 +1,55 @@
+"""Times from people: what they write on the command line, as epoch milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pendulum
+
+from rewindow.control.plan.spec import RunRequest
+from rewindow.errors import UsageError
+
+
+def parse_time(text: str | None) -> int | None:
+    """Return an ISO 8601 time in epoch milliseconds; without a zone it is UTC. Raises `UsageError` (2) for others."""
+    if text is None:
+        return None
+    try:
+        parsed = pendulum.parse(text)
+    except ValueError as error:
+        message = f"{text!r} is no time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
+        raise UsageError(message) from error
+    if not isinstance(parsed, pendulum.DateTime):
+        message = f"{text!r} is not a point in time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
+        raise UsageError(message)
+    return round(parsed.timestamp() * 1000)
+
+
+def parse_through(text: str | None, until: str | None = None, **others: Any) -> RunRequest:
+    """Return a run request: ``text`` is the number of a landing, a time, or None for all; ``until`` a time of arrival."""
+    if until is not None:
+        if text is not None:
+            message = "--through and --until both say where to stop: give one of them"
+            raise UsageError(message)
+        return RunRequest(until_ms=parse_time(until), **others)
+    number = whole_number(text)
+    if number is not None:
+        if number == 0:
+            message = "--through 0: landings are numbered from 1; leave it out to take all"
+            raise UsageError(message)
+        return RunRequest(through_landing=number, **others)
+    return RunRequest(through_ms=parse_time(text), **others)
+
+
+def whole_number(text: str | None) -> int | None:
+    """Return what plain digits say; None for any other text, also for digits of other scripts."""
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
+
+
+def show_time(epoch_ms: int) -> str:
+    """Return a time for people, in UTC; a dash if it is unknown."""
+    if epoch_ms < 0:
+        return "-"
+    if epoch_ms >= 2**62:
+        return "the end of time"
+    return pendulum.from_timestamp(epoch_ms / 1000).format("YYYY-MM-DD HH:mm:ss")

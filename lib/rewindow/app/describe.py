@@ -1,0 +1,192 @@
+"""A job as plain data for `show` and `explain`: its runs, tables, metrics and topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rewindow.app.cli.times import show_time
+from rewindow.contracts.staged_files import QUARANTINE
+from rewindow.contracts.tasks import Lane, LogTable
+from rewindow.control.plan.branches import CommittedRun, Lineage
+from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.tasks import simulated_seconds
+from rewindow.control.run import Job
+from rewindow.streams.metrics import add_up, kind_of
+from rewindow.streams.nodes import SourceNode
+from rewindow.streams.serde.binding import bind_sink, bind_store
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.warehouse import DeltaTables
+
+
+def describe_job(tables: DeltaTables, job: str, *, lineage: str, hashes: bool) -> dict[str, Any]:
+    """Return the runs of a lineage, its tables and the sums of its metrics. What was rewound does not count."""
+    state = tables.state(job)
+    known = state.lineage(lineage)
+    runs = known.runs
+    tables.check_published(job, state, lineage)
+    return {
+        "job": job,
+        "lineage": lineage,
+        "lineages": sorted(name for name, known in state.lineages.items() if known.runs),
+        "runs": [_describe_run(run) for run in runs],
+        "tables": _describe_tables(tables, known, hashes=hashes),
+        "metrics": _describe_metrics(tables, runs),
+    }
+
+
+def describe_published(tables: DeltaTables, job: str, lineage: str) -> list[dict[str, Any]]:
+    """Return the output tables of a lineage: their versions, and what its last run did to them."""
+    known = tables.state(job).lineage(lineage)
+    if known.head is None:
+        return []
+    described = []
+    for target, table in known.tables.items():
+        total = known.head.commit.targets.get(target)
+        version = tables.version_of(table) if target.startswith(OUTPUT) else None
+        if version is None:
+            continue
+        described.append(
+            {
+                "topic": target.removeprefix(OUTPUT),
+                "table": table.path,
+                "version": version,
+                "run": known.head.spec.name,
+                "rows": total.rows if total else 0,
+                "digest": total.digest if total else None,
+                "watermark_ms": known.head.commit.watermark_ms,
+            }
+        )
+    return described
+
+
+def describe_topology(
+    job: Job, lane: Lane = Lane.AUTO, tables: Mapping[str, LogTable | None] | None = None
+) -> dict[str, Any]:
+    """Return a job's topology: its parts, where their records come from, how they run, and what they write.
+
+    ``tables`` has the logs that Spark reads for the tasks.
+    """
+    from rewindow.engine.worker.vectorized.plan import describe_lane  # noqa: PLC0415 - loads pyarrow
+
+    keeps_dropped = QUARANTINE in job.binding.tables
+    logs = job.code.load_logs()
+    topology = job.code.load_topology()
+    parts = []
+    for part, described in zip(topology.sub_topologies(), topology.describe(), strict=True):
+        parts.append(
+            {
+                "sub_topology": part.index,
+                "lane": describe_lane(lane, part, logs, keeps_dropped=keeps_dropped),
+                "sources": [
+                    {
+                        "topic": source.topic,
+                        "how": _describe_source(source, tables or {}),
+                    }
+                    for source in part.sources
+                ],
+                "nodes": [
+                    {
+                        "node": node["name"],
+                        "does": node.get("processor") or f"{'reads' if 'source' in node else 'writes'} a topic",
+                        "parents": ", ".join(node["parents"]),
+                        "stores": ", ".join(node.get("stores", ())),
+                    }
+                    for node in described["nodes"]
+                ],
+                "stores": [
+                    {"name": store.name, "kind": store.kind, "columns": _columns(*bind_store(store, logs))}
+                    for store in part.stores
+                ],
+            }
+        )
+    outputs = [
+        {
+            "topic": sink.topic,
+            "table": job.binding.tables[f"output/{sink.topic}"].path,
+            "columns": _columns(*bind_sink(sink, logs)),
+        }
+        for part in topology.sub_topologies()
+        for sink in part.sinks
+        if not sink.is_internal
+    ]
+    return {
+        "job": job.name,
+        "feed": job.feed.definition.feed,
+        "partitions": job.feed.definition.partitions,
+        "semantics": dict(job.binding.semantics),
+        "sub_topologies": parts,
+        "outputs": outputs,
+    }
+
+
+def _describe_source(source: SourceNode, tables: Mapping[str, LogTable | None]) -> str:
+    if source.is_internal:
+        return "internal log of this run, in the order of its upstream events"
+    table = tables.get(source.topic)
+    if table is not None:
+        return f"shuffled source: Spark reads the table for the tasks, because {table.why}"
+    return "aligned source: each task opens its own partition's files, in offset order"
+
+
+def _describe_run(run: CommittedRun) -> dict[str, Any]:
+    return {
+        "run": run.spec.name,
+        "id": run.spec.run,
+        "epochs": f"{run.spec.first_epoch}-{run.spec.last_epoch}" if run.spec.epochs else "-",
+        "records": sum(run.commit.consumed.values()),
+        "rows": sum(total.rows for target, total in run.commit.targets.items() if target.startswith("output/")),
+        "complete through": show_time(run.commit.watermark_ms),
+        "final": "yes" if run.spec.final else "",
+    }
+
+
+def _describe_tables(tables: DeltaTables, lineage: Lineage, *, hashes: bool) -> list[dict[str, Any]]:
+    """Return a lineage's tables. Of a changelog, which lineages share, only the rows of its own runs count."""
+    described = []
+    for target, table in lineage.tables.items():
+        if "/" not in target:
+            continue
+        is_output = target.startswith(OUTPUT)
+        totals = [run.commit.targets[target].rows for run in lineage.runs if target in run.commit.targets]
+        rows = tables.count_rows(table) if is_output else sum(totals)
+        row: dict[str, Any] = {"table": target, "path": tables.place_of(table), "rows": rows}
+        if hashes and is_output:
+            row["content"] = tables.content_hash(table)[:16]
+        described.append(row)
+    return described
+
+
+def _describe_metrics(tables: DeltaTables, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
+    """Return the metrics over all runs. A rate is by simulated second; what is current is the sum over the tasks."""
+    reports = [report for run in runs for report in tables.reports(run)]
+    measures = [measure for report in reports for measure in report.metrics]
+    current: dict[tuple[str, ...], dict[tuple[int, int], int]] = {}
+    for report in reports:
+        for one in report.metrics:
+            if one.get("current") is not None:
+                key = (one["level"], one["node"], one["name"], one["reason"])
+                current.setdefault(key, {})[report.stage, report.partition] = one["current"]
+    seconds = simulated_seconds(reports)
+    described = []
+    for key, measure in sorted(add_up(measures).items()):
+        level, node, name, reason = key
+        kind = kind_of(name)
+        shown = {
+            "total": measure.total,
+            "rate": round(measure.total / seconds, 6) if seconds else None,
+            "current": sum(current.get(key, {}).values()),
+            "avg": round(measure.total / measure.count, 1),
+            "min": measure.minimum,
+            "max": measure.maximum,
+        }
+        described.append(
+            {"level": level, "node": node, "metric": name, "reason": reason, "unit": kind.unit}
+            | {part: value if part in kind.parts else None for part, value in shown.items()}
+        )
+    return described
+
+
+def _columns(*shapes: Any) -> str:
+    columns: list[Column] = [column for shape in shapes for column in shape.columns]
+    return ", ".join(f"{column.name} {column.type}" for column in columns)

@@ -1,0 +1,40 @@
+"""From a target to the Spark session that its work is done in: here, on a cluster, or behind Spark Connect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rewindow.config.target import PLATFORM, TargetConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_session(root: Path, target: TargetConfig, cores: int, *, debug: bool = False) -> SparkSession:
+    """Return the session of a target, started or joined. Raises `ConfigError` (78) if that is not possible.
+
+    Raises `NotNowError` (75) where Spark is to commit on a local disk and another process does so now.
+    """
+    session = _session(root, target, cores, debug=debug)
+    if target.commit == "spark" and not target.connect:
+        from rewindow.tables.governed.lock import hold_local_disk  # noqa: PLC0415
+
+        hold_local_disk(str(session.conf.get("spark.sql.warehouse.dir")))
+    return session
+
+
+def _session(root: Path, target: TargetConfig, cores: int, *, debug: bool) -> SparkSession:
+    from rewindow.engine.spark.session import cluster_session, local_session  # noqa: PLC0415 - Spark only where it is needed
+    from rewindow.engine.spark.shipping import shipped  # noqa: PLC0415
+
+    conf = dict(target.spark)
+    if target.connect:
+        from rewindow.engine.spark.connect import connect_session  # noqa: PLC0415
+
+        ships = shipped(root, target.ships, itself=target.connect == PLATFORM)
+        return connect_session(target.connect, cores=cores, conf=conf, ships=ships)
+    if target.master:
+        ships = shipped(root, target.ships)
+        return cluster_session(target.master, cores=cores, conf=conf, ships=ships, debug=debug)
+    return local_session(cores=cores, conf=conf, python_path=[root], debug=debug)

@@ -1,0 +1,297 @@
+"""A project: its configuration, its warehouse and a Spark session that starts when it is first needed.
+
+Here the seams meet: the runner's engine is Spark, its tables are Delta.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rewindow.app.cli.progress import Watch
+from rewindow.app.describe import describe_job, describe_published, describe_topology
+from rewindow.app.open_session import open_session
+from rewindow.config.feed import FeedConfig
+from rewindow.config.job import JobConfig, check_outputs
+from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
+from rewindow.config.target import TargetConfig
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import Lane
+from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
+from rewindow.control.ingest.land import LandReport, land
+from rewindow.control.ingest.landings import Feed, log_shapes
+from rewindow.control.ingest.protocols import LandingEngine
+from rewindow.control.load_topology import TopologyLoader
+from rewindow.control.plan.explain import describe_plan
+from rewindow.control.plan.planner import UpToDate, plan_run
+from rewindow.control.plan.spec import MAIN, RunRequest
+from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.run import Engine, Job, RunReport, first_run, steps
+from rewindow.errors import ConfigError, SourceError, naming
+from rewindow.storage.locations import is_uri, use
+from rewindow.streams.error_policy import check_policies
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Limits, Settings
+from rewindow.tables.delta.commit import METRICS, QUARANTINE, changelog_path, checked_name, output_path
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.governed.names import output_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rewindow.tables.governed.feeds import CatalogFeedTables
+    from rewindow.tables.governed.warehouse import CatalogTables
+
+UNSAFE = ("/Volumes/", "/dbfs/")
+"""Folders that are object stores behind a file system: nothing there is put only if it is absent."""
+
+
+class Project:
+    """What a command works on."""
+
+    def __init__(self, root: Path, target: TargetConfig, *, debug: bool = False) -> None:
+        self.root = root
+        self.target = target
+        self._debug = debug
+        self._watch: Watch | None = None
+        self.warehouse = _absolute(root, target)
+        self.tables = self._tables()
+
+    @classmethod
+    def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> Project:
+        """Open the project that ``start`` lies in. Raises `ConfigError` (78) if there is none, or no such target."""
+        root = find_project(Path(start).absolute())
+        return cls(root, load_target(root, target), debug=debug)
+
+    def job_config(self, job: str) -> JobConfig:
+        """Return a job's configuration."""
+        return load_job(self.root, job)
+
+    def land(
+        self,
+        feed: str,
+        *,
+        until_ms: int | None = None,
+        watermark_ms: int | None = None,
+        new_generation: bool = False,
+        keep: int | None = None,
+        on_step: Callable[[str], None] | None = None,
+    ) -> LandReport:
+        """Land what is new of a feed."""
+        config: FeedConfig = load_feed(self.root, feed)
+        with naming(FEED=feed):
+            return land(
+                config,
+                self.feed_tables,
+                self._landing_engine(),
+                now_ms=round(time.time() * 1000),
+                until_ms=until_ms,
+                watermark_ms=watermark_ms,
+                new_generation=new_generation,
+                keep=keep,
+                on_step=on_step,
+            )
+
+    def bind(self, job: str, lineage: str = MAIN) -> Job:
+        """Return a job bound to its feed as it is landed. Raises `SourceError` (66) if it never was."""
+        config = self.job_config(job)
+        feed = self._landed(config)
+        loader = TopologyLoader(job, config.topology, str(self.root))
+        semantics = Semantics(**config.semantics.model_dump())
+        topology = loader()
+        settings = Settings(
+            config.on_error, Limits(**config.limits.model_dump()), keeps_dropped=config.dropped == "quarantine"
+        )
+        quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
+        code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
+        paths = TablePaths(
+            output=partial(_output_path, config, lineage, self.target.catalog),
+            changelog=partial(changelog_path, job),
+            metrics=METRICS,
+            quarantine=QUARANTINE if quarantines else None,
+        )
+        binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
+        check_outputs(config, topology)
+        return Job(job, code, binding, feed)
+
+    def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
+        """Return what `run` would do, as plain data. Changes nothing."""
+        bound = self.bind(job, request.lineage)
+        state = self.tables.state(job)
+        decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
+        return describe_plan(state, bound.feed, decision, request.lineage, bound.binding)
+
+    def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
+        """Make one run of a job, or find that there is nothing to do.
+
+        The plan of an attempt that died is done again as it was: what is asked beyond it needs another call.
+        """
+        self._watch = on_step if isinstance(on_step, Watch) else None
+        config = self.job_config(job)
+        if request.is_bounded_by_time and not self._was_landed(config.feed):
+            return UpToDate(f"feed {config.feed!r} has no landings yet: `rewindow land {config.feed}` first")
+        self.feed_tables.publish(config.feed)
+        bound = self.bind(job, request.lineage)
+        attempt = this_attempt()
+        with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
+            return drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)
+
+    def show(self, job: str, *, lineage: str = MAIN, hashes: bool = False) -> dict[str, Any]:
+        """Return a job's runs, tables and metrics as plain data."""
+        self.job_config(job)
+        return describe_job(self.tables, job, lineage=checked_name(lineage, "lineage"), hashes=hashes)
+
+    def published(self, job: str, lineage: str = MAIN) -> list[dict[str, Any]]:
+        """Return a lineage's output tables as they are: path, Delta version, and the last run with its rows and digest."""
+        return describe_published(self.tables, job, lineage)
+
+    def explain(self, job: str, *, spark: bool = False) -> dict[str, Any]:
+        """Return a job's topology, sources and lanes as plain data; with Spark's plan of a first run of each part."""
+        bound = self.bind(job)
+        tables = {topic: self.tables.log_table(bound.feed, topic) for topic in bound.feed.definition.logs}
+        described = {**describe_topology(bound, self.lane, tables), "inline": self.target.most_inline}
+        if spark:
+            from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+
+            engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.lane)
+            for part, work in zip(
+                described["sub_topologies"], first_run(bound, this_attempt(), self.tables), strict=True
+            ):
+                part["spark_plan"] = engine.plan_of(work)
+        return described
+
+    def _tables(self) -> DeltaTables:
+        """Return the tables of the target: committed directly, or governed by a catalog and committed through Spark."""
+        if self.target.catalog is None:
+            return DeltaTables(self.warehouse, reads_directly=self.target.source == "auto")
+        from rewindow.tables.governed.warehouse import CatalogTables  # noqa: PLC0415 - Spark only where it is needed
+
+        return CatalogTables(lambda: self.spark, self.target.catalog, self.warehouse)
+
+    @cached_property
+    def feed_tables(self) -> DeltaFeedTables | CatalogFeedTables:
+        """The feeds' ledgers and logs."""
+        if self.target.catalog is None:
+            return DeltaFeedTables(self.warehouse)
+        from rewindow.tables.governed.feeds import CatalogFeedTables  # noqa: PLC0415 - Spark only where it is needed
+
+        return CatalogFeedTables(lambda: self.spark, cast("CatalogTables", self.tables))
+
+    def _landing_engine(self) -> LandingEngine:
+        """Return where `land` reads and writes: Spark, which starts when the first row is read."""
+        root, tables = str(self.root), self.feed_tables
+        if isinstance(tables, DeltaFeedTables):
+            from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
+
+            return SparkLandingEngine(lambda: self.spark, project_root=root)
+        from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
+
+        governed = cast("CatalogTables", self.tables)
+        return CatalogLandingEngine(lambda: self.spark, tables.journal, governed.name_of, project_root=root)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Where runs are made: small stages here, others by Spark, which starts when the first of those does."""
+        if not self.target.most_inline:
+            return self.engine_of(self.slots)
+        from rewindow.engine.worker.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
+
+        return InlineEngine(
+            lambda: self.engine_of(self.slots), most=self.target.most_inline, lane=self.lane, on_task=self._on_task
+        )
+
+    def engine_of(self, slots: int) -> Engine:
+        """Return an engine that makes so many groups of tasks, all of them by Spark."""
+        from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+
+        if self.target.commit == "spark":
+            from rewindow.tables.governed.engine import RowsEngine  # noqa: PLC0415
+
+            journal_of, roots = cast("CatalogTables", self.tables).journal, [str(self.root)]
+            return RowsEngine(self.spark, journal_of, slots=slots, import_paths=roots, lane=self.lane)
+        return SparkEngine(
+            self.spark,
+            slots=slots,
+            import_paths=[str(self.root)],
+            lane=self.lane,
+            on_share=lambda done: self._watch.share(done) if self._watch else None,
+            on_task=self._on_task,
+        )
+
+    def _on_task(self, report: TaskReport) -> None:
+        if self._watch:
+            self._watch.task(report)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The Spark session of the target, started at the first use."""
+        return open_session(self.root, self.target, self.slots, debug=self._debug)
+
+    def _landed(self, config: JobConfig) -> Feed:
+        """Return the job's feed; where it was never landed, a name that is no feed's is told from one that is."""
+        try:
+            return self.tables.feed(config.feed)
+        except SourceError:
+            known = names_of(self.root, "feeds")
+            if config.feed in known:
+                raise
+        message = f"conf/jobs/{config.job}.yaml: there is no feed {config.feed!r}; conf/feeds has {', '.join(known) or 'none'}"
+        raise ConfigError(message)
+
+    def _was_landed(self, feed: str) -> bool:
+        """Whether a feed has a ledger. One that is asked for by time may have none yet: nothing had arrived by then."""
+        if feed not in names_of(self.root, "feeds"):
+            return True  # it is `bind` that says what is wrong
+        try:
+            self.tables.feed(feed)
+        except SourceError:
+            return False
+        return True
+
+    @property
+    def slots(self) -> int:
+        """Spark tasks at once."""
+        return self.target.cores or os.cpu_count() or 1
+
+    @property
+    def lane(self) -> Lane:
+        """How sub-topologies run."""
+        return Lane(self.target.lane)
+
+    @property
+    def is_alive(self) -> Callable[..., bool]:
+        """Says whether an attempt's process lives."""
+        return partial(is_alive, self.warehouse)
+
+
+def _output_path(config: JobConfig, lineage: str, catalog: str | None, topic: str) -> str:
+    output = config.outputs.get(topic)
+    if output is None:
+        message = f"job {config.job!r} writes {topic!r}, which conf/jobs/{config.job}.yaml does not name: add it to `outputs:`"
+        raise ConfigError(message)
+    if catalog is not None:
+        return output_name(output.table, lineage, catalog.partition(".")[0])
+    return output_path(output.table, lineage)
+
+
+def _absolute(root: Path, target: TargetConfig) -> str:
+    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage on which a direct commit is not safe."""
+    place = target.warehouse.removeprefix("file://")
+    if is_uri(place):
+        use(place, target.storage_options)
+        return place.rstrip("/")
+    if place.startswith(UNSAFE):
+        message = (
+            f"warehouse: {target.warehouse} is a bucket behind a file system, which puts a file also where one is. Name the "
+            "bucket itself (s3://...), or a folder of a disk that everybody mounts. Outputs may go to a catalog's tables "
+            "all the same (`commit: spark`)"
+        )
+        raise ConfigError(message)
+    return str((root / place).absolute())

@@ -1,0 +1,113 @@
+"""From a feed's configuration to what `land` works with: plain values, places resolved."""
+
+from __future__ import annotations
+
+from rewindow.config.feed import FeedConfig, LogConfig, SourceConfig
+from rewindow.contracts.ingest import ARRIVAL, JOB, FeedSpec, LogSpec, SourceSpec
+from rewindow.errors import ConfigError
+
+DELTA = "delta"
+TABLE_FORMATS = (DELTA, JOB)
+"""Sources that the tables look at; all others are files, which the engine looks at."""
+
+
+def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedSpec:
+    """Return a feed as it is landed. Relative paths are below the project's root, tables below the warehouse.
+
+    Raises `ConfigError` (78) for a log of files whose rows no interval can be told of.
+    """
+    every = config.landing.every
+    _check_outputs(config)
+    _check_placed(config)
+    for topic, log in config.logs.items():
+        is_files = log.source.format not in (None, DELTA)
+        if every and is_files and log.arrived_at is None:
+            message = (
+                f"feed {config.feed}, log {topic}: `every: {every}` needs to know when each row arrived, and files do "
+                "not tell: name a column that does, `arrived_at: COLUMN`, or leave `every` out (one landing a call)"
+            )
+            raise ConfigError(message)
+        if is_files and log.arrived_at is None and log.timestamp == ARRIVAL:
+            message = (
+                f"feed {config.feed}, log {topic}: `timestamp: arrival` needs `arrived_at: COLUMN`; files do not tell "
+                "when their rows arrived"
+            )
+            raise ConfigError(message)
+    return FeedSpec(
+        feed=config.feed,
+        partitions=config.partitions,
+        logs=tuple(_log(topic, log, config, project_root, warehouse) for topic, log in config.logs.items()),
+        every=(every.count, every.unit) if every else None,
+        zone=config.zone,
+        max_task_idle_ms=config.max_task_idle_ms,
+        lag_ms=config.lag_ms,
+        interval_end=config.landing.watermark is not None,
+        max_ahead_ms=config.landing.max_ahead_ms,
+    )
+
+
+def _check_outputs(config: FeedConfig) -> None:
+    jobs = {log.source.job for log in config.logs.values()}
+    if jobs == {None}:
+        return
+    if len(jobs) > 1:
+        message = f"feed {config.feed}: the logs of one feed are outputs of one job, or none of them is: make two feeds"
+        raise ConfigError(message)
+    if config.landing.every or any(log.arrived_at or log.order for log in config.logs.values()):
+        message = (
+            f"feed {config.feed}: a job's outputs are landed epoch by epoch, in the order in which they were sent: "
+            "leave out `every`, `arrived_at` and `order`"
+        )
+        raise ConfigError(message)
+
+
+def _check_placed(config: FeedConfig) -> None:
+    """Refuse what does not go with logs that keep the partitions and offsets of their sources."""
+    placed = [topic for topic, log in config.logs.items() if log.partition]
+    others = [topic for topic in config.logs if topic not in placed]
+    if placed and others:
+        message = (
+            f"feed {config.feed}: the log {placed[0]} keeps the partitions of its source, {others[0]} gets those of its key's "
+            "hash, so equal keys do not meet: make two feeds, or leave partition and offset out"
+        )
+        raise ConfigError(message)
+    if placed and config.landing.every:
+        message = (
+            f"feed {config.feed}: `every` cuts by arrival, but the log {placed[0]} keeps the offsets of its source: leave "
+            "`every` out (one landing a call)"
+        )
+        raise ConfigError(message)
+
+
+def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, warehouse: str) -> LogSpec:
+    return LogSpec(
+        topic=topic,
+        source=_source(log.source, project_root, warehouse),
+        key=_listed(log.key),
+        scalar_key=isinstance(log.key, str),
+        value=None if log.value is None else _listed(log.value),
+        scalar_value=isinstance(log.value, str),
+        timestamp=log.timestamp,
+        arrived_at=log.arrived_at if log.source.job is None else "_epoch",
+        order=log.order if log.source.job is None else ("_partition", "_offset"),
+        renames={old: new for new, old in log.columns.items()},
+        invalid=log.invalid_timestamp,
+        zone=config.zone,
+        placed=(log.partition, log.offset) if log.partition and log.offset else None,
+    )
+
+
+def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSpec:
+    if source.table is not None:
+        return SourceSpec(DELTA, f"{warehouse}/{source.table.replace('.', '/')}", source.table, {})
+    if source.job is not None:
+        return SourceSpec(JOB, warehouse, f"{source.job}:{source.output}", {})
+    if source.path is None or source.format is None:  # what the configuration's own check rules out
+        message = "a source is a table, a path with a format, or a job with an output"
+        raise ConfigError(message)
+    location = source.path if "://" in source.path or source.path.startswith("/") else f"{project_root}/{source.path}"
+    return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl)
+
+
+def _listed(columns: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else columns

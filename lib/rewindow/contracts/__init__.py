@@ -1,0 +1,1 @@
+"""The value types that cross boundaries between planning, execution and tables."""

@@ -1,0 +1,116 @@
+"""What leaves a task: the manifest of its staged files and the small state that the journal carries.
+
+Plain values with a JSON form. The engine makes them, the journal keeps them, publishing reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.streams.serde.schema import Column
+
+METRICS = (
+    *(Column(name, "string") for name in ("job", "lineage")),
+    Column("_run", "long"),
+    Column("sub_topology", "long"),
+    Column("partition", "long"),
+    *(
+        Column(name, "string")
+        for name in ("level", "node", "name", "reason", "type", "recording_level", "tags", "unit")
+    ),
+    *(Column(name, "long") for name in ("count", "total", "minimum", "maximum", "current")),
+    Column("rate", "double"),
+)
+"""The metrics table: one row a task, node, measure and run. ``rate`` is the total by simulated second of the run."""
+
+QUARANTINE = "quarantine"
+"""The target of what a run drops, where the job says ``dropped: quarantine``."""
+
+_CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.parquet$")
+
+
+def staged_name(attempt: str, token: str, checksum: int) -> str:
+    """Return the name of a staged file. It says the CRC-32 of the file's bytes: who reads it needs no manifest."""
+    return f"{attempt}-{token}.{checksum:08x}.parquet"
+
+
+def named_checksum(path: str) -> int | None:
+    """Return the CRC-32 that a file's name says its bytes have; None for a name that says nothing."""
+    found = _CHECKSUM.search(path)
+    return int(found[1], 16) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One Parquet file that no table names yet.
+
+    ``target`` says what it is for: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``,
+    ``metrics``, ``quarantine`` or, for `land`, ``log/<topic>``. ``path`` is relative to the table's root, with
+    ``/``. ``stats`` is Delta's: ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``. ``rows_digest`` is over
+    the canonical rows (how files are cut does not change a target's digest), ``file_digest`` over the bytes, whose
+    CRC-32 stands in the name too.
+    """
+
+    target: str
+    partition: int
+    path: str
+    rows: int
+    bytes: int
+    partition_values: Mapping[str, str]
+    stats: Mapping[str, Any]
+    rows_digest: str
+    file_digest: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StagedFile:
+        """Rebuild what `as_json` made."""
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """What one task of one sub-topology made in one run.
+
+    ``state`` is the JSON of the task's small checkpoint (positions, clocks, schedules), ``metrics`` one dictionary
+    a measure, ``consumed`` the records taken from each topic. ``is_columnar``: whole columns at a time.
+    """
+
+    stage: int
+    partition: int
+    files: tuple[StagedFile, ...]
+    state: Mapping[str, Any]
+    metrics: tuple[Mapping[str, Any], ...]
+    consumed: Mapping[str, int]
+    is_columnar: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write."""
+        return {
+            "stage": self.stage,
+            "partition": self.partition,
+            "files": [file.as_json() for file in self.files],
+            "state": dict(self.state),
+            "metrics": [dict(measure) for measure in self.metrics],
+            "consumed": dict(self.consumed),
+            "is_columnar": self.is_columnar,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TaskReport:
+        """Rebuild what `as_json` made."""
+        return cls(
+            stage=data["stage"],
+            partition=data["partition"],
+            files=tuple(StagedFile.from_json(file) for file in data["files"]),
+            state=data["state"],
+            metrics=tuple(data["metrics"]),
+            consumed=data["consumed"],
+            is_columnar=data.get("is_columnar", False),
+        )

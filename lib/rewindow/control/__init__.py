@@ -1,0 +1,1 @@
+"""Decisions: what runs, what is true and in what order. All I/O goes through protocols."""

@@ -1,0 +1,163 @@
+"""Keep a job small: snapshots in place of long changelogs, and nothing of what no lineage stands on. Safe beside runs.
+
+Each step is decided on what the ledger says now, and is durable by itself: killed anywhere, call it again. Nothing that is
+true changes, and no run is fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
+from rewindow.control.run import Tables
+from rewindow.errors import NotNowError, StorageError
+
+Steps = Generator[str, None, "Collected"]
+
+_ATTEMPTS = 5
+
+
+class Garbage(Protocol):
+    """What can be deleted."""
+
+    @property
+    def folder(self) -> str:
+        """Where it lies."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """Where it lies in the folder."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """Why it can go."""
+        ...
+
+
+class Sweeper(Protocol):
+    """Files that can be deleted, and a ledger whose files can be merged."""
+
+    def garbage(self, keep_ms: int) -> Iterator[Garbage]:
+        """Return what can be deleted now."""
+        ...
+
+    def delete(self, garbage: Any) -> None:
+        """Delete it."""
+        ...
+
+    def compact_ledger(self) -> None:
+        """Merge the ledger's files."""
+        ...
+
+
+class Keeper(Sweeper, Protocol):
+    """The files of one job; see `tables.delta.gc_job`."""
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Write the rows of a snapshot; return the row that makes them count."""
+        ...
+
+    def drop_reports(self) -> int:
+        """Take the reports of dead attempts out of the journal; return how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What was deleted."""
+
+    deleted: Sequence[Garbage] = field(default=())
+
+    @property
+    def bytes(self) -> int:
+        """The size of what was deleted."""
+        return sum(one.bytes for one in self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected(Swept):
+    """What was done: the runs that got a snapshot, how many runs were forgotten, reports dropped, what was deleted."""
+
+    snapshots: Sequence[str] = field(default=())
+    forgotten: int = 0
+    reports: int = 0
+
+
+def collect(job: str, tables: Tables, keeper: Keeper, *, before_ms: int, keep_ms: int, every: int = EVERY) -> Steps:
+    """Write snapshots, forget what nothing needs, and delete what is left over.
+
+    ``before_ms``: runs committed before it may be forgotten; ``keep_ms``: what left a table is deleted when it is so old.
+    """
+    yield from _publish_all(job, tables)
+    made: list[str] = []
+    for run in due_snapshots(tables.state(job), every):
+        is_made = yield from _snapshot(job, run, tables, keeper, every)
+        made += [run.spec.name] if is_made else []
+    yield from _publish_all(job, tables)
+    yield "forget"
+    forgotten = _append(job, tables, lambda state: decide_forget(state, before_ms))
+    yield from _publish_all(job, tables)
+    yield "reports"
+    reports = keeper.drop_reports()
+    deleted = yield from sweep(keeper, keep_ms)
+    count = len(forgotten.body["runs"]) if forgotten else 0
+    return Collected(made, count, reports, deleted=deleted)
+
+
+def sweep(sweeper: Sweeper, keep_ms: int) -> Generator[str, None, list[Garbage]]:
+    """Delete what has been superfluous for ``keep_ms``, and merge the ledger's files; return what was deleted."""
+    yield "sweep"
+    deleted = []
+    for one in sweeper.garbage(keep_ms):
+        sweeper.delete(one)
+        deleted.append(one)
+    yield "ledger"
+    sweeper.compact_ledger()
+    return deleted
+
+
+def _snapshot(job: str, run: CommittedRun, tables: Tables, keeper: Keeper, every: int) -> Generator[str, None, bool]:
+    is_published = False
+    for _ in range(_ATTEMPTS):
+        state = tables.state(job)
+        if run.spec.run not in [one.spec.run for one in due_snapshots(state, every)]:
+            return False  # another was faster, or the lineage went on
+        yield f"snapshot {run.spec.name}"
+        try:
+            row = keeper.stage_snapshot(state, run)
+        except StorageError:  # another may have committed since, and not published
+            if is_published:
+                raise
+            yield from _publish_all(job, tables)
+            is_published = True
+            continue
+        yield f"snapshot {run.spec.name}: staged"
+        # Its rows bear the number of this very row: where another came between, they are written again.
+        if tables.append(job, row):
+            return True
+    return False  # a busy ledger: the next call makes it
+
+
+def _publish_all(job: str, tables: Tables) -> Generator[str, None, None]:
+    state = tables.state(job)
+    for lineage in state.lineages:
+        yield from tables.publish(job, state, lineage)
+
+
+def _append(job: str, tables: Tables, decide: Callable[[JobState], LedgerRow | None]) -> LedgerRow | None:
+    for _ in range(_ATTEMPTS):
+        row = decide(tables.state(job))
+        if row is None or tables.append(job, row):
+            return row
+    message = f"job {job!r}: others write its ledger all the time; run again when they are done"
+    raise NotNowError(message)

@@ -1,0 +1,106 @@
+"""Whether another attempt still lives. Thrift only: taking over is always safe, it just wastes the other's work.
+
+On this host the process table says so at once, so a run that was killed is taken over by the next call. Of another host
+only the heartbeat is seen: a file that its process touches every few seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import threading
+import time
+from contextlib import suppress
+from importlib import metadata
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+import psutil
+
+from rewindow.control.plan.spec import Attempt
+from rewindow.storage.atomic_files import modified_s, remove, touch
+
+BEAT_SECONDS = 5
+SILENT_SECONDS = 60
+"""An attempt of another host that has been silent for so long is taken for dead."""
+
+_BEATING: set[str] = set()
+"""The attempts that this process is at. A notebook's lives on when one of its runs has failed."""
+
+
+def this_attempt() -> Attempt:
+    """Return a new attempt of this process."""
+    process = psutil.Process()
+    versions = {name: _version(name) for name in ("rewindow", "pyspark", "delta-spark", "deltalake", "pyarrow")}
+    return Attempt(
+        id=uuid4().hex,
+        host=socket.gethostname(),
+        pid=process.pid,
+        pid_started=_started(process),
+        versions={**versions, "python": platform.python_version()},
+    )
+
+
+class Heartbeat:
+    """Touches the attempt's file below the warehouse while the ``with`` block lasts."""
+
+    def __init__(self, warehouse: str, attempt: Attempt) -> None:
+        self._id = attempt.id
+        self._file = _heartbeat_file(warehouse, attempt.id)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start beating."""
+        touch(self._file)
+        _BEATING.add(self._id)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop beating; the file goes."""
+        _BEATING.discard(self._id)
+        self._stop.set()
+        self._thread.join()
+        remove(self._file)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(BEAT_SECONDS):
+            # A beat that fails costs nothing but thrift: another host may take over sooner than it need.
+            with suppress(OSError):
+                touch(self._file)
+
+
+def is_alive(warehouse: str, attempt: Attempt) -> bool:
+    """Return whether an attempt's process lives, as far as can be known from here."""
+    if attempt.host == socket.gethostname():
+        try:
+            process = psutil.Process(attempt.pid)
+            if attempt.pid == os.getpid() and _started(process) == attempt.pid_started:
+                return attempt.id in _BEATING
+            # A zombie is dead; in a container nobody may ever collect it.
+            return process.status() != psutil.STATUS_ZOMBIE and _started(process) == attempt.pid_started
+        except psutil.NoSuchProcess:
+            return False
+    last = modified_s(_heartbeat_file(warehouse, attempt.id))
+    return last is not None and time.time() - last < SILENT_SECONDS
+
+
+def _version(name: str) -> str:
+    """Return what is installed; a platform has Spark and Delta of its own, under other names."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "the platform's"
+
+
+def _started(process: psutil.Process) -> int:
+    return round(process.create_time() * 1000)
+
+
+def _heartbeat_file(warehouse: str, attempt: str) -> str:
+    return f"{warehouse.rstrip('/')}/rewindow/heartbeats/{attempt}"

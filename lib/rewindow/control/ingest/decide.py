@@ -1,0 +1,163 @@
+"""Blocks into landings: numbers, watermarks and releases, decided in the order of the intervals. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.contracts.ingest import Block, Slot
+from rewindow.control.ingest.landings import LandedRange, Landing
+from rewindow.control.ingest.progress import Progress, held_file, held_range
+from rewindow.control.ingest.watermarks import (
+    Delivery,
+    FirstAbove,
+    HeldFile,
+    WatermarkPolicy,
+    decide_watermark,
+    release_offset,
+)
+from rewindow.streams.record import UNKNOWN, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedLanding:
+    """A landing, the interval (or epoch) and the blocks by topic that it is made of, and its landing time."""
+
+    landing: Landing
+    interval: tuple[int, int] | None
+    blocks: Mapping[str, tuple[Block, ...]]
+    landed_ms: int
+
+    def as_json(self, attempt: str, positions: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the body of its LANDING row."""
+        return {
+            **self.landing.as_json(),
+            "time": self.landed_ms,
+            "attempt": attempt,
+            "files": self._manifest("files"),
+            "quarantine": self._manifest("quarantine"),
+            "positions": dict(positions),
+        }
+
+    def _manifest(self, part: str) -> dict[str, list[dict[str, Any]]]:
+        found = {
+            topic: [file.as_json() for block in blocks for file in getattr(block, part)]
+            for topic, blocks in self.blocks.items()
+        }
+        return {topic: files for topic, files in found.items() if files}
+
+
+@dataclass(frozen=True, slots=True)
+class LandingRules:
+    """How landings get their watermarks.
+
+    ``declared_ms`` (``--watermark``) is that of the last one of the call. ``by_epoch``: the intervals are epochs of
+    another job, and these are their watermarks.
+    """
+
+    generation: int
+    policy: WatermarkPolicy
+    now_ms: int
+    declared_ms: int | None = None
+    by_epoch: Mapping[int, int] | None = None
+
+
+class Numbering:
+    """Goes through the intervals of one call in order, and makes a landing of each that is worth one."""
+
+    def __init__(self, progress: Progress, rules: LandingRules, first_above: FirstAbove) -> None:
+        """Go on from the last landing."""
+        self._rules, self._first_above = rules, first_above
+        self._number, self._watermark = progress.number, progress.watermark_ms
+        self._ranges, self._deliveries = dict(progress.ranges), dict(progress.deliveries)
+        self._held = dict(progress.held)
+
+    def decide(
+        self, intervals: Sequence[tuple[int, int] | None], blocks: Mapping[str, Sequence[Block]], slots: Sequence[Slot]
+    ) -> list[DecidedLanding]:
+        """Return the landings of a call.
+
+        ``blocks`` by topic carry the numbers of ``slots``, under which they were written. If those are not the numbers
+        that the landings get, they have to be written again.
+        """
+        numbers = {slot.interval: slot.number for slot in slots}
+        by_number: dict[int, dict[str, list[Block]]] = {}
+        for topic, topic_blocks in blocks.items():
+            for block in topic_blocks:
+                by_number.setdefault(block.landing, {}).setdefault(topic, []).append(block)
+        decided = []
+        for interval, is_last in _with_last(intervals):
+            number = numbers.get(interval)
+            made_of = by_number.get(number, {}) if number is not None else {}
+            landing = self._landing(interval, made_of, is_last=is_last)
+            if landing is not None:
+                decided.append(landing)
+        return decided
+
+    def _landing(
+        self, interval: tuple[int, int] | None, made_of: Mapping[str, Sequence[Block]], *, is_last: bool
+    ) -> DecidedLanding | None:
+        epoch_ms = self._rules.by_epoch[interval[0]] if self._rules.by_epoch and interval else None
+        landed_ms = interval[1] if interval else self._rules.now_ms
+        if epoch_ms is not None:
+            landed_ms = epoch_ms
+        deliveries = dict(self._deliveries)
+        for topic, block in _each(made_of):
+            if block.end > block.start:
+                deliveries[TopicPartition(topic, block.partition)] = Delivery(block.max_timestamp, landed_ms)
+        watermark = decide_watermark(
+            self._rules.policy,
+            deliveries,
+            landed_ms=landed_ms,
+            interval_end_ms=interval[1] if interval else None,
+            declared_ms=self._rules.declared_ms if is_last and self._rules.declared_ms is not None else epoch_ms,
+            before_ms=self._watermark,
+        )
+        if not made_of and watermark.time_ms <= self._watermark:
+            return None
+        self._number += 1
+        self._watermark, self._deliveries = watermark.time_ms, deliveries
+        self._ranges = self._next_ranges(made_of)
+        counts = {
+            "rows": sum(block.end - block.start for _, block in _each(made_of)),
+            "quarantined": sum(block.quarantined for _, block in _each(made_of)),
+            "behind": sum(block.behind for _, block in _each(made_of)),
+            "enforced": len(watermark.given_up),
+        }
+        arrived = interval if epoch_ms is None else None
+        landing = Landing(
+            self._number, self._rules.generation, self._watermark, self._ranges, arrived, counts, watermark.given_up
+        )
+        return DecidedLanding(landing, interval, {topic: tuple(blocks) for topic, blocks in made_of.items()}, landed_ms)
+
+    def _next_ranges(self, made_of: Mapping[str, Sequence[Block]]) -> dict[TopicPartition, LandedRange]:
+        taken = {
+            TopicPartition(topic, block.partition): block for topic, block in _each(made_of) if block.end > block.start
+        }
+        ranges: dict[TopicPartition, LandedRange] = {}
+        for where in sorted({*self._ranges, *taken}):
+            before = self._ranges.get(where, LandedRange(0, 0, UNKNOWN, 0))
+            block = taken.get(where)
+            start, end = (block.start, block.end) if block else (before.end, before.end)
+            largest = block.max_timestamp if block else before.max_timestamp
+            base = before.base if before.end else block.base if block else 0
+            held: list[HeldFile] = [*self._held.get(where, ())]
+            if block and block.files:
+                held += [held_file(where.topic, file) for file in block.files]
+            elif block:
+                held.append(held_range(where, LandedRange(start, end, largest, start, base)))
+            release, self._held[where] = release_offset(held, before.release, end, self._watermark, self._first_above)
+            ranges[where] = LandedRange(start, end, largest, release, base)
+        return ranges
+
+
+def _with_last(intervals: Sequence[tuple[int, int] | None]) -> Iterator[tuple[tuple[int, int] | None, bool]]:
+    for index, interval in enumerate(intervals, start=1):
+        yield interval, index == len(intervals)
+
+
+def _each(made_of: Mapping[str, Sequence[Block]]) -> Iterator[tuple[str, Block]]:
+    for topic, blocks in made_of.items():
+        for block in blocks:
+            yield topic, block

@@ -1,0 +1,163 @@
+"""What of a feed's sources is due: looked at before anything is planned, so that a call with nothing to do leaves no row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.contracts.ingest import JOB, FeedSpec, Intervals, LogColumns, LogSpec, ReadWindow, Slot, SourceLook
+from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
+from rewindow.control.ingest.protocols import Call
+from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is to be landed: the looks and columns by topic, the window of arrival, and the intervals to go through.
+
+    Without ``every`` the one interval is None. ``slots``: which landings are expected, under these numbers; what comes
+    of the rows decides (`control.ingest.decide`).
+    """
+
+    looks: Mapping[str, SourceLook]
+    columns: Mapping[str, LogColumns]
+    window: ReadWindow
+    intervals: tuple[Interval | None, ...]
+    slots: tuple[Slot, ...]
+    epochs: Mapping[int, int] | None = None
+    """Of a feed of another job's outputs: its new epochs and their watermarks. Then the intervals are epochs."""
+
+    def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
+        """Return where the sources are landed through, after the landing of an interval."""
+        if self.epochs is None or interval is None:
+            return {topic: look.position for topic, look in self.looks.items()}
+        return {topic: _position(look, interval[0]) for topic, look in self.looks.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The sources as they are: what is fresh and what may still be due, and the window of arrival it is taken from.
+
+    ``has_rows``: some may be due; else only the watermark rises.
+    """
+
+    looks: Mapping[str, SourceLook]
+    window: ReadWindow
+    grid: Grid | Epochs | None = None
+    epochs: Mapping[int, int] | None = None
+    has_rows: bool = True
+
+
+def find_due(call: Call) -> Due | None:
+    """Return what is due, or None if there is surely nothing.
+
+    Raises `SourceError` (66) if a source is not what was landed, `ConfigError` (78) if it cannot be landed so.
+    """
+    looked = look_at_sources(call)
+    if looked is None:
+        return None
+    looks, window = looked.looks, looked.window
+    columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in call.feed.logs}
+    if looked.grid is None:
+        next_one = Slot(call.progress.number + 1)
+        return Due(looks, columns, window, (None,), (next_one,) if looked.has_rows else ())
+    arrivals = partial(_arrivals, call, columns, looks, window, looked.grid) if looked.has_rows else set
+    intervals, expected = due_intervals(looked.grid, window, arrivals, all_of_them=call.feed.interval_end)
+    if not looked.has_rows:
+        expected = []
+    if not intervals or not (expected or looked.epochs or _rises(call, window)):
+        return None
+    slots = tuple(Slot(number, *slot) for number, slot in enumerate(expected, start=call.progress.number + 1))
+    return Due(looks, columns, window, tuple(intervals), slots, looked.epochs)
+
+
+def look_at_sources(call: Call) -> Looked | None:
+    """Look at all sources of a feed; None if surely nothing is due. No row is read. Raises as `find_due` does."""
+    feed, through = call.feed, call.progress.through_ms
+    if all(spec.is_output for spec in feed.logs):
+        return _look_at_epochs(call)
+    grid = Grid(*feed.every, zone=feed.zone) if feed.every else None
+    window = ReadWindow()
+    if grid is not None:
+        until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
+        window = ReadWindow(through, until)
+        if through is not None and through >= until:
+            return None
+    looks = {spec.topic: _look(call, spec, window) for spec in feed.logs}
+    has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
+    if not has_rows and not _rises(call, window):
+        return None
+    return Looked(looks, window, grid, has_rows=has_rows)
+
+
+def _look_at_epochs(call: Call) -> Looked | None:
+    """Look for epochs that the producer has and the feed has not."""
+    looks = {spec.topic: _look(call, spec, ReadWindow()) for spec in call.feed.logs}
+    epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
+    if not epochs:
+        return None
+    looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
+    return Looked(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
+
+
+def _arrivals(
+    call: Call,
+    columns: Mapping[str, LogColumns],
+    looks: Mapping[str, SourceLook],
+    window: ReadWindow,
+    intervals: Intervals,
+) -> set[int | None]:
+    engine = call.engine
+    found = (
+        engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals) for spec in call.feed.logs
+    )
+    return set().union(*found)
+
+
+def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
+    run = next(produced.run for produced in look.epochs if produced.number == epoch)
+    return {"kind": JOB, "epoch": epoch, "run": run}
+
+
+def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
+    """Look at a source. Where landings are kept, what it holds now is taken for known: only later arrivals are due."""
+    generation = call.generation
+    is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
+    position = None if is_rebased else call.progress.positions.get(spec.topic)
+    if spec.source.format in TABLE_FORMATS:
+        look = call.tables.look(spec, position, window)
+    else:
+        look = call.engine.look(spec.source, position)
+    return replace(look, fresh=(), rest=(*look.rest, *look.fresh)) if is_rebased else look
+
+
+def _columns(call: Call, spec: LogSpec, look: SourceLook) -> LogColumns:
+    known = call.generation.columns.get(spec.topic)
+    return known if known is not None else call.engine.columns(spec, look)
+
+
+def _rises(call: Call, window: ReadWindow) -> bool:
+    """Return whether the watermark rises without rows: it is declared, or somebody is waited for no longer (D16).
+
+    Waiting ends with landing time and never begins again by it, so the last due interval decides.
+    """
+    landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
+    watermark = decide_watermark(
+        watermark_policy(call.feed),
+        call.progress.deliveries,
+        landed_ms=landed_ms,
+        interval_end_ms=window.until_ms,
+        declared_ms=call.request.watermark_ms,
+        before_ms=call.progress.watermark_ms,
+    )
+    return watermark.time_ms > call.progress.watermark_ms
+
+
+def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
+    """Return how the landings of a feed get their watermarks."""
+    return WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)

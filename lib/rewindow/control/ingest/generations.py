@@ -1,0 +1,180 @@
+"""The definition of a feed, its fingerprint, and which generation a landing belongs to. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, PlacedLog
+from rewindow.control.ingest.landings import FeedDefinition, LogSchema, definition_as_json
+from rewindow.control.ingest.progress import Progress
+from rewindow.errors import ConfigError, SourceError
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The generation that is landed: ``is_new`` if this call begins it. ``columns`` are those already decided."""
+
+    number: int
+    kept: int = 0
+    is_new: bool = False
+    columns: Mapping[str, LogColumns] = field(default_factory=dict)
+
+
+MASK = "***"
+_SECRET = re.compile(
+    r"pass(?:word|wd|phrase)|secret|token|credential|signature|(?:api|access|account|private|sas)[._-]?key",
+    re.IGNORECASE,
+)
+
+
+def declared(feed: FeedSpec) -> dict[str, Any]:
+    """Return what later landings of a generation may not change, as JSON: all that decides which row lies where."""
+    return {
+        "partitions": feed.partitions,
+        "every": f"{feed.every[0]}{feed.every[1]}" if feed.every else None,
+        "zone": feed.zone,
+        "logs": {spec.topic: _declared_log(spec) for spec in feed.logs},
+    }
+
+
+def fingerprint(feed: FeedSpec) -> str:
+    """Return the digest of what `declared` says."""
+    text = json.dumps(declared(feed), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool = False, keep: int = 0) -> Generation:
+    """Decide under which generation to land.
+
+    Raises `SourceError` (66) if the configuration is no longer that of the current one, naming the difference;
+    `ConfigError` (78) if landings cannot be kept.
+    """
+    current = progress.feed.definition if progress.feed else None
+    if current is None or new_generation:
+        kept = keep if current else 0
+        _check_keep(feed, progress, kept, keep)
+        return Generation(progress.generation + 1, kept, is_new=True, columns=_columns(progress) if kept else {})
+    if current.fingerprint != fingerprint(feed):
+        changes = "; ".join(differences(progress.declared, declared(feed))) or "an older form of the definition"
+        message = (
+            f"feed {feed.feed} was landed under another definition ({changes}). Put the configuration back, or land "
+            f"again under the new one: `rewindow land {feed.feed} --new-generation [--keep N]`"
+        )
+        raise SourceError(message)
+    return Generation(current.generation, current.kept, columns=_columns(progress))
+
+
+def generation_body(
+    feed: FeedSpec, generation: Generation, columns: Mapping[str, LogColumns], positions: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the body of a GENERATION row. ``positions``: where the sources stand if landings are kept."""
+    schemas = {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
+    definition = FeedDefinition(
+        feed.feed,
+        generation.number,
+        feed.partitions,
+        schemas,
+        fingerprint(feed),
+        generation.kept,
+        _placed(feed, columns),
+    )
+    return {
+        **definition_as_json(definition),
+        "declared": declared(feed),
+        "sources": {topic: log.source_schema for topic, log in columns.items()},
+        "positions": dict(positions),
+    }
+
+
+def log_schemas(columns: Mapping[str, LogColumns]) -> dict[str, LogSchema]:
+    """Return the logs' columns as the ledger keeps them."""
+    return {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
+
+
+def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
+    """Yield what differs between two declarations, as ``path: before -> now``."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for name in sorted({*before, *now}):
+            yield from differences(before.get(name), now.get(name), f"{path}.{name}" if path else name)
+    elif before != now:
+        yield f"{path}: {_shown(before)} -> {_shown(now)}"
+
+
+def _columns(progress: Progress) -> dict[str, LogColumns]:
+    logs = progress.feed.definition.logs if progress.feed else {}
+    return {
+        topic: LogColumns(log.key, log.value, log.scalar_key, log.scalar_value, progress.sources.get(topic))
+        for topic, log in logs.items()
+    }
+
+
+def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> None:
+    landed = progress.number
+    if keep and (progress.feed is None or not 0 <= keep <= landed):
+        message = f"--keep {keep}: feed {feed.feed} has {landed} landings"
+        raise ConfigError(message)
+    if not kept:
+        return
+    before, now = progress.declared, declared(feed)
+    places = [("partitions",), ("every",), ("zone",)]
+    changed = [name for (name,) in places if before.get(name) != now[name]]
+    for topic, log in now["logs"].items():
+        old = before.get("logs", {}).get(topic)
+        parts = ("key", "value", "columns", "placed")
+        changed += [f"{topic}.{part}" for part in parts if old and old.get(part) != log.get(part)]
+    if changed:
+        message = (
+            f"--keep {keep}: {', '.join(changed)} changed, so the kept landings would not fit the new ones: "
+            f"land all again, `rewindow land {feed.feed} --new-generation`"
+        )
+        raise ConfigError(message)
+
+
+def _placed(feed: FeedSpec, columns: Mapping[str, LogColumns]) -> dict[str, PlacedLog]:
+    return {
+        spec.topic: PlacedLog(
+            table=spec.source.name,
+            partition=spec.placed[0],
+            offset=spec.placed[1],
+            timestamp=spec.timestamp,
+            renames=dict(spec.renames or {}),
+            zone=spec.zone,
+            schema=columns[spec.topic].source_schema or "{}",
+        )
+        for spec in feed.logs
+        if spec.placed
+    }
+
+
+def _declared_log(spec: LogSpec) -> dict[str, Any]:
+    source = spec.source
+    return {
+        "source": {
+            "format": source.format,
+            "name": source.name,
+            "options": {name: MASK if is_secret(name) else value for name, value in source.options.items()},
+            "schema": source.schema,
+        },
+        "key": spec.key[0] if spec.scalar_key else list(spec.key),
+        "value": None if spec.value is None else spec.value[0] if spec.scalar_value else list(spec.value),
+        "timestamp": spec.timestamp,
+        "arrived_at": spec.arrived_at,
+        "order": list(spec.order),
+        "columns": {new: old for old, new in (spec.renames or {}).items()},
+        "invalid_timestamp": spec.invalid,
+        **({"placed": list(spec.placed)} if spec.placed else {}),
+    }
+
+
+def is_secret(name: str) -> bool:
+    """Say whether an option of that name holds a secret: it is in no ledger, and changing it changes no row."""
+    return _SECRET.search(name) is not None
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,153 @@
+"""The intervals of arrival that `land` cuts a growing source into: ``every: 1h``, ``every: 1mo``, in the feed's zone.
+
+Units up to the minute are fixed lengths counted from 1970-01-01 00:00 local time; hours likewise, so an hour is an hour
+on the days when clocks change. Days, weeks (from Monday), months and years follow the calendar of the zone. The grid
+depends on the unit, the count and the zone only: never on the data or on when `land` was called.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+import pendulum
+
+from rewindow.contracts.ingest import ReadWindow
+from rewindow.errors import ConfigError, LimitError
+
+INTERVALS_MAX = 100_000
+
+FIXED_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+CALENDAR = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
+_HOUR, _DAY = 3_600_000, 86_400_000
+_LENGTHS_MS = {
+    "d": (22 * _HOUR, 26 * _HOUR),
+    "w": (166 * _HOUR, 170 * _HOUR),
+    "mo": (27 * _DAY, 32 * _DAY),
+    "y": (364 * _DAY, 367 * _DAY),
+}
+"""Bounds of a unit's length, between which an interval is looked for."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All intervals of ``count`` units: half-open, without gaps, in epoch milliseconds."""
+
+    count: int
+    unit: str
+    zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        """Refuse (78) what is no unit or no zone."""
+        if self.count < 1 or (self.unit not in FIXED_MS and self.unit not in CALENDAR):
+            units = ", ".join((*FIXED_MS, *CALENDAR))
+            message = f"every: {self.count}{self.unit} is no interval: use a whole number and one of {units}"
+            raise ConfigError(message)
+        try:
+            pendulum.timezone(self.zone)
+        except Exception as error:
+            message = f"timezone: {self.zone} is unknown: use a name such as Europe/Berlin or UTC"
+            raise ConfigError(message) from error
+
+    def start_of(self, time_ms: int) -> int:
+        """Return the start of the interval that holds a time."""
+        if self.unit in FIXED_MS:
+            return time_ms - (time_ms - self._origin_ms) % self._length_ms
+        return self._calendar_start(self._index_of(time_ms))
+
+    def after(self, start_ms: int) -> int:
+        """Return the end of the interval that starts (or holds a time) there: the start of the next."""
+        if self.unit in FIXED_MS:
+            return self.start_of(start_ms) + self._length_ms
+        return self._calendar_start(self._index_of(start_ms) + 1)
+
+    def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
+        """Yield the starts of the complete intervals from the one that holds ``first_ms``, ending not after ``until_ms``."""
+        start = self.start_of(first_ms)
+        while (end := self.after(start)) <= until_ms:
+            yield start
+            start = end
+
+    @cached_property
+    def _length_ms(self) -> int:
+        return self.count * FIXED_MS[self.unit]
+
+    @cached_property
+    def _origin_ms(self) -> int:
+        return _to_ms(pendulum.datetime(1970, 1, 1, tz=self.zone))
+
+    @cached_property
+    def _origin(self) -> pendulum.DateTime:
+        monday = 5 if self.unit == "w" else 1
+        return pendulum.datetime(1970, 1, monday, tz=self.zone)
+
+    def _calendar_start(self, index: int) -> int:
+        return _to_ms(self._origin.add(**{CALENDAR[self.unit]: index * self.count}))
+
+    def _index_of(self, time_ms: int) -> int:
+        passed = time_ms - _to_ms(self._origin)
+        guesses = [passed // (self.count * length) for length in _LENGTHS_MS[self.unit]]
+        low, high = min(guesses) - 1, max(guesses) + 1
+        return low + bisect_right(range(low, high + 1), time_ms, key=self._calendar_start) - 1
+
+
+def _to_ms(moment: pendulum.DateTime) -> int:
+    return int(moment.timestamp()) * 1000
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Another job's epochs as intervals: ``[n, n + 1)``."""
+
+    def start_of(self, time_ms: int) -> int:
+        """Return the epoch itself."""
+        return time_ms
+
+    def after(self, start_ms: int) -> int:
+        """Return the next epoch."""
+        return start_ms + 1
+
+    def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
+        """Yield the epochs from the first up to, and without, the last."""
+        yield from range(first_ms, until_ms)
+
+
+def due_intervals(
+    grid: Grid | Epochs, window: ReadWindow, arrivals: Callable[[], set[int | None]], *, all_of_them: bool
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the intervals that a call goes through, and those that are expected to become landings.
+
+    ``arrivals`` looks which intervals have due rows (a pass over the sources): it is asked only if more than one could.
+    What arrived before ``through_ms``, or at no known time, belongs to the first. ``all_of_them``: each interval
+    becomes a landing, rows or not. Raises `LimitError` (71) if there are absurdly many.
+    """
+    until = window.until_ms or 0
+    if window.through_ms is not None:
+        starts = _limited(grid, window.through_ms, until)
+        if len(starts) == 1 or all_of_them:
+            busy = set(starts)
+        else:
+            busy = {starts[0] if start is None or start < starts[0] else start for start in arrivals()}
+    else:
+        found = arrivals()
+        times = [start for start in found if start is not None]
+        if not times:
+            return [], []
+        starts = _limited(grid, min(times), until)
+        busy = set(starts) if all_of_them else {starts[0] if start is None else start for start in found}
+    intervals = [(start, grid.after(start)) for start in starts]
+    return intervals, [interval for interval in intervals if interval[0] in busy]
+
+
+def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
+    starts = list(islice(grid.starts(first_ms, until_ms), INTERVALS_MAX + 1))
+    if len(starts) > INTERVALS_MAX:
+        message = (
+            f"more than {INTERVALS_MAX} intervals ({grid}) lie between the first arrival and --until: "
+            "look for a wrong `arrived_at`, choose a longer `every:`, or go on in steps with --until"
+        )
+        raise LimitError(message)
+    return starts

@@ -1,0 +1,286 @@
+"""`land FEED`: what is new in the feed's sources becomes landings. The last place where a clock or an arrival matters.
+
+recover -> look -> prepare -> plan -> write, log by log -> decide -> publish
+
+Offsets are assigned once: the rows are written as staged files, the driver gives the landings their watermarks, and one
+append to the feed's ledger makes all of it true. Killed before, nothing happened; killed after, anybody publishes.
+`steps` is a machine, as in `runner`: it yields the name of each step before it does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from rewindow.config.feed import FeedConfig
+from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
+from rewindow.contracts.ingest import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
+from rewindow.contracts.steps import drive
+from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
+from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
+from rewindow.control.ingest.discover import Due, find_due, look_at_sources, watermark_policy
+from rewindow.control.ingest.generations import generation_body, log_schemas, next_generation
+from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
+from rewindow.control.ingest.progress import Progress, fold_progress
+from rewindow.control.ingest.protocols import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
+from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.ledger_state import NOTE
+from rewindow.control.plan.spec import Attempt
+from rewindow.errors import DataError, InvariantError, NotNowError, StorageError
+
+__all__ = [
+    "LandPlan",
+    "LandReport",
+    "LandRequest",
+    "LandingEngine",
+    "LandingTables",
+    "drive",
+    "land",
+    "plan_land",
+    "steps",
+]
+
+_WRITES_MAX = 3
+"""A guess of the landings' numbers is right at once or after one more look; more means that the rows change."""
+
+Steps = Generator[str, None, LandReport]
+
+
+def land(
+    config: FeedConfig,
+    tables: LandingTables,
+    engine: LandingEngine,
+    *,
+    now_ms: int,
+    until_ms: int | None = None,
+    watermark_ms: int | None = None,
+    new_generation: bool = False,
+    keep: int | None = None,
+    on_step: Callable[[str], None] | None = None,
+) -> LandReport:
+    """Land what is new of a feed, as this process.
+
+    ``now_ms`` is the landings' recorded time and the default of ``until_ms``; for the others see `LandRequest`.
+    Raises a `RewindowError`: then nothing was landed; or all was, and publishing it failed, which the next call does.
+    """
+    feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
+    request = LandRequest(now_ms, until_ms, watermark_ms, new_generation, keep or 0)
+    attempt = this_attempt()
+    with Heartbeat(tables.warehouse, attempt):
+        return drive(steps(feed, tables, engine, request, attempt, partial(is_alive, tables.warehouse)), on_step)
+
+
+def plan_land(
+    config: FeedConfig,
+    tables: LandingTables,
+    engine: LandingEngine,
+    *,
+    now_ms: int,
+    until_ms: int | None = None,
+    new_generation: bool = False,
+    keep: int | None = None,
+) -> LandPlan:
+    """Return what `land` would do. Changes nothing, reads no row and starts no Spark. Raises what `land` would raise."""
+    feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
+    request = LandRequest(now_ms, until_ms, None, new_generation, keep or 0)
+    call = _call(feed, tables, engine, request, this_attempt())
+    looked = look_at_sources(call)
+    intervals, window, fresh = 0, ReadWindow(), dict.fromkeys(config.logs, 0)
+    if looked is not None:
+        window = looked.window
+        fresh = {topic: len(look.fresh) for topic, look in looked.looks.items()}
+        intervals = 1
+        if looked.grid is not None and window.until_ms is not None:
+            starts = looked.grid.starts(window.through_ms or 0, window.until_ms)
+            intervals = -1 if window.through_ms is None else sum(1 for _ in starts)
+    return LandPlan(
+        feed.feed,
+        call.generation.number,
+        call.generation.is_new,
+        call.progress.number,
+        call.progress.through_ms,
+        window.until_ms,
+        intervals,
+        fresh,
+    )
+
+
+def steps(
+    feed: FeedSpec,
+    tables: LandingTables,
+    engine: LandingEngine,
+    request: LandRequest,
+    attempt: Attempt,
+    alive: Callable[[Attempt], bool],
+) -> Steps:
+    """Land what is new, step by step. Raises a `RewindowError`: then nothing was landed."""
+    yield "recover"
+    yield from tables.publish_steps(feed.feed)
+    call = _call(feed, tables, engine, request, attempt)
+    progress, generation = call.progress, call.generation
+    _refuse_if_alive(feed, progress, attempt, alive)
+    yield "look"
+    due = find_due(call)
+    if due is None:
+        return LandReport(feed.feed, generation.number, progress.watermark_ms)
+    yield "prepare"
+    copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.placed is None}
+    tables.prepare(feed.feed, log_schemas(copied))
+    yield "plan"
+    _append(call, [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
+    if progress.unfinished:
+        tables.sweep(feed.feed, [spec.topic for spec in feed.logs], [dead.id for dead in progress.unfinished])
+    try:
+        due, decided = yield from _write(call, due)
+    except StorageError as error:
+        _refuse_if_overtaken(call, error)  # who takes over sweeps away what this one wrote
+        raise
+    if not decided:
+        _append(call, [LedgerRow(progress.seq + 2, NOTE, {"attempt": attempt.id}, request.now_ms)])
+        return LandReport(feed.feed, generation.number, progress.watermark_ms)
+    yield "decide"
+    _append(call, _ledger_rows(call, due, decided))
+    yield "publish"
+    yield from tables.publish_steps(feed.feed)
+    return _report(call, decided)
+
+
+def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
+    rows = tables.rows(feed.feed)
+    progress = fold_progress(rows)
+    generation = next_generation(feed, progress, new_generation=request.new_generation, keep=request.keep)
+    if generation.is_new:
+        progress = replace(fold_progress(rows, keep=generation.kept), unfinished=progress.unfinished)
+    return Call(feed, request, progress, generation, attempt, tables, engine)
+
+
+def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive: Callable[[Attempt], bool]) -> None:
+    for other in progress.unfinished:
+        is_me = (other.host, other.pid, other.pid_started) == (attempt.host, attempt.pid, attempt.pid_started)
+        if not is_me and alive(other):
+            message = (
+                f"feed {feed.feed} is being landed by process {other.pid} on {other.host}: wait for it, or stop it"
+            )
+            raise NotNowError(message)
+
+
+def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[DecidedLanding]]]:
+    """Write the logs under the expected numbers and decide the landings; write again if they came out otherwise."""
+    feed, request = call.feed, call.request
+    policy = watermark_policy(feed)
+    rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
+    for _ in range(_WRITES_MAX):
+        blocks: dict[str, list[Block]] = {}
+        for spec in feed.logs if due.slots else ():  # no rows are due, only the watermark rises
+            yield f"write {spec.topic}"
+            blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
+            if spec.source.format not in TABLE_FORMATS:
+                call.engine.check_unchanged(spec.source, due.looks[spec.topic])
+            _check_some_landed(call, spec, blocks[spec.topic])
+        numbering = Numbering(call.progress, rules, partial(_first_above, call))
+        decided = numbering.decide(due.intervals, blocks, due.slots)
+        slots = tuple(_slot(landing) for landing in decided)
+        written = {block.landing for topic_blocks in blocks.values() for block in topic_blocks}
+        if {slot for slot in due.slots if slot.number in written} <= set(slots):
+            return due, decided
+        due = replace(due, slots=slots)
+        call.tables.sweep(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
+    message = (
+        f"feed {feed.feed}: its landings do not settle, so a source gives other rows each time it is read: mend it"
+    )
+    raise InvariantError(message)
+
+
+def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
+    """Refuse a log whose first records all go to the quarantine: that is a wrong column or format, not bad records."""
+    refused = sum(block.quarantined for block in blocks)
+    has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
+    if not refused or has_records or any(block.end > block.start for block in blocks):
+        return
+    why = next(block.refused for block in blocks if block.quarantined)
+    message = (
+        f"feed {call.feed.feed}: all {refused} records of the log {spec.topic} would go to the quarantine, the first "
+        f"because of: {why}. Nothing was landed: mend `timestamp:`, `max_ahead` or the source"
+    )
+    raise DataError(message)
+
+
+def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int | None:
+    if file.path:
+        return call.tables.first_above(call.feed.feed, file, offset, time_ms)
+    (spec,) = [spec for spec in call.feed.logs if spec.topic == file.topic]
+    found = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
+    return None if found is None else found - file.base
+
+
+def _slot(decided: DecidedLanding) -> Slot:
+    number = decided.landing.number
+    return Slot(number, *decided.interval) if decided.interval else Slot(number)
+
+
+def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
+    log_root, quarantine_root = call.tables.roots(call.feed.feed, spec.topic)
+    return LogWrite(
+        feed=call.feed.feed,
+        generation=call.generation.number,
+        attempt=call.attempt.id,
+        partitions=call.feed.partitions,
+        spec=spec,
+        columns=due.columns[spec.topic],
+        log_root=log_root,
+        quarantine_root=quarantine_root,
+        slots=due.slots,
+        starts={
+            where.partition: (landed.end, landed.max_timestamp)
+            for where, landed in call.progress.ranges.items()
+            if where.topic == spec.topic
+        },
+        policy=TimestampPolicy(spec.invalid, None if spec.is_output else call.feed.max_ahead_ms),
+        now_ms=call.request.now_ms,
+        bases={
+            where.partition: landed.base
+            for where, landed in call.progress.ranges.items()
+            if where.topic == spec.topic and landed.end
+        },
+    )
+
+
+def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
+    """Return the rows that make it true: the generation, if it is new, and each landing. They follow our own PLAN."""
+    bodies: list[tuple[str, Mapping[str, Any]]] = []
+    if call.generation.is_new:
+        rebased = due.positions(None) if call.generation.kept and call.feed.every else {}
+        bodies.append((GENERATION, generation_body(call.feed, call.generation, due.columns, rebased)))
+    for index, landing in enumerate(decided):
+        positions = due.positions(landing.interval) if due.epochs or not index else {}
+        bodies.append((LANDING, landing.as_json(call.attempt.id, positions)))
+    now_ms, first = call.request.now_ms, call.progress.seq + 2
+    return [LedgerRow(seq, kind, body, now_ms) for seq, (kind, body) in enumerate(bodies, start=first)]
+
+
+def _append(call: Call, rows: Sequence[LedgerRow]) -> None:
+    if not call.tables.append(call.feed.feed, rows):
+        raise _overtaken(call)
+
+
+def _refuse_if_overtaken(call: Call, error: StorageError) -> None:
+    if len(call.tables.rows(call.feed.feed)) > call.progress.seq + 1:
+        raise _overtaken(call) from error
+
+
+def _overtaken(call: Call) -> NotNowError:
+    message = f"feed {call.feed.feed}: another `land` came between. Nothing was landed by this one: run it again"
+    return NotNowError(message)
+
+
+def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
+    landings = [landing.landing for landing in decided]
+    counts = {
+        what: sum((landing.counts or {}).get(what, 0) for landing in landings)
+        for what in ("rows", "quarantined", "behind", "enforced")
+    }
+    numbers = tuple(landing.number for landing in landings)
+    return LandReport(call.feed.feed, call.generation.number, landings[-1].watermark_ms, numbers, **counts)

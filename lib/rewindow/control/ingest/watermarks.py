@@ -1,0 +1,105 @@
+"""What a landing is worth: its watermark, and how far each topic-partition is released by it. Pure; times are epoch ms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rewindow.streams.record import UNKNOWN, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkPolicy:
+    """How long a landing waits for topic-partitions that have not delivered (D16).
+
+    ``max_task_idle_ms``: 0 for nobody, None for ever, else as long as that of landing time. ``lag_ms`` holds back
+    further. ``interval_end`` declares the end of the landing's interval instead of looking at timestamps.
+    """
+
+    max_task_idle_ms: int | None = 0
+    lag_ms: int = 0
+    interval_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Of one topic-partition: its largest timestamp, and the landing time at which it last delivered."""
+
+    largest: int
+    landed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A landing's watermark, and the topic-partitions that it did not wait for (enforced processing)."""
+
+    time_ms: int
+    given_up: tuple[TopicPartition, ...] = ()
+
+
+def decide_watermark(
+    policy: WatermarkPolicy,
+    deliveries: Mapping[TopicPartition, Delivery],
+    *,
+    landed_ms: int,
+    interval_end_ms: int | None = None,
+    declared_ms: int | None = None,
+    before_ms: int = UNKNOWN,
+) -> Watermark:
+    """Return the watermark of a landing made at ``landed_ms`` (its interval's end, else its recorded time).
+
+    ``deliveries`` are those up to and with this landing. ``declared_ms`` (``land --watermark``) wins over the policy;
+    nothing lowers the watermark below ``before_ms``.
+    """
+    if declared_ms is not None:
+        return Watermark(max(before_ms, declared_ms))
+    if policy.interval_end and interval_end_ms is not None:
+        return Watermark(max(before_ms, interval_end_ms - policy.lag_ms))
+    known = {where: delivery for where, delivery in deliveries.items() if delivery.largest != UNKNOWN}
+    if not known:
+        return Watermark(before_ms)
+    idle_ms = policy.max_task_idle_ms
+    largest = max(delivery.largest for delivery in known.values())
+    if idle_ms == 0:
+        return Watermark(max(before_ms, largest - policy.lag_ms))
+    given_up = [where for where, last in known.items() if idle_ms is not None and landed_ms - last.landed_ms >= idle_ms]
+    waited_for = [delivery.largest for where, delivery in known.items() if where not in given_up]
+    complete = min(waited_for, default=largest)
+    return Watermark(max(before_ms, complete - policy.lag_ms), tuple(sorted(given_up)))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A landed file of which some records are not released yet: offsets ``[start, end)`` and its largest timestamp.
+
+    Of a log whose source has offsets of its own there is no file: ``path`` is empty, and it is a range of a ``partition``
+    whose offset 0 is called ``base`` there. Its ``largest`` may be that of an earlier record.
+    """
+
+    topic: str
+    path: str
+    start: int
+    end: int
+    largest: int
+    partition: int = 0
+    base: int = 0
+
+
+FirstAbove = Callable[[HeldFile, int, int], int | None]
+"""``(file, offset, time)``: the first offset of the file, from ``offset`` on, whose timestamp is above ``time``."""
+
+
+def release_offset(
+    held: Sequence[HeldFile], before: int, end: int, watermark_ms: int, first_above: FirstAbove
+) -> tuple[int, tuple[HeldFile, ...]]:
+    """Return the offset up to which a topic-partition is released, and the files that still hold records back.
+
+    ``held`` are its files from offset ``before`` (released so far) to ``end``, in offset order. A record above the
+    watermark holds back all that follow it: order within a partition is never changed.
+    """
+    for index, file in enumerate(held):
+        if file.largest > watermark_ms:
+            first = first_above(file, max(before, file.start), watermark_ms)
+            if first is not None:
+                return first, tuple(held[index:])
+    return end, ()

@@ -1,0 +1,63 @@
+"""From ``module:function`` in a configuration to the user's topology, in this process or in a worker."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+
+from rewindow.errors import ConfigError, RewindowError
+from rewindow.streams.error_context import where
+from rewindow.streams.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyLoader:
+    """Builds a job's topology from its reference. A plain value, so it travels to workers as it is."""
+
+    job: str
+    reference: str
+    root: str
+    """The project's folder, from which ``jobs`` can be imported."""
+
+    def __call__(self) -> Topology:
+        """Return a new topology. Raises `ConfigError` (78) if it cannot be loaded or built."""
+        module_name, _, function_name = self.reference.partition(":")
+        build = getattr(self._module(module_name), function_name, None)
+        if not callable(build):
+            message = (
+                f"job {self.job!r}: {module_name} has no function {function_name!r}; mend `topology:` or the module"
+            )
+            raise ConfigError(message)
+        try:
+            topology = build()
+        except RewindowError:
+            raise
+        except (Exception, SystemExit) as error:
+            message = f"job {self.job!r}: {self.reference} failed with {type(error).__name__}: {error}{where(error)}"
+            raise ConfigError(message) from error
+        if not isinstance(topology, Topology):
+            message = f"job {self.job!r}: {self.reference} gave a {type(topology).__name__}: return builder.build(), a Topology"
+            raise ConfigError(message)
+        return topology
+
+    def _module(self, name: str) -> ModuleType:
+        if self.root not in sys.path:
+            sys.path.insert(0, self.root)
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            message = (
+                f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Mend `topology:` or the import"
+            )
+            raise ConfigError(message) from error
+        except SyntaxError as error:
+            message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Mend that line"
+            raise ConfigError(message) from error
+        except (Exception, SystemExit) as error:
+            what = f"{type(error).__name__}: {error}{where(error)}"
+            message = (
+                f"job {self.job!r}: importing {name!r} failed with {what}. Mend it: it is imported by the workers too"
+            )
+            raise ConfigError(message) from error

@@ -1,0 +1,101 @@
+"""How a job differs from what made a checkpoint, in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rewindow.contracts.staged_files import QUARANTINE
+from rewindow.control.plan.branches import Lineage
+from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec, canonical_json
+from rewindow.control.plan.suppress_edits import without_edits
+
+
+def changes_since(lineage: Lineage, now: JobBinding) -> list[str]:
+    """Return what changed since a lineage's last run. A branch, or what one was promoted into, has outputs of its own."""
+    if lineage.head is None:
+        return []
+    before = lineage.head.spec.binding
+    own = {**now.tables, **lineage.tables} if lineage.own_runs else now.tables
+    tables = {
+        target: replace(table, path=own[target].path) if target.startswith(OUTPUT) and target in own else table
+        for target, table in before.tables.items()
+    }
+    return differences(replace(before, tables=tables), now)
+
+
+def differences(before: JobBinding, now: JobBinding) -> list[str]:
+    """Return what changed in topology, semantics, stores and tables, ``what: old -> new``; nothing if it fits.
+
+    A suppress that was put in, taken out, disabled or enabled is no change (`suppressing`), nor is what becomes of
+    dropped records.
+    """
+    before, now = without_edits(before, now)
+    lines = [
+        *_changes("node", _named(before.topology, "nodes"), _named(now.topology, "nodes")),
+        *_changes("store", _named(before.topology, "stores"), _named(now.topology, "stores")),
+        *_changes("columns of store", _plain(before.stores), _plain(now.stores)),
+        *_changes("setting", before.semantics, now.semantics),
+        *_changes("table of", _tables(before.tables), _tables(now.tables)),
+    ]
+    if before.feed != now.feed:
+        lines.append(f"feed: {before.feed} -> {now.feed}")
+    if not lines and before.fingerprint != now.fingerprint:
+        lines.append(f"fingerprint: {before.fingerprint[:12]} -> {now.fingerprint[:12]}")
+    return lines
+
+
+def _changes(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for name in sorted({**before, **now}):
+        if name not in now:
+            lines.append(f"{what} {name}: is gone")
+        elif name not in before:
+            lines.append(f"{what} {name}: is new")
+        else:
+            lines += [f"{what} {name}: {change}" for change in _change(before[name], now[name])]
+    return lines
+
+
+def _change(before: Any, now: Any) -> list[str]:
+    """Return what differs between two values, of mappings and lists only the parts that do."""
+    if canonical_json(before) == canonical_json(now):
+        return []
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        parts = _changes("", before, now)
+        return [part.strip() for part in parts]
+    if isinstance(before, list) and isinstance(now, list):
+        gone, new = [one for one in before if one not in now], [one for one in now if one not in before]
+        if gone or new:
+            before, now = gone, new
+    return [f"{_short(before)} -> {_short(now)}"]
+
+
+def _named(topology: Sequence[Mapping[str, Any]], part: str) -> dict[str, Any]:
+    """Return nodes or stores by name, with the sub-topology each belongs to; types are said by the columns."""
+    return {
+        item["name"]: {name: item[name] for name in item if name not in ("key", "value")}
+        | {"sub_topology": sub_topology["sub_topology"]}
+        for sub_topology in topology
+        for item in sub_topology[part]
+    }
+
+
+def _plain(stores: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    return {name: [" ".join(column) for column in columns] for name, columns in stores.items()}
+
+
+def _tables(tables: Mapping[str, TableSpec]) -> dict[str, Any]:
+    """Return the tables whose columns are not said already: a changelog's are its store's."""
+    return {
+        target: table.as_json() | {"columns": [" ".join(column) for column in table.columns]}
+        for target, table in tables.items()
+        if not target.startswith("changelog/") and target != QUARANTINE
+    }
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_short(item) for item in value) or "nothing"
+    return value if isinstance(value, str) else canonical_json(value)

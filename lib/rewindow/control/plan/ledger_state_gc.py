@@ -1,0 +1,89 @@
+"""The ledger rows of what is kept: RESTAGE, SNAPSHOT and FORGET, folded. Pure.
+
+None changes what is true: which runs count, and what their rows are, stays. They say which files hold those rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow, Publication
+from rewindow.control.plan.ledger_rows import broken
+from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, TargetTotal
+
+RESTAGE, SNAPSHOT, FORGET = "RESTAGE", "SNAPSHOT", "FORGET"
+
+
+def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
+    before = state.find_run(row.body["run"])
+    if before is None or before.commit.attempt != row.body["was"]:
+        raise broken(row, f"it replaces attempt {row.body['was']} of run {row.body['run']}, whose files are others")
+    commit = replace(before.commit, attempt=row.body["attempt"], journal=JournalFile(**row.body["journal"]))
+    now = replace(before, commit=commit)
+
+    def mended(runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
+        return tuple(now if run.spec.run == now.spec.run else run for run in runs)
+
+    def changed(publications: Sequence[Publication]) -> tuple[Publication, ...]:
+        return tuple(Publication(mended(one.adds), mended(one.removes)) for one in publications)
+
+    lineages = {
+        name: replace(lineage, runs=mended(lineage.runs), publications=changed(lineage.publications))
+        for name, lineage in state.lineages.items()
+    }
+    return replace(state, lineages=lineages, committed=mended(state.committed), changes=changed(state.changes))
+
+
+def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
+    run = state.find_run(row.body["run"])
+    if run is None or run.spec.run in state.snapshots:
+        raise broken(row, f"run {row.body['run']} is not there, or has a snapshot")
+    if not state.has_state(run.spec.run):
+        raise broken(row, f"the state after run {run.spec.name} was forgotten")
+    spec = run.spec
+    tables = {target: table for target, table in spec.binding.tables.items() if target.startswith(CHANGELOG)}
+    binding = replace(spec.binding, tables=tables)
+    attempt = replace(spec.attempt, id=row.body["attempt"])
+    commit = Commit(
+        run=row.seq,
+        attempt=row.body["attempt"],
+        journal=JournalFile(**row.body["journal"]),
+        targets={target: TargetTotal(**total) for target, total in row.body["targets"].items()},
+        consumed={},
+        watermark_ms=run.commit.watermark_ms,
+        chain=run.commit.chain,
+    )
+    snapshot = CommittedRun(
+        replace(spec, run=row.seq, attempt=attempt, binding=binding), commit, row.seq, 0, row.recorded_at
+    )
+    return replace(
+        state,
+        snapshots={**state.snapshots, spec.run: snapshot},
+        changes=(*state.changes, Publication(adds=(snapshot,))),
+    )
+
+
+def _fold_forget(state: JobState, row: LedgerRow) -> JobState:
+    named = frozenset(row.body["runs"])
+    known = {run.spec.run: run for run in (*state.committed, *state.snapshots.values())}
+    gone = [known[number] for number in sorted(named) if number in known and number not in state.forgotten]
+    if len(gone) != len(named):
+        raise broken(row, f"it forgets {sorted(named)}, some of which are not there")
+    after = replace(
+        state,
+        forgotten=state.forgotten | named,
+        snapshots={run: one for run, one in state.snapshots.items() if one.spec.run not in named},
+        changes=(*state.changes, Publication(removes=tuple(gone))),
+    )
+    for lineage in state.lineages.values():
+        if lineage.is_open and lineage.head is not None and not after.has_state(lineage.head.spec.run):
+            raise broken(row, f"the lineage {lineage.name!r} stands on what it forgets")
+    return after
+
+
+FOLDS: Mapping[str, Callable[[JobState, LedgerRow], JobState]] = {
+    RESTAGE: _fold_restage,
+    SNAPSHOT: _fold_snapshot,
+    FORGET: _fold_forget,
+}

@@ -1,0 +1,240 @@
+"""Decide the next run of a lineage: from what the ledger says, what the feed has and what is asked. Pure.
+
+Rules, in this order:
+
+1. A request whose key is committed, or whose landings are all taken, is done. A sealed lineage takes no more runs.
+2. The landings below the parent must still be the feed's, and code and settings those of its checkpoint.
+3. A pending plan of a live process has the lineage (exit code 75). That of a dead one is done again as it was planned,
+   with its epochs and its clock; what is asked beyond it is the next run's, so ask again after each run.
+4. Else: all epochs after the parent's, through the landing or time that was asked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branch_decisions import BEGINNING, check_open
+from rewindow.control.plan.branches import CommittedRun, JobState, Lineage
+from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
+from rewindow.control.plan.job_diff import changes_since
+from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest, RunSpec
+from rewindow.control.plan.suppress_edits import taken_out
+from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
+
+Alive = Callable[[Attempt], bool]
+"""Says whether the process of an attempt still lives, as far as anyone can know."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpToDate:
+    """There is nothing to run, and why."""
+
+    reason: str
+
+
+def plan_run(
+    state: JobState, feed: Feed, request: RunRequest, binding: JobBinding, attempt: Attempt, alive: Alive
+) -> RunSpec | UpToDate:
+    """Return the next run of the asked lineage, or why there is none.
+
+    Raises `NotNowError` (75) while another attempt lives or a landing is missing, `SourceError` (66) for landings that
+    a new generation dropped, `CheckpointError` (76) for code that does not fit the checkpoint or a sealed lineage.
+    """
+    lineage = state.lineage(request.lineage)
+    check_open(lineage)
+    if request.key is not None:
+        for run in lineage.own_runs:
+            if run.spec.key == request.key:
+                return UpToDate(f"the request {request.key!r} is committed as run {run.spec.name}")
+    through = last_epoch_asked(feed, request)
+    seals = request.final and not lineage.is_sealed and through == lineage.last_epoch > 0
+    is_newer = lineage.head is not None and feed.definition.generation > lineage.head.spec.generation
+    if is_newer and request.through_landing is None and request.through_ms is None:
+        check_landings(lineage, feed)  # who asks for all there is has to know that what was taken is no longer so
+    if through <= lineage.last_epoch and not seals:
+        return UpToDate(_why_nothing(lineage, feed, through))
+    if lineage.is_sealed:
+        message = (
+            f"lineage {lineage.name!r} is sealed: run {lineage.runs[-1].spec.name} was final. "
+            f"Replay with `rewindow run {binding.job} --lineage NAME`"
+        )
+        raise CheckpointError(message)
+    check_landings(lineage, feed)
+    accepted = _check_binding(lineage, binding, request)
+    planned = _pending(lineage, feed, request, alive)
+    if planned is not None:
+        first, last, final = planned.first_epoch, planned.last_epoch, planned.final
+        clock_from_ms, clock_to_ms = planned.clock_from_ms, planned.clock_to_ms
+    else:
+        first, last, final = lineage.last_epoch + 1, through, request.final
+        clock_from_ms, clock_to_ms = lineage.watermark_ms, feed.landings[last - 1].watermark_ms
+    return RunSpec(
+        job=binding.job,
+        lineage=lineage.name,
+        number=len(lineage.runs) + 1,
+        run=state.rows + 1,
+        parent=lineage.head.spec.run if lineage.head else None,
+        feed=binding.feed,
+        generation=planned.generation if planned else feed.definition.generation,
+        first_epoch=first,
+        last_epoch=last,
+        final=final,
+        clock_from_ms=clock_from_ms,
+        clock_to_ms=clock_to_ms,
+        binding=binding,
+        attempt=attempt,
+        key=request.key,
+        takes_over=planned.run if planned else None,
+        repeats=planned.attempt.id if planned and planned.binding.fingerprint == binding.fingerprint else None,
+        accepted=accepted,
+    )
+
+
+def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
+    """Return the last epoch that a request wants; 0 for none. Raises `NotNowError` (75) for a landing not there yet."""
+    count = len(feed.landings)
+    if request.through_landing is not None:
+        if request.through_landing > count:
+            message = (
+                f"landing {request.through_landing} of feed {feed.definition.feed!r} is not there yet, it has {count}: "
+                f"`rewindow land {feed.definition.feed}` first"
+            )
+            raise NotNowError(message)
+        return request.through_landing
+    if request.through_ms is not None:
+        return bisect_right(feed.landings, request.through_ms, key=lambda landing: landing.watermark_ms)
+    return count if request.until_ms is None else _arrived_by(feed, request.until_ms)
+
+
+def _arrived_by(feed: Feed, until_ms: int) -> int:
+    """Return the last landing whose interval of arrival had ended. Raises `UsageError` (2) if there are no intervals."""
+    if any(landing.interval is None for landing in feed.landings):
+        message = f"--until: feed {feed.definition.feed!r} is not landed by intervals (`landing: {{every: ..}}`): use --through"
+        raise UsageError(message)
+    return sum(1 for landing in feed.landings if landing.interval and landing.interval[1] <= until_ms)
+
+
+def check_landings(lineage: Lineage, feed: Feed) -> None:
+    """Raise `SourceError` (66) if a lineage stands on landings that the feed's generation no longer has."""
+    if lineage.head is not None:
+        check_has_landings(lineage.head, feed, lineage)
+
+
+def check_has_landings(head: CommittedRun, feed: Feed, lineage: Lineage | None = None) -> None:
+    """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run stands on.
+
+    With its lineage the message says to which run one can go back, or where a branch would begin.
+    """
+    if _has(feed, head.spec):
+        return
+    job = head.spec.job
+    fix = f"Replay it in a new lineage: `rewindow run {job} --lineage NAME`"
+    if lineage is not None and lineage.name == MAIN:
+        last = next((run.spec for run in reversed(lineage.runs) if _has(feed, run.spec)), None)
+        to, begin = (last.name, last.last_epoch + 1) if last else (BEGINNING, 1)
+        fix = (
+            f"Go back to what they share and run again: `rewindow rewind {job} --to {to}`; or replay beside it, and publish "
+            f"that when it is right: `rewindow backfill {job} --from {begin} --branch NAME`, `rewindow promote {job} NAME`"
+        )
+    message = (
+        f"run {head.spec.name} stands on landing {head.spec.last_epoch} of generation {head.spec.generation}, which "
+        f"generation {feed.definition.generation} of feed {feed.definition.feed!r} does not share. {fix}"
+    )
+    raise SourceError(message)
+
+
+def _has(feed: Feed, spec: RunSpec) -> bool:
+    """Whether the last landing of a run is still the one that the run read."""
+    if spec.last_epoch > len(feed.landings):
+        return False
+    return spec.last_epoch == 0 or feed.landings[spec.last_epoch - 1].generation <= spec.generation
+
+
+def _check_binding(lineage: Lineage, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
+    """Return the changes since the checkpoint that somebody accepted."""
+    head = lineage.head
+    if head is None:
+        return ()
+    found = changes_since(lineage, binding)
+    if found:
+        _check_accepted(lineage, binding, found, request)
+    drop_buffered = request.drop_buffered
+    held = {name: head.commit.held.get(name, 0) for name in taken_out(head.spec.binding, binding)}
+    lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
+    if lost and not drop_buffered:
+        message = (
+            f"job {binding.job!r}: a suppress was taken out, and at the end of run {head.spec.name} {lost}, which would be "
+            'lost. Put it back with until_time_limit("0s"), which lets everything through, until it is empty; or pass '
+            "--drop-buffered"
+        )
+        raise CheckpointError(message)
+    return tuple(found)
+
+
+def _check_accepted(lineage: Lineage, binding: JobBinding, found: list[str], request: RunRequest) -> None:
+    """Raise `CheckpointError` (76) unless the changes may be accepted, and are: now, or by the plan that is pending."""
+    head = lineage.head
+    if head is None:
+        return
+    in_the_way = obstacles(head.spec.binding, binding, lineage.tables if lineage.own_runs else {})
+    was_accepted = lineage.pending is not None and lineage.pending.accepted == tuple(found) and not request.replan
+    if not in_the_way and (request.accept_changes or was_accepted):
+        return
+    stores = verdicts(head.spec.binding, binding)
+    said = [*(str(one) for one in stores if one.fit is not Fit.INCOMPATIBLE), *in_the_way]
+    again = f"replay with `rewindow run {binding.job} --lineage NAME`"
+    if in_the_way:
+        fix = (
+            f"This checkpoint cannot be gone on from. Run the code and settings of that run; or {again}, and promote it"
+        )
+    else:
+        fix = f"Run the code and settings of that run; or go on as said, with --accept-changes; or {again}"
+    message = (
+        f"job {binding.job!r} is not what made the checkpoint of run {head.spec.name}:\n"
+        + "".join(f"  - {line}\n" for line in found)
+        + (f"What would become of it: {'; '.join(said)}.\n" if said else "")
+        + fix
+    )
+    raise CheckpointError(message)
+
+
+def _pending(lineage: Lineage, feed: Feed, request: RunRequest, alive: Alive) -> RunSpec | None:
+    """Return the plan of a dead attempt that is to be done again."""
+    planned = lineage.pending
+    if planned is None:
+        return None
+    if alive(planned.attempt) and not request.take_over:
+        who = planned.attempt
+        message = (
+            f"run {planned.name} is being made by process {who.pid} on {who.host or 'this host'}: "
+            "wait for it, or pass --takeover to fence it"
+        )
+        raise NotNowError(message)
+    return None if request.replan or not _has(feed, planned) else planned
+
+
+def _why_nothing(lineage: Lineage, feed: Feed, through: int) -> str:
+    name = feed.definition.feed
+    if not feed.landings:
+        return f"feed {name!r} has no landings yet: `rewindow land {name}` first"
+    if through == 0:
+        return f"the first landing of feed {name!r} is complete through a time above the time that was asked for"
+    if lineage.last_epoch > through:
+        return f"lineage {lineage.name!r} is already at epoch {lineage.last_epoch}, beyond epoch {through}"
+    return f"lineage {lineage.name!r} has taken all epochs through {through}" + (
+        "; it is sealed" if lineage.is_sealed else ""
+    )
+
+
+def check_is_pending(state: JobState, spec: RunSpec) -> None:
+    """Raise `NotNowError` (75) if the run was fenced meanwhile, `InvariantError` (70) if it is committed already."""
+    if state.is_pending(spec):
+        return
+    if state.find_run(spec.run) is not None:
+        message = f"run {spec.name} (ledger row {spec.run}) is committed already: one attempt commits once"
+        raise InvariantError(message)
+    message = f"run {spec.name} was fenced by another attempt while it was made: run again, nothing of it counts"
+    raise NotNowError(message)

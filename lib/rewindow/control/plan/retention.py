@@ -1,0 +1,76 @@
+"""What of a job's past is kept, and what nothing needs any more: decided from its ledger, and a time to keep. Pure.
+
+Kept is the state after the last run of every open lineage, after each run that is younger than the time to keep (rewound
+ones and those of dropped branches included), and after the last run of each lineage before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.ledger_state import PLAN
+from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
+from rewindow.control.plan.spec import JournalFile, TargetTotal
+
+EVERY = 30
+"""A store is read from so many runs at most before a snapshot takes their place."""
+
+
+def dead_attempts(rows: Iterable[LedgerRow], state: JobState) -> frozenset[str]:
+    """Return the attempts that can never be committed: a later row took the place of their plan.
+
+    What a pending plan repeats is left out: it is compared with.
+    """
+    planned = [row.body["attempt"]["id"] for row in rows if row.kind == PLAN]
+    kept = {attempt for run in state.committed for attempt in (run.spec.attempt.id, run.commit.attempt)}
+    for lineage in state.lineages.values():
+        if lineage.pending is not None:
+            kept |= {lineage.pending.attempt.id, lineage.pending.repeats or ""}
+    return frozenset(attempt for attempt in planned if attempt not in kept)
+
+
+def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
+    """Return the last runs of open lineages whose state is read from ``every`` runs or more."""
+    heads = {
+        lineage.head.spec.run: lineage.head for lineage in state.lineages.values() if lineage.is_open and lineage.head
+    }
+    snapshots = {snapshot.spec.run for snapshot in state.snapshots.values()}
+    return [
+        head
+        for head in heads.values()
+        if head.spec.binding.stores
+        and sum(run.spec.run not in snapshots for run in state.basis(head.spec.run)) >= every
+        and state.has_state(head.spec.run)
+    ]
+
+
+def decide_snapshot(
+    state: JobState, run: CommittedRun, attempt: str, journal: JournalFile, targets: Mapping[str, TargetTotal]
+) -> LedgerRow:
+    """Return the row by which a snapshot's rows stand for the state after a run."""
+    body = {
+        "run": run.spec.run,
+        "attempt": attempt,
+        "journal": asdict(journal),
+        "targets": {target: asdict(total) for target, total in targets.items()},
+    }
+    return LedgerRow(state.rows + 1, SNAPSHOT, body)
+
+
+def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
+    """Return the row that forgets what nothing needs that was committed before a time; None if there is nothing."""
+    wanted: list[CommittedRun] = [run for run in state.committed if run.recorded_at >= before_ms]
+    for lineage in state.lineages.values():
+        if lineage.is_open:
+            wanted += lineage.runs[-1:]
+            wanted += [run for run in lineage.runs if run.recorded_at < before_ms][-1:]
+    kept = {one.spec.run for run in wanted for one in state.basis(run.spec.run)}
+    known = [*state.committed, *state.snapshots.values()]
+    gone = sorted(
+        run.spec.run
+        for run in known
+        if run.recorded_at < before_ms and run.spec.run not in kept and run.spec.run not in state.forgotten
+    )
+    return LedgerRow(state.rows + 1, FORGET, {"runs": gone}) if gone else None

@@ -1,0 +1,257 @@
+"""From a planned run to the work of its stages: which epochs, which files, which state each task gets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rewindow.contracts.ingest import QUARANTINE_COLUMNS
+from rewindow.contracts.staged_files import METRICS, QUARANTINE, StagedFile, TaskReport
+from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, LogTable, StageWork, TaskWork
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.spec import JobBinding, RunSpec, TableSpec
+from rewindow.errors import ConfigError
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
+from rewindow.streams.record import UNKNOWN, TopicPartition
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
+from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META, PARTITION
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import Settings
+from rewindow.streams.topology import SubTopology, Topology
+
+METRICS_TARGET = "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A checkpoint: each task's small state by (stage, partition), and the changelog files of each (store, partition)."""
+
+    states: Mapping[tuple[int, int], Mapping[str, Any]]
+    stores: Mapping[tuple[str, int], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobCode:
+    """A job's code and settings. The two functions must survive the way to a worker."""
+
+    load_topology: Callable[[], Topology]
+    load_logs: Callable[[], LogShapes]
+    semantics: Semantics
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePaths:
+    """Where a lineage's tables lie, below the warehouse: of each output topic, each store with its columns, and the metrics."""
+
+    output: Callable[[str], str]
+    changelog: Callable[[str, Sequence[Column]], str]
+    metrics: str
+    quarantine: str | None = None
+    """None: what is dropped is counted only."""
+
+
+def bind_job(
+    job: str, feed: Feed, topology: Topology, logs: LogShapes, semantics: Mapping[str, Any], paths: TablePaths
+) -> JobBinding:
+    """Return the job as it is now: fingerprint, stores and tables with their columns.
+
+    Raises `ConfigError` (78) for an output or a topic that nobody knows.
+    """
+    parts = topology.sub_topologies()
+    shapes = {}
+    for part in parts:
+        for store in part.stores:
+            with _naming(job, "store", store.name):
+                shapes[store.name] = bind_store(store, logs)
+    keys = {name: key.names for name, (key, _) in shapes.items()}
+    stores = {name: (*key.columns, *value.columns) for name, (key, value) in shapes.items()}
+    tables = {}
+    for name, kept in stores.items():
+        columns = (Column(PARTITION, "long"), *kept, *CHANGELOG_META)
+        tables[f"changelog/{name}"] = TableSpec(paths.changelog(name, columns), columns, (PARTITION,))
+    for part in parts:
+        _check_partitions(job, feed, part)
+        for source in part.sources:
+            if not source.is_internal and source.topic not in logs:
+                message = f"the topology reads {source.topic!r}; the feed {feed.definition.feed!r} has {sorted(logs)}"
+                raise ConfigError(message)
+        for sink in part.sinks:
+            with _naming(job, "node", sink.name):
+                key, value = bind_sink(sink, logs)
+            if not sink.is_internal:
+                columns = (*key.columns, *value.columns, *OUTPUT_META)
+                tables[f"output/{sink.topic}"] = TableSpec(paths.output(sink.topic), columns)
+    tables[METRICS_TARGET] = TableSpec(paths.metrics, METRICS)
+    if paths.quarantine is not None:
+        tables[QUARANTINE] = TableSpec(paths.quarantine, QUARANTINE_COLUMNS)
+    return JobBinding(
+        job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables, keys
+    )
+
+
+def _check_partitions(job: str, feed: Feed, part: SubTopology) -> None:
+    """Refuse to join what Kafka has placed with what was repartitioned here: the same key lies elsewhere."""
+    ours = [source.topic for source in part.sources if source.is_internal]
+    theirs = [source.topic for source in part.sources if source.topic in feed.definition.placed]
+    if ours and theirs:
+        message = (
+            f"job {job!r}: {theirs[0]} lies in the partitions of its source, {ours[0]} in those of this job's "
+            f"repartition, so equal keys do not meet. Land {theirs[0]} with partitions of its own: leave `partition:` and "
+            "`offset:` out of the feed's configuration"
+        )
+        raise ConfigError(message)
+
+
+@contextmanager
+def _naming(job: str, what: str, name: str) -> Iterator[None]:
+    """Say of which job and part of its topology an error is."""
+    try:
+        yield
+    except ConfigError as error:
+        message = f"job {job!r}, {what} {name!r}: {error}"
+        raise ConfigError(message) from error
+
+
+def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:
+    """Return the epochs of a run; a final one ends with an epoch of its own, in which nothing comes."""
+    jumps = spec.binding.semantics.get("wall_clock") == "run"
+    epochs = [
+        Epoch(
+            number,
+            feed.landings[number - 1].watermark_ms,
+            clock_to_ms=spec.clock_to_ms if jumps and number == spec.last_epoch else UNKNOWN,
+        )
+        for number in spec.epochs
+    ]
+    if spec.final:
+        epochs.append(Epoch(spec.last_epoch + 1, UNKNOWN, is_final=True))
+    return tuple(epochs)
+
+
+def stage_work(
+    spec: RunSpec,
+    code: JobCode,
+    feed: Feed,
+    part: SubTopology,
+    *,
+    files: Callable[[TopicPartition, int, int], Sequence[LogFile]],
+    table: Callable[[str], LogTable | None],
+    restored: Restored,
+    internal: Iterable[StagedFile],
+    roots: Mapping[str, str],
+) -> StageWork:
+    """Return the work of one sub-topology.
+
+    ``files`` finds the files of a topic-partition's offsets ``[start, end)``, ``table`` the table of a topic that Spark
+    has to read instead; ``internal`` are the files that earlier
+    stages of this run staged for internal logs; ``roots`` the folder of each target.
+    """
+    internal = tuple(internal)
+    epochs = run_epochs(spec, feed)
+    tasks = []
+    topics = [source.topic for source in part.sources if not source.is_internal]
+    tables = {topic: found for topic in topics if (found := table(topic)) is not None}
+    for partition in range(feed.definition.partitions):
+        state = restored.states.get((part.index, partition))
+        tasks.append(
+            TaskWork(
+                partition,
+                {topic: _slice(spec, feed, topic, partition, None if topic in tables else files) for topic in topics},
+                {s.topic: _inside(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
+                None if state is None else _fitting(TaskState.from_json(state), spec, part),
+                {store.name: restored.stores.get((store.name, partition), ()) for store in part.stores},
+                sum(feed.is_enforced(epoch, topics, partition) for epoch in spec.epochs),
+            )
+        )
+    return StageWork(
+        stage=part.index,
+        run=spec.run,
+        attempt=spec.attempt.id,
+        fingerprint=spec.binding.fingerprint,
+        partitions=feed.definition.partitions,
+        epochs=epochs,
+        tasks=tuple(tasks),
+        roots=roots,
+        load_topology=code.load_topology,
+        load_logs=code.load_logs,
+        semantics=code.semantics,
+        job=spec.job,
+        settings=code.settings,
+        tables=tables,
+    )
+
+
+def _fitting(state: TaskState, spec: RunSpec, part: SubTopology) -> TaskState:
+    """Leave out the schedules of nodes that are gone, where somebody accepted that they are."""
+    if not spec.accepted:
+        return state
+    names = {node.name for node in part.nodes}
+    return replace(state, schedules=[schedule for schedule in state.schedules if schedule.node in names])
+
+
+def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any, ...]]:
+    """Return the rows of the metrics table (`contracts.staged_files.METRICS`) that a run's tasks counted."""
+    stores = {store["name"]: store["kind"] for part in spec.binding.topology for store in part["stores"]}
+    rows = []
+    for report in reports:
+        task, seconds = f"{report.stage}_{report.partition}", simulated_seconds([report])
+        for measure in report.metrics:
+            level, node, name = measure["level"], measure["node"], measure["name"]
+            kind, store = kind_of(name), stores.get(node, "")
+            rows.append(
+                (
+                    *(spec.job, spec.lineage, spec.run, report.stage, report.partition, level, node, name),
+                    *(
+                        measure["reason"],
+                        type_of(level, store),
+                        kind.recording_level,
+                        tags_of(level, node, task, store),
+                    ),
+                    *(kind.unit, measure["count"], measure["total"], measure["minimum"], measure["maximum"]),
+                    *(measure["current"], measure["total"] / seconds if seconds and "rate" in kind.parts else None),
+                )
+            )
+    return rows
+
+
+def simulated_seconds(reports: Iterable[TaskReport]) -> float:
+    """Return how long the simulated clock ran, in seconds: of several runs together, of several tasks the longest."""
+    ran_ms: dict[tuple[int, int], int] = {}
+    for report in reports:
+        own = sum(measure["total"] for measure in report.metrics if measure["name"] == SIMULATED_TIME)
+        ran_ms[report.stage, report.partition] = ran_ms.get((report.stage, report.partition), 0) + own
+    return max(ran_ms.values(), default=0) / 1000
+
+
+def _slice(
+    spec: RunSpec,
+    feed: Feed,
+    topic: str,
+    partition: int,
+    files: Callable[[TopicPartition, int, int], Sequence[LogFile]] | None,
+) -> LogSlice:
+    here = TopicPartition(topic, partition)
+    bounds = [feed.epoch_range(epoch, here) for epoch in spec.epochs]
+    if spec.final:
+        end = bounds[-1][1] if bounds else 0
+        bounds.append((end, end))
+    start, end = (bounds[0][0], bounds[-1][1]) if bounds else (0, 0)
+    if files is None:
+        return LogSlice((), tuple(bounds), tuple(feed.spans(here, start, end)))
+    return LogSlice(tuple(files(here, start, end)) if end > start else (), tuple(bounds))
+
+
+def _inside(
+    files: Iterable[StagedFile], topic: str, partition: int, roots: Mapping[str, str]
+) -> tuple[InternalFile, ...]:
+    target = f"internal/{topic}"
+    return tuple(
+        InternalFile(f"{roots[target]}/{file.path}", file.partition)
+        for file in files
+        if file.target == target and int(file.partition_values[PARTITION]) == partition
+    )

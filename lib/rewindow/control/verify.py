@@ -1,0 +1,106 @@
+"""Replay a committed run from its parent's checkpoint and compare: a proof that the job is deterministic, or where not.
+
+The replay is placed otherwise (`engine`), reads and writes other numbers of rows at once, writes into folders that no
+table names, and leaves nothing behind. Equal are the digests of all rows that it made for each target: outputs, changes
+of every store, metrics and internal logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.tasks import Lane, StageWork
+from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.planner import check_has_landings
+from rewindow.control.plan.spec import Attempt, RunSpec, TargetTotal
+from rewindow.control.run import Engine, Job, Tables, execute
+from rewindow.errors import CheckpointError
+
+
+class Scratch(Tables, Protocol):
+    """Tables that can also compare a replay with what was committed."""
+
+    def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
+        """Return a folder for each target that is no table's."""
+        ...
+
+    def reports(self, run: CommittedRun) -> Sequence[TaskReport]:
+        """Return what a committed run's tasks reported."""
+        ...
+
+    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
+        """Return for each target what was made for it."""
+        ...
+
+    def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
+        """Return in words the first row that a replay made otherwise."""
+        ...
+
+    def discard(self, spec: RunSpec) -> None:
+        """Remove what was written to scratch folders."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A run that was replayed. ``differences``: for each target that differs, its first differing row in words."""
+
+    run: str
+    rows: int
+    differences: Mapping[str, str]
+
+
+OTHER_ROWS = 1_021
+"""How many rows are read at once in a replay: a prime, so that hardly a cut is where one was."""
+
+
+class LikeBefore:
+    """An engine that keeps to the lane that a run took, as some metrics are sampled record by record only; in other cuts.
+
+    A run takes its tasks by partition, in groups or all in one process: here the last one comes first.
+    """
+
+    def __init__(self, engine: Engine, reports: Iterable[TaskReport]) -> None:
+        self._engine = engine
+        self._columnar = {report.stage for report in reports if report.is_columnar}
+        self.stage_rows = engine.stage_rows
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        """Run one sub-topology in its lane of before."""
+        lane = work.lane if work.stage in self._columnar else Lane.RECORD
+        return self._engine.run_stage(replace(work, tasks=work.tasks[::-1], lane=lane, rows_at_once=OTHER_ROWS))
+
+
+def verify(
+    job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch
+) -> Generator[str, None, Verified]:
+    """Replay one committed run. Raises `CheckpointError` (76) if the code is not that of the run."""
+    found = differences(replace(run.spec.binding, tables=job.binding.tables), job.binding)
+    if found:
+        listed = "\n".join(f"  - {line}" for line in found)
+        message = (
+            f"run {run.spec.name} was made by other code:\n{listed}\nCheck out the version that made it, then verify"
+        )
+        raise CheckpointError(message)
+    spec = replace(run.spec, attempt=attempt)
+    check_has_landings(run, job.feed)
+    try:
+        reports = yield from execute(job, spec, LikeBefore(engine, tables.reports(run)), tables, tables.scratch_roots)
+        made, committed = tables.totals(reports), run.commit.targets
+        different = {
+            target: tables.first_difference(run, target, spec, reports)
+            for target in sorted({*made, *committed})
+            if content(made.get(target)) != content(committed.get(target))
+        }
+    finally:
+        tables.discard(spec)
+    return Verified(run.spec.name, sum(total.rows for total in made.values()), different)
+
+
+def content(total: TargetTotal | None) -> tuple[int, str]:
+    """Return what two totals have in common if the same rows were made; no rows are as good as no total."""
+    return (total.rows, total.digest) if total and total.rows else (0, "")

@@ -1,0 +1,72 @@
+"""Aggregations: one state a key; every accepted record sends an update downstream.
+
+The timestamp of a result is the largest of the records in it. An update carries the old result too, null at first (D13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rewindow.dsl.operators.aggregates import Aggregator, described
+from rewindow.streams.metrics import SKIPPED_RECORDS
+from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.record import Change, Record
+from rewindow.streams.serde.values import copied
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.stores import Stamped
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAggregate:
+    """Aggregate by key. A null key or value is skipped; a null state deletes the key."""
+
+    keeps_key: ClassVar[bool] = True
+    asks_own_key: ClassVar[bool] = True
+
+    aggregator: Aggregator
+    store: str
+
+    def __call__(self) -> Processor:
+        return _StreamAggregate(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"aggregate({described(self.aggregator)}, store={self.store})"
+
+
+class _StreamAggregate(Processor):
+    def __init__(self, settings: StreamAggregate) -> None:
+        self._settings = settings
+        self._aggregator = settings.aggregator
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: KeyValueStore = context.store(self._settings.store)
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp = record.key, record.value, record.timestamp
+        if key is None or value is None:
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key" if key is None else "null-value")
+            return
+        aggregator = self._aggregator
+        old = self._store.get(key)
+        state, new_result, old_result = aggregated(aggregator, key, value, old)
+        if old is not None:
+            timestamp = max(timestamp, old.timestamp)
+        self._store.put(key, None if state is None else Stamped(state, timestamp))
+        self.context.forward(Record(key, Change(new_result, old_result), timestamp, record.headers))
+
+
+def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
+    """Return the new state, its result and the old result.
+
+    The aggregator may change in place what it is given: the state is a copy of its own, and the old result is taken
+    before. What it starts with may be the same object each time, so that is copied too.
+    """
+    if old is None:
+        state = aggregator.add(key, value, copied(aggregator.start()))
+        return state, None if state is None else aggregator.result(state), None
+    old_result = aggregator.result(old.value)
+    state = aggregator.add(key, value, copied(old.value))
+    return state, None if state is None else aggregator.result(state), old_result

@@ -1,0 +1,167 @@
+"""Aggregates made of others, and those that users write as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from keyword import iskeyword
+from typing import Any
+
+from rewindow.dsl.operators.aggregates import Aggregator, Count, Max, Min, Sum, described, is_aggregate
+from rewindow.dsl.operators.ordered import Collect, First, Last
+from rewindow.errors import ConfigError
+from rewindow.streams.record import maker, row_class
+from rewindow.streams.serde.binding import RowType
+
+
+@dataclass(frozen=True)
+class Several:
+    """Several aggregates at once; state and result are rows with their names."""
+
+    parts: tuple[tuple[str, Any], ...]
+
+    def describe(self) -> str:
+        """See `described`."""
+        return ", ".join(f"{name}={described(part)}" for name, part in self.parts)
+
+    @cached_property
+    def _aggregators(self) -> tuple[Any, ...]:
+        return tuple(part for _, part in self.parts)
+
+    @cached_property
+    def _row(self) -> Callable[[tuple[Any, ...]], Any]:
+        return maker(row_class(tuple(name for name, _ in self.parts)))
+
+    @cached_property
+    def _shows_state(self) -> bool:
+        return all(part.__class__ in _SHOWN for part in self._aggregators)
+
+    def start(self) -> Any:
+        """See `Aggregator`."""
+        return self._row(tuple([part.start() for part in self._aggregators]))
+
+    def add(self, key: Any, value: Any, state: Any) -> Any:
+        """See `Aggregator`."""
+        parts = zip(self._aggregators, state)  # noqa: B905 - to check the length of both would cost a third of it all
+        return self._row(tuple([part.add(key, value, one) for part, one in parts]))
+
+    def subtract(self, key: Any, value: Any, state: Any) -> Any:
+        """See `Subtractable`. All of its aggregates must be able to."""
+        parts = zip(self._aggregators, state, strict=True)
+        return self._row(tuple([part.subtract(key, value, one) for part, one in parts]))
+
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `Mergeable`."""
+        parts = zip(self._aggregators, state, later, strict=True)
+        return self._row(tuple([part.merge(one, other) for part, one, other in parts]))
+
+    def result(self, state: Any) -> Any:
+        """See `Aggregator`."""
+        if self._shows_state:
+            return state
+        return self._row(tuple([part.result(one) for part, one in zip(self._aggregators, state, strict=True)]))
+
+    def state_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return RowType(tuple((name, part.state_type(value)) for name, part in self.parts))
+
+    def result_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return RowType(tuple((name, _result_type(part, value)) for name, part in self.parts))
+
+
+def _result_type(part: Any, value: Any) -> Any:
+    """Return the type of a part of the result: within a row a null is told from a row of nulls."""
+    return part.state_type(value) if part.__class__ in _SHOWN else part.result_type(value)
+
+
+_SHOWN = (Count, Sum, Min, Max, First, Last, Collect)
+"""Those whose result is their state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """``reducer(aggregate, value)``; the first value starts it."""
+
+    reducer: Callable[[Any, Any], Any]
+
+    def describe(self) -> str:
+        """See `described`."""
+        return "reduce"
+
+    def start(self) -> Any:
+        """See `Aggregator`."""
+        return None
+
+    def add(self, key: Any, value: Any, state: Any) -> Any:
+        """See `Aggregator`."""
+        del key
+        return value if state is None else self.reducer(state, value)
+
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `Mergeable`."""
+        return later if state is None else self.reducer(state, later)
+
+    def result(self, state: Any) -> Any:
+        """See `Aggregator`."""
+        return state
+
+    def state_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return value
+
+    def result_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """``initializer() -> aggregate`` and ``aggregator(key, value, aggregate) -> aggregate``, of a declared type."""
+
+    initializer: Callable[[], Any]
+    aggregator: Callable[[Any, Any, Any], Any]
+    type: Any = None
+
+    def describe(self) -> str:
+        """See `described`."""
+        return "custom"
+
+    def start(self) -> Any:
+        """See `Aggregator`."""
+        return self.initializer()
+
+    def add(self, key: Any, value: Any, state: Any) -> Any:
+        """See `Aggregator`."""
+        return self.aggregator(key, value, state)
+
+    def result(self, state: Any) -> Any:
+        """See `Aggregator`."""
+        return state
+
+    def state_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        del value
+        return self.type
+
+    def result_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        del value
+        return self.type
+
+
+def several(parts: Mapping[str, Aggregator]) -> Several:
+    """Return the aggregate of several named ones. Raises `ConfigError` for none, no aggregate, or a name that no column has."""
+    for name in parts:
+        if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
+            message = f"aggregate({{{name!r}: ...}}): a result's name becomes a column, so it must be an identifier"
+            raise ConfigError(f"{message}, no word of Python and not begin with '_'")
+    for name, part in parts.items():
+        if not is_aggregate(part):
+            message = f"aggregate({{{name!r}: {part!r}}}): give an aggregate, as in Count() or Sum('amount')"
+            raise ConfigError(message)
+    if not parts:
+        message = "aggregate({}) has nothing to compute: give at least one named aggregate"
+        raise ConfigError(message)
+    return Several(tuple(parts.items()))

@@ -1,0 +1,171 @@
+"""Conditions as text, in a small part of SQL: values that can be read, so they also run on whole columns.
+
+    amount >= 10 and (country in ('de', 'fr') or country is null) and not is_test
+
+Names are fields of the value; ``value``, ``key`` and ``timestamp`` (epoch ms) are the record's own where no field is
+called so. Literals: whole numbers, numbers with a point (floats), 'texts' ('' for a quote), true, false. Comparisons
+(= <> != < <= > >=, between, in) of a null are null; and, or, not know null as SQL does; only what is true is kept.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.dsl.operators.expressions import Literal, Look, Name, Reader, Term
+
+Truth = bool | None
+
+OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A comparison; of a null it is null."""
+
+    operator: str
+    left: Term
+    right: Term
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.operator} {self.right}"
+
+    def truth(self, look: Look) -> Truth:
+        """Return whether it is true; None for null."""
+        left, right = self.left.value(look), self.right.value(look)
+        return None if left is None or right is None else bool(OPERATORS[self.operator](left, right))
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether a value is null: never null itself."""
+
+    term: Term
+
+    def __str__(self) -> str:
+        return f"{self.term} is null"
+
+    def truth(self, look: Look) -> Truth:
+        """Return whether it is true."""
+        return self.term.value(look) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The contrary; of null it is null."""
+
+    one: Condition
+
+    def __str__(self) -> str:
+        return f"not ({self.one})"
+
+    def truth(self, look: Look) -> Truth:
+        """Return whether it is true; None for null."""
+        truth = self.one.truth(look)
+        return None if truth is None else not truth
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """And (``decides`` is false) or or (``decides`` is true): one that decides is enough; else null if one is null."""
+
+    decides: bool
+    left: Condition
+    right: Condition
+
+    def __str__(self) -> str:
+        return f"({self.left} {'or' if self.decides else 'and'} {self.right})"
+
+    def truth(self, look: Look) -> Truth:
+        """Return whether it is true; None for null."""
+        left, right = self.left.truth(look), self.right.truth(look)
+        if left is self.decides or right is self.decides:
+            return self.decides
+        return None if left is None or right is None else not self.decides
+
+
+Condition = Compare | IsNull | Not | Both
+
+
+def parse(text: str) -> Condition:
+    """Read a condition. Raises `ConfigError` that shows where it cannot be read."""
+    return _Reader(text, "where").whole()
+
+
+def names_in(condition: Condition) -> Iterator[str]:
+    """Yield the names that a condition looks at."""
+    if isinstance(condition, Both):
+        yield from names_in(condition.left)
+        yield from names_in(condition.right)
+    elif isinstance(condition, Not):
+        yield from names_in(condition.one)
+    else:
+        terms = (condition.left, condition.right) if isinstance(condition, Compare) else (condition.term,)
+        yield from (term.name for term in terms if isinstance(term, Name))
+
+
+class _Reader(Reader):
+    """Reads from left to right; ``or`` binds least, then ``and``, then ``not``."""
+
+    def whole(self) -> Condition:
+        condition = self._either()
+        if self._next():
+            raise self._wrong("the condition is over, but here comes")
+        return condition
+
+    def _either(self) -> Condition:
+        left = self._all()
+        while self._takes("or"):
+            left = Both(True, left, self._all())
+        return left
+
+    def _all(self) -> Condition:
+        left = self._one()
+        while self._takes("and"):
+            left = Both(False, left, self._one())
+        return left
+
+    def _one(self) -> Condition:
+        if self._takes("not"):
+            return Not(self._one())
+        if self._takes("("):
+            condition = self._either()
+            self._needs(")")
+            return condition
+        left = self._term()
+        if self._takes("is"):
+            is_negated = self._takes("not")
+            self._needs("null")
+            return Not(IsNull(left)) if is_negated else IsNull(left)
+        is_negated = self._takes("not")
+        condition = self._compared(left, is_negated=is_negated)
+        return Not(condition) if is_negated else condition
+
+    def _compared(self, left: Term, *, is_negated: bool) -> Condition:
+        if self._takes("between"):
+            least = self._term()
+            self._needs("and")
+            return Both(False, Compare(">=", left, least), Compare("<=", left, self._term()))
+        if self._takes("in"):
+            self._needs("(")
+            condition: Condition = Compare("=", left, self._term())
+            while self._takes(","):
+                condition = Both(True, condition, Compare("=", left, self._term()))
+            self._needs(")")
+            return condition
+        sign = "<>" if self._next() == "!=" else self._next()
+        if sign in OPERATORS and not is_negated:
+            self._at += 1
+            return Compare(sign, left, self._term())
+        if isinstance(left, Name) and not is_negated:
+            return Compare("=", left, Literal(True))
+        raise self._wrong("a comparison, `between` or `in` is missing before")

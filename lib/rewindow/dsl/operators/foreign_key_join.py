@@ -1,0 +1,244 @@
+"""The join of a table with another one by a key that its rows name: three sub-topologies, four processors.
+
+1. Beside the left table, `ForeignKeySend` sends each update twice: to the left row's own partition, where a copy of the
+   table is kept, and to the foreign key's partition, as a subscription to that key.
+2. Beside the right table, `ForeignKeySubscribe` keeps who has subscribed to which key and answers with its row;
+   `ForeignKeyPublish` answers all subscribers when the row changes.
+3. `ForeignKeyJoin` keeps the copy and joins what it says with the answers.
+
+Answers and updates take different ways, so an answer may come late, to a question that its row no longer asks, or
+early, before the update that asked. The updates of a partition are numbered; a subscription carries the number of its
+update, an answer gives it back. A late answer is dropped, as another one is on its way; an early one waits for its
+update, which comes in the same epoch, as internal logs are released whole. (Kafka compares hashes of the left value and
+drops both, KIP-213: what came early is lost until the next update.)
+
+The timestamp of a result is the larger of both rows' where the left row changed, the right row's where that changed;
+what a left join sends of a row that names none has the row's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.dsl.operators.table_view import TableView
+from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
+from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.record import Change, Record, To, row_class
+from rewindow.streams.serde.key_bytes import encode_key
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.prefix_store import PrefixStore
+
+ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"
+"""How a subscription is answered: always; so that it is no news that there is no row, unless there is a result to take
+back; for the last time, as it ends there; not at all, as it ends there and another one is answered."""
+
+_LAST = "last"
+
+Sent = row_class(("number", "is_row", "value", "needs_no_answer"))
+"""A left row, or that there is none any more, on its way to the copy."""
+Subscription = row_class(("left_key", "number", "answered"))
+Subscriber = row_class(("foreign_key", "left_key"))
+Answer = row_class(("number", "is_row", "is_quiet", "value"))
+Copied = row_class(("number", "value"))
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeySend:
+    """Send left updates to the copy and to the foreign keys' partitions. A left row without a foreign key is alone."""
+
+    foreign_key: Callable[[Any, Any], Any]
+    to_copy: str
+    to_right: str
+    keeps_left: bool
+    store: str
+    """Keeps the number of the last update."""
+
+    def __call__(self) -> Processor:
+        return _Send(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"foreign_key_send({'left' if self.keeps_left else 'inner'})"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeySubscribe:
+    """Keep subscriptions and answer them with what the right table says."""
+
+    right: TableView
+    store: str
+
+    def __call__(self) -> Processor:
+        return _Subscribe(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"foreign_key_subscribe(store={self.store})"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyPublish:
+    """Answer all subscribers of a right row that changed."""
+
+    store: str
+
+    def __call__(self) -> Processor:
+        return _Publish(self.store)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"foreign_key_publish(store={self.store})"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyJoin:
+    """Join the copy with the answers: ``joiner(left, right)``; ``keeps_left``: also where there is no right row.
+
+    One node with two parents: what it gets is a `Sent` or an `Answer`.
+    """
+
+    joiner: Callable[[Any, Any], Any]
+    store: str
+    results: str
+    """The store of what was sent."""
+    keeps_left: bool
+
+    def __call__(self) -> Processor:
+        return _Join(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"foreign_key_join({'left' if self.keeps_left else 'inner'}, store={self.store})"
+
+
+class _Send(Processor):
+    def __init__(self, settings: ForeignKeySend) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._numbers: KeyValueStore = context.store(self._settings.store)
+        self._to_copy, self._to_right = To.child(self._settings.to_copy), To.child(self._settings.to_right)
+
+    def process(self, record: Record) -> None:
+        key, change, settings = record.key, record.value, self._settings
+        if key is None or not change.is_latest:
+            metric, reason = (SKIPPED_RECORDS, "null-key") if key is None else (LATE_RECORD_DROP, "not-latest")
+            self.context.drop(record, metric, reason=reason)
+            return
+        if change.new is None and change.old is None:
+            return
+        old, new = (None if v is None else settings.foreign_key(key, v) for v in (change.old, change.new))
+        if new is None and change.new is not None and not settings.keeps_left:
+            self.context.drop(record.with_value(change.new), SKIPPED_RECORDS, reason="null-foreign-key")
+        number = (self._numbers.get(_LAST) or 0) + 1
+        self._numbers.put(_LAST, number)
+        has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
+        # An update that asks nothing makes earlier answers late all the same: it takes the result back itself.
+        is_alone = new is None and (settings.keeps_left or not has_moved)
+        sent = Sent(number, change.new is not None, change.new, is_alone)
+        self.context.forward(record.with_value(sent), to=self._to_copy)
+        if has_moved:
+            ending = LAST if new is None and not settings.keeps_left else NEVER
+            self._subscribe(record, old, Subscription(key, number, ending))
+        if new is not None:
+            answered = ALWAYS if settings.keeps_left or has_moved else QUIET
+            self._subscribe(record, new, Subscription(key, number, answered))
+
+    def _subscribe(self, record: Record, foreign_key: Any, subscription: Any) -> None:
+        self.context.forward(Record(foreign_key, subscription, record.timestamp, record.headers), to=self._to_right)
+
+
+class _Subscribe(Processor):
+    def __init__(self, settings: ForeignKeySubscribe) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._subscribers: PrefixStore = context.store(self._settings.store)
+        self._right = self._settings.right.open(context)
+
+    def process(self, record: Record) -> None:
+        left_key, number, answered = record.value
+        subscriber = Subscriber(record.key, left_key)
+        if answered in (LAST, NEVER):
+            self._subscribers.delete(subscriber)
+            if answered == NEVER:
+                return
+        else:
+            self._subscribers.put(subscriber, number)
+        row = self._right.get(record.key)
+        timestamp = record.timestamp if row is None else max(record.timestamp, row.timestamp)
+        is_row = row is not None and answered != LAST
+        answer = Answer(number, is_row, answered == QUIET, row.value if row is not None and is_row else None)
+        self.context.forward(Record(left_key, answer, timestamp, record.headers))
+
+
+class _Publish(Processor):
+    def __init__(self, store: str) -> None:
+        self._store = store
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._subscribers: PrefixStore = context.store(self._store)
+
+    def process(self, record: Record) -> None:
+        change: Change = record.value
+        if not change.is_latest:
+            self.context.drop(record, LATE_RECORD_DROP, reason="not-latest")
+            return
+        for (_, left_key), number in self._subscribers.beginning_with(record.key):
+            answer = Answer(number, change.new is not None, False, change.new)
+            self.context.forward(Record(left_key, answer, record.timestamp, record.headers))
+
+
+class _Join(Processor):
+    def __init__(self, settings: ForeignKeyJoin) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._copy: KeyValueStore = context.store(self._settings.store)
+        self._results: KeyValueStore = context.store(self._settings.results)
+        # Nothing is on its way when an epoch ends, so neither of the two has to outlive it.
+        self._early: dict[Any, list[Record]] = {}
+        self._gone: dict[Any, int] = {}
+
+    def process(self, record: Record) -> None:
+        if record.value.__class__ is Answer:
+            self._take_answer(record)
+        else:
+            self._take_update(record)
+
+    def _take_update(self, record: Record) -> None:
+        key, (number, is_row, value, needs_no_answer) = record.key, record.value
+        waiting, gone = self._early.pop(key, []), self._gone.get(key, 0)
+        if is_row:
+            self._copy.put(key, Copied(number, value))
+        else:
+            self._copy.delete(key)
+            self._gone[key] = number
+        try:
+            if needs_no_answer and (self._settings.keeps_left or self._results.get(key) is not None):
+                self._send(record, value if is_row else None, None)
+            for answer in waiting:
+                self._take_answer(answer)
+        except Exception:  # whoever forgives it puts back the stores (`streams.error_policy`), and knows of no fields
+            self._early[key], self._gone[key] = waiting, gone
+            raise
+
+    def _take_answer(self, record: Record) -> None:
+        key, answer = record.key, record.value
+        row = self._copy.get(key)
+        known = self._gone.get(key, 0) if row is None else row.number
+        if answer.number > known:
+            self._early.setdefault(key, []).append(record)
+        elif answer.number == known and (answer.is_row or not answer.is_quiet or self._results.get(key) is not None):
+            self._send(record, row and row.value, answer.value if answer.is_row else None)
+
+    def _send(self, record: Record, left: Any, right: Any) -> None:
+        is_row = left is not None and (right is not None or self._settings.keeps_left)
+        result = self._settings.joiner(left, right) if is_row else None
+        self.context.forward(record.with_value(Change(result)))

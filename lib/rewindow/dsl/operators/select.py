@@ -1,0 +1,91 @@
+"""Make a value of some fields, under their names or others, and of what is computed of them: a map that is a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from keyword import iskeyword
+from typing import Any, ClassVar
+
+from rewindow.dsl.operators.expressions import Computed, Expression, Literal, Name, Reader
+from rewindow.dsl.operators.where import look_in
+from rewindow.errors import ConfigError
+from rewindow.streams.processor import Processor
+from rewindow.streams.record import Record, maker, row_class
+from rewindow.streams.serde.binding import NamedType, NumberType, RowType
+
+Fields = tuple[tuple[str, Expression], ...]
+"""The names of a row's fields and what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Make a row of each value; where there was none, its fields are null."""
+
+    keeps_key: ClassVar[bool] = True
+
+    fields: Fields
+
+    def __call__(self) -> Processor:
+        return _Select(self.fields)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        shown = (name if str(one) == name else f"{one} as {name}" for name, one in self.fields)
+        return f"select({', '.join(shown)})"
+
+
+def read_fields(text: str) -> Fields:
+    """Read what a `select` says. Raises `ConfigError` that shows where it cannot be read, and for names that no column has."""
+    return _Reader(text, "select").whole()
+
+
+def type_of(fields: Fields, key: Any, value: Any) -> RowType:
+    """Return the declared type of the rows, given those of key and value."""
+    return RowType(tuple((name, _type_of(one, key, value)) for name, one in fields))
+
+
+def _type_of(expression: Expression, key: Any, value: Any) -> Any:
+    if isinstance(expression, Literal):
+        return type(expression.constant)
+    if isinstance(expression, Name):
+        return NamedType(key, value, expression.name)
+    parts = _type_of(expression.left, key, value), _type_of(expression.right, key, value)
+    return NumberType(parts, str(expression))
+
+
+class _Select(Processor):
+    def __init__(self, fields: Fields) -> None:
+        self._makes = [one.value for _, one in fields]
+        self._row = maker(row_class(tuple(name for name, _ in fields)))
+
+    def process(self, record: Record) -> None:
+        look = partial(look_in, record, "select")
+        self.context.forward(record.with_value(self._row(tuple([make(look) for make in self._makes]))))
+
+
+class _Reader(Reader):
+    def whole(self) -> Fields:
+        fields = [self._field()]
+        while self._takes(","):
+            fields.append(self._field())
+        if self._next():
+            raise self._wrong("a `,` is missing before")
+        names = [name for name, _ in fields]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigError(f"select({self._text!r}): two fields are called {name!r}: give one another name")
+        return tuple(fields)
+
+    def _field(self) -> tuple[str, Expression]:
+        made = self._expression()
+        if self._takes("as"):
+            name = self._term()
+        elif isinstance(made, Computed | Literal):
+            raise self._wrong(f"`{made}` needs a name, as in `{made} as total`, before")
+        else:
+            name = made
+        if not isinstance(name, Name) or iskeyword(name.name) or name.name.startswith("_"):
+            message = f"select({self._text!r}): {str(name)!r} cannot be a column's name: it must be an identifier"
+            raise ConfigError(f"{message}, no word of Python and not begin with '_'")
+        return name.name, made

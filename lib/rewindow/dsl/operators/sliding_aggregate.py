@@ -1,0 +1,175 @@
+"""Aggregates by key and sliding window (KIP-450): one window for each distinct set of records within the difference.
+
+Both ends of a window belong to it. With ``d`` for the difference, a record at ``t`` has a left window ``[t - d, t]`` that
+ends with it, and a right window ``[t + 1, t + 1 + d]`` that begins after it, if any record is there. For a record:
+
+1. The node's clock moves. A record is late as a whole if ``t + d < clock - grace``; each window that it touches is late for
+   itself if its end lies before ``clock - grace``.
+2. Each window that holds ``t`` takes it, newest first.
+3. The right window of the record before it is made, if it is missing and holds ``t``.
+4. Its left window is made, if it is missing: from the newest window that lies wholly before ``t``, if the record before
+   is in it.
+5. Its right window is made, if it is missing and a newer record is there: a copy of the newest window that held ``t``,
+   as it was before.
+
+Where 3 and 4 make the same window, it is sent twice. No window starts before 0: records before ``d`` share ``[0, d]`` as
+their left window, which takes a record last of all, and the other windows take it oldest first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewindow.dsl.operators.aggregate import aggregated
+from rewindow.dsl.operators.aggregates import Aggregator
+from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
+from rewindow.streams.processor import Processor
+from rewindow.streams.record import UNKNOWN, Change, Record, Window, Windowed
+from rewindow.streams.state.stores import Stamped
+from rewindow.streams.windows.session_sliding import SlidingWindows
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingAggregate:
+    """Aggregate by key and sliding window. A null key or value is skipped and moves no clock."""
+
+    windows: SlidingWindows
+    aggregator: Aggregator
+    store: str
+    emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
+
+    def __call__(self) -> Processor:
+        return _SlidingAggregate(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return described_windows(self)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the windows around a record tell: which there are, the record before it, and what its own are made from."""
+
+    starts: list[int] = field(default_factory=list)
+    before_ms: int = UNKNOWN
+    """The newest timestamp before the record's."""
+    left: Stamped | None = None
+    """The newest window that lies wholly before the record."""
+    right: Stamped | None = None
+    """The newest window that holds the record and ends after it, as it was."""
+
+
+class _SlidingAggregate(WindowedProcessor):
+    def __init__(self, settings: SlidingAggregate) -> None:
+        super().__init__(settings)
+        self._size_ms, self._grace_ms = settings.windows.size_ms, settings.windows.grace_ms
+
+    def process(self, record: Record) -> None:
+        timestamp = record.timestamp
+        if record.key is None or record.value is None:
+            self._skip(record)
+            return
+        self._open_from_ms = self._take_time(timestamp) - self._grace_ms
+        if timestamp + self._size_ms < self._open_from_ms:
+            self._drop_late(record)
+            return
+        self._late = 0
+        if timestamp < self._size_ms:
+            self._take_early(record)
+        else:
+            self._take(record)
+        if self._late:
+            self._drop_late(record, self._late)
+
+    def _take(self, record: Record) -> None:
+        timestamp, size_ms = record.timestamp, self._size_ms
+        seen = _Seen()
+        around = self._store.fetch_range(record.key, max(0, timestamp - 2 * size_ms), timestamp + 1)
+        for start_ms, held in reversed(list(around)):
+            end_ms = start_ms + size_ms
+            seen.starts.append(start_ms)
+            if end_ms < timestamp:
+                seen.before_ms, seen.left = held.timestamp, held
+                break
+            if start_ms > timestamp:
+                continue
+            if end_ms > timestamp:
+                seen.right = seen.right or held
+            elif held.timestamp < timestamp:
+                seen.before_ms = held.timestamp
+            self._add(record, start_ms, held)
+        self._make_right_of_before(record, seen)
+        left_ms = timestamp - size_ms
+        if left_ms not in seen.starts:
+            is_in_it = seen.left is not None and seen.before_ms >= left_ms
+            self._make(record, left_ms, seen.left if is_in_it else None)
+        self._copy_to_the_right(record, seen)
+
+    def _take_early(self, record: Record) -> None:
+        timestamp = record.timestamp
+        seen, first = _Seen(), None
+        for start_ms, held in self._store.fetch_range(record.key, 0, timestamp + 1):
+            seen.starts.append(start_ms)
+            if start_ms == 0:
+                first = held
+                if held.timestamp < timestamp:
+                    seen.before_ms = held.timestamp
+            elif start_ms <= timestamp:
+                seen.right = held
+                self._add(record, start_ms, held)
+        self._make_right_of_before(record, seen)
+        seen.right = seen.right or first
+        self._copy_to_the_right(record, seen)
+        if first is None:
+            self._make(record, 0, None)
+        else:
+            self._add(record, 0, first)
+
+    def _make_right_of_before(self, record: Record, seen: _Seen) -> None:
+        start_ms = seen.before_ms + 1
+        if seen.before_ms != UNKNOWN and start_ms not in seen.starts and start_ms + self._size_ms >= record.timestamp:
+            self._make(record, start_ms, None)
+
+    def _make(self, record: Record, start_ms: int, base: Stamped | None) -> None:
+        """Write a window that was not there: the record alone, or on top of another window's state."""
+        if not self._is_open(start_ms):
+            return
+        key, timestamp = record.key, record.timestamp
+        made = self._store.fetch(key, start_ms)
+        state, result, _ = aggregated(self._aggregator, key, record.value, base)
+        self._write(record, start_ms, None if state is None else Stamped(state, timestamp), result, made)
+
+    def _add(self, record: Record, start_ms: int, held: Stamped) -> None:
+        """Add the record to a window that is there."""
+        if self._is_open(start_ms):
+            state, result, _ = aggregated(self._aggregator, record.key, record.value, held)
+            at = max(held.timestamp, record.timestamp)
+            self._write(record, start_ms, None if state is None else Stamped(state, at), result, held, at)
+
+    def _copy_to_the_right(self, record: Record, seen: _Seen) -> None:
+        """Make the record's right window, if it is missing: what a window of newer records had before the record came."""
+        start_ms, right = record.timestamp + 1, seen.right
+        if start_ms not in seen.starts and right is not None and right.timestamp >= start_ms:
+            self._write(record, start_ms, right, self._aggregator.result(right.value), None, right.timestamp)
+
+    def _is_open(self, start_ms: int) -> bool:
+        is_open = start_ms + self._size_ms >= self._open_from_ms
+        self._late += not is_open
+        return is_open
+
+    def _write(
+        self,
+        record: Record,
+        start_ms: int,
+        now: Stamped | None,
+        result: Any,
+        was: Stamped | None,
+        at: int | None = None,
+    ) -> None:
+        self._store.put(record.key, now, start_ms)
+        if self._sends_updates:
+            windowed = Windowed(record.key, Window(start_ms, start_ms + self._size_ms))
+            old = None if was is None else self._aggregator.result(was.value)
+            at = record.timestamp if at is None else at
+            self.context.forward(Record(windowed, Change(result, old), at, record.headers))

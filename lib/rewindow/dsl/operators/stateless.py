@@ -1,0 +1,188 @@
+"""Verbs that look at one record at a time. None keeps state, changes a timestamp or observes time.
+
+Each class here is a *supplier*: a plain value that the topology keeps (`describe` names it) and that makes the
+processor when an epoch begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rewindow.streams.metrics import SKIPPED_RECORDS
+from rewindow.streams.processor import Processor
+from rewindow.streams.record import Record
+
+
+class _PerRecord(Processor):
+    """Runs one function on each record; it says what to forward."""
+
+    def __init__(self, apply: Callable[[Record], Iterable[Record]]) -> None:
+        self._apply = apply
+
+    def process(self, record: Record) -> None:
+        for result in self._apply(record):
+            self.context.forward(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keep the records for which ``predicate(key, value)`` is true (or not, with ``negate``)."""
+
+    keeps_key: ClassVar[bool] = True
+
+    predicate: Callable[[Any, Any], bool]
+    negate: bool = False
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (r,) if bool(self.predicate(r.key, r.value)) is not self.negate else ())
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "filter_not" if self.negate else "filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Make a new key and value: ``mapper(key, value) -> (key, value)``."""
+
+    mapper: Callable[[Any, Any], tuple[Any, Any]]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "map"
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (_pair(self.mapper(r.key, r.value), r, "map"),))
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMap:
+    """Make any number of keys and values: ``mapper(key, value) -> [(key, value), ...]``."""
+
+    mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "flat_map"
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: [_pair(pair, r, "flat_map") for pair in self.mapper(r.key, r.value)])
+
+
+@dataclass(frozen=True, slots=True)
+class MapValues:
+    """Make a new value: ``mapper(value)``, or ``mapper(key, value)``; the key stays, and so does the partition."""
+
+    keeps_key: ClassVar[bool] = True
+
+    mapper: Callable[..., Any]
+    with_key: bool = False
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "map_values"
+
+    def __call__(self) -> Processor:
+        if self.with_key:
+            return _PerRecord(lambda r: (r.with_value(self.mapper(r.key, r.value)),))
+        return _PerRecord(lambda r: (r.with_value(self.mapper(r.value)),))
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapValues:
+    """Make any number of values: ``mapper(value)``, or ``mapper(key, value)``; the key stays."""
+
+    keeps_key: ClassVar[bool] = True
+
+    mapper: Callable[..., Iterable[Any]]
+    with_key: bool = False
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "flat_map_values"
+
+    def __call__(self) -> Processor:
+        if self.with_key:
+            return _PerRecord(lambda r: [r.with_value(value) for value in self.mapper(r.key, r.value)])
+        return _PerRecord(lambda r: [r.with_value(value) for value in self.mapper(r.value)])
+
+
+@dataclass(frozen=True, slots=True)
+class SelectKey:
+    """Make a new key: ``mapper(key, value)``."""
+
+    mapper: Callable[[Any, Any], Any]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "select_key"
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (r.with_key(self.mapper(r.key, r.value)),))
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """Call ``action(key, value)`` and pass the record on. A retried task calls it again."""
+
+    keeps_key: ClassVar[bool] = True
+
+    action: Callable[[Any, Any], None]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "peek"
+
+    def __call__(self) -> Processor:
+        def look(record: Record) -> tuple[Record]:
+            self.action(record.key, record.value)
+            return (record,)
+
+        return _PerRecord(look)
+
+
+@dataclass(frozen=True, slots=True)
+class PassThrough:
+    """Pass every record on: where streams are merged, and where a branch begins."""
+
+    keeps_key: ClassVar[bool] = True
+
+    verb: str = "merge"
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return self.verb
+
+    def __call__(self) -> Processor:
+        return _PerRecord(lambda r: (r,))
+
+
+class _KeyedOnly(Processor):
+    def process(self, record: Record) -> None:
+        if record.key is None:
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
+        else:
+            self.context.forward(record)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedOnly:
+    """Drop records without a key before a repartition, as Kafka's group-by does; they are counted as skipped."""
+
+    keeps_key: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "keyed_only"
+
+    def __call__(self) -> Processor:
+        return _KeyedOnly()
+
+
+def _pair(result: Any, record: Record, verb: str) -> Record:
+    if not isinstance(result, tuple) or len(result) != 2:
+        message = f"{verb} must give (key, value), not {result!r}"
+        raise TypeError(message)
+    return Record(result[0], result[1], record.timestamp, record.headers)

@@ -1,0 +1,127 @@
+"""Joins of a stream with a table: each record finds what the table says of its key.
+
+Rules of this file:
+
+1. Only the stream's records send results, each at its own timestamp. Updates of the table send nothing.
+2. A record finds the table as it is when the record is taken, whatever the timestamps. Of a versioned table it finds
+   what held at the record's timestamp (KIP-914): the newest version that is not younger, unless that is a tombstone or
+   the history does not reach back so far.
+3. A record without a value is skipped. One without a key has no row: a left join sends it with null, at once, also
+   where others wait; an inner one skips it.
+4. With a grace (KIP-923) records wait for late updates of a versioned table. The node's clock is the highest timestamp
+   of the records that were made to wait. A record joins once ``timestamp <= clock - grace``, all that are due together
+   by timestamp, then key bytes, then as they came; one with ``timestamp < clock - grace`` joins at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.dsl.operators.table_view import TableView
+from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
+from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.record import Change, Record, make_record
+from rewindow.streams.state.join_store import RecordStore
+from rewindow.streams.state.stores import Stamped
+
+Joiner = Callable[[Any, Any, Any], Any]
+"""Takes the key, the record's value and the row's, which is None where a left join finds no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTableJoin:
+    """Join records with a table's rows. ``keeps_left``: those that find none are sent too."""
+
+    table: TableView
+    joiner: Joiner
+    keeps_left: bool = False
+    grace_ms: int = 0
+    waiting: str | None = None
+    """The store of the records that wait for the grace; None: none does."""
+
+    @property
+    def keeps_key(self) -> bool:
+        """See `streams.key_pruning`."""
+        return self.waiting is None
+
+    @property
+    def asks_own_key(self) -> bool:
+        """See `streams.key_pruning`."""
+        return self.waiting is None
+
+    def __call__(self) -> Processor:
+        return _StreamTableJoin(self) if self.waiting is None else _WaitingJoin(self, self.waiting)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        how = "left" if self.keeps_left else "inner"
+        waits = "" if self.waiting is None else f", grace={self.grace_ms}, store={self.waiting}"
+        return f"stream_table_join({how}, table={'+'.join(self.table.stores)}{waits})"
+
+
+class _StreamTableJoin(Processor):
+    def __init__(self, settings: StreamTableJoin) -> None:
+        self._settings, self._joiner, self._keeps_left = settings, settings.joiner, settings.keeps_left
+        self._is_versioned = settings.table.history_ms is not None
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._table = self._settings.table.open(context)
+
+    def process(self, record: Record) -> None:
+        key, value, _, _ = record
+        if value is None or (key is None and not self._keeps_left):
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key" if key is None else "null-value")
+        elif key is None:
+            self._send(record, None)
+        else:
+            self._take(record)
+
+    def _take(self, record: Record) -> None:
+        self._join(record)
+
+    def _join(self, record: Record) -> None:
+        table = self._table
+        row = table.get_as_of(record.key, record.timestamp) if self._is_versioned else table.get(record.key)
+        if row is not None or self._keeps_left:
+            self._send(record, row)
+
+    def _send(self, record: Record, row: Stamped | None) -> None:
+        key, value, timestamp, headers = record
+        joined = self._joiner(key, value, None if row is None else row.value)
+        self.context.forward(make_record((key, joined, timestamp, headers)))
+
+
+class _WaitingJoin(_StreamTableJoin):
+    def __init__(self, settings: StreamTableJoin, waiting: str) -> None:
+        super().__init__(settings)
+        self._grace_ms, self._name = settings.grace_ms, waiting
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._waiting: RecordStore = context.store(self._name)
+        self._lateness = context.measure(RECORD_LATENESS)
+
+    def process(self, record: Record) -> None:
+        # The table is a parent only so that no watermark comes before the updates that it may hold back (D22).
+        if not isinstance(record.value, Change):
+            super().process(record)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self._release(self.context.observe(watermark_ms))
+
+    def _take(self, record: Record) -> None:
+        key, value, timestamp, _ = record
+        clock_ms = self.context.observed_time_ms
+        self._lateness.record(max(clock_ms - timestamp, 0))
+        if timestamp < clock_ms - self._grace_ms:
+            self._join(record)
+            return
+        self._waiting.put(key, value, timestamp)
+        self._release(self.context.observe(timestamp))
+
+    def _release(self, clock_ms: int) -> None:
+        for timestamp, _, key, value in self._waiting.pop_before(clock_ms - self._grace_ms + 1):
+            self._join(make_record((key, value, timestamp, ())))

@@ -1,0 +1,203 @@
+"""Suppress (KIP-328): hold a table's updates back until a window closes, or for a time; only the newest of a key leaves.
+
+The node's clock is the highest timestamp of the updates that reach it. For each update, in this order:
+
+1. the clock moves;
+2. the update is put into the buffer, where it replaces what is held of its key;
+3. what is due leaves, oldest first by (buffer time, key bytes);
+4. if the buffer is over its bound (more than, not as much), the oldest leave early, or the run ends.
+
+What leaves has the timestamp of its newest update, and as its old value what was last emitted of its key (D13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rewindow.errors import LimitError
+from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
+from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.record import MAX_MS, Change, Record
+from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer, make_update
+
+
+class BufferFull(StrEnum):
+    """What a bounded buffer does when it is full."""
+
+    EMIT_EARLY = "emit_early"
+    SHUT_DOWN = "shut_down"
+    SPILL_TO_DISK = "spill_to_disk"
+
+
+class BufferTime(StrEnum):
+    """From when a time limit counts."""
+
+    FIRST = "first"
+    """The first update that is held of a key (Kafka, and the proposal's text)."""
+    LATEST = "latest"
+    """The newest one (the proposal's worked tables)."""
+    WINDOW_START = "window_start"
+    """The start of the key's window (the proposal's sentence on windowed tables)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a buffer may hold, None for any amount, and what it does beyond that."""
+
+    records: int | None = None
+    bytes: int | None = None
+    when_full: BufferFull = BufferFull.SHUT_DOWN
+
+    @property
+    def memory(self) -> tuple[int | None, int | None]:
+        """How many records and bytes memory holds where the rest goes to disk."""
+        return (self.records, self.bytes) if self.when_full is BufferFull.SPILL_TO_DISK else (None, None)
+
+    def describe(self) -> str:
+        """Name what changes an output: a bound that ends the run or goes to disk does not."""
+        if self.when_full is not BufferFull.EMIT_EARLY or self.records is self.bytes is None:
+            return ""
+        named = (("max_records", self.records), ("max_bytes", self.bytes))
+        return "".join(f", {name}={bound}" for name, bound in named if bound is not None)
+
+
+NO_BOUNDS = Bounds()
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressUntilWindowCloses:
+    """Hold each window's updates back until the window and its grace are over."""
+
+    final_after_end_ms: int
+    """See `Windows`."""
+    store: str
+    bounds: Bounds = NO_BOUNDS
+
+    def __call__(self) -> Processor:
+        return _Suppress(
+            _Settings(
+                self.store, self.final_after_end_ms, lambda record: record.key.window.end_ms, self.bounds, is_final=True
+            )
+        )
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"suppress(until_window_closes, grace={self.final_after_end_ms}, store={self.store})"
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressUntilTimeLimit:
+    """Hold each key's updates back for a time."""
+
+    limit_ms: int
+    store: str
+    buffer_time: BufferTime = BufferTime.FIRST
+    bounds: Bounds = NO_BOUNDS
+
+    def __call__(self) -> Processor:
+        by_window = self.buffer_time is BufferTime.WINDOW_START
+        return _Suppress(
+            _Settings(
+                self.store,
+                self.limit_ms,
+                (lambda record: record.key.window.start_ms) if by_window else (lambda record: record.timestamp),
+                self.bounds,
+                begins_anew=self.buffer_time is BufferTime.LATEST,
+            )
+        )
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        how = f"limit={self.limit_ms}, buffer_time={self.buffer_time}{self.bounds.describe()}"
+        return f"suppress(until_time_limit, {how}, store={self.store})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """``delay_ms``: how long after its buffer time an entry is due. ``is_final``: a window's last word, sent once."""
+
+    store: str
+    delay_ms: int
+    time_of: Callable[[Record], int]
+    bounds: Bounds
+    begins_anew: bool = False
+    is_final: bool = False
+
+
+class _Suppress(Processor):
+    def __init__(self, settings: _Settings) -> None:
+        self._settings = settings
+        self._is_bound = settings.bounds.memory == (None, None) and settings.bounds != NO_BOUNDS
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._buffer: TimeOrderedBuffer = context.store(self._settings.store)
+        self._buffer.begin()
+        self._emitted = context.measure(SUPPRESSION_EMIT)
+        self._overtime = context.measure(SUPPRESSION_OVERTIME)
+
+    def process(self, record: Record) -> None:
+        new, old = record.value
+        settings = self._settings
+        observed_ms = self.context.observe(record.timestamp)
+        origin_bytes = len(self.context.topic or "") + (_headers_bytes(record) if record.headers else 0)
+        update = make_update((new, old, record.timestamp, origin_bytes))
+        self._buffer.put(record.key, update, settings.time_of(record), begins_anew=settings.begins_anew)
+        self._evict(observed_ms)
+        if self._is_bound and self._is_over():
+            self._shrink()
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self._evict(self.context.observe(watermark_ms))
+
+    def _evict(self, observed_ms: int) -> None:
+        settings = self._settings
+        is_endless = observed_ms == MAX_MS or not (settings.delay_ms or settings.is_final)
+        due_ms = MAX_MS if is_endless else observed_ms - settings.delay_ms
+        for key, held in self._buffer.pop_until(due_ms):
+            if not settings.is_final and observed_ms != MAX_MS:
+                self._overtime.record(observed_ms - held.timestamp)
+            self._emit(key, held.value, held.prior, held.timestamp)
+
+    def _shrink(self) -> None:
+        if self._settings.bounds.when_full is BufferFull.SHUT_DOWN:
+            raise self._full()
+        while self._is_over():
+            key, held = self._buffer.pop_oldest()
+            self._emit(key, held.value, held.prior, held.timestamp)
+        self._buffer.sample()
+
+    def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
+        if new is None and self._settings.is_final:
+            return  # nothing of this window was sent, or its last word: a closed session can be merged while it is retained
+        self._emitted.record()
+        self.context.forward(Record(key, Change(new, prior), timestamp))
+
+    def _is_over(self) -> bool:
+        bounds, buffer = self._settings.bounds, self._buffer
+        if bounds.records is not None and len(buffer) > bounds.records:
+            return True
+        return bounds.bytes is not None and buffer.size > bounds.bytes
+
+    def _full(self) -> LimitError:
+        bounds, buffer, at = self._settings.bounds, self._buffer, self.context.record_metadata
+        over = [
+            f"{name}={bound}"
+            for name, bound, held in (
+                ("max_records", bounds.records, len(buffer)),
+                ("max_bytes", bounds.bytes, buffer.size),
+            )
+            if bound is not None and held > bound
+        ]
+        message = (
+            f"suppress {self.context.name!r} is full at {at.topic}-{at.partition} offset {at.offset}: its buffer holds "
+            f"{len(buffer)} records in {buffer.size} bytes, more than {' and '.join(over)}. Nothing was committed: raise "
+            "the bound, or let the buffer spill_to_disk_when_full(), and run again"
+        )
+        return LimitError(message)
+
+
+def _headers_bytes(record: Record) -> int:
+    return sum(len(name.encode()) + len(value) for name, value in record.headers)

@@ -1,0 +1,102 @@
+"""Joins of tables by their common key: an update of either side is joined with what the other says at that moment.
+
+A side's update is sent if the join had or has a row for its key: always an update of a row that is joined, a tombstone
+for one that is no more. The timestamp is the larger of the update's and the other row's. A null key is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.dsl.operators.table_view import TableView
+from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
+from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.record import Change, Record
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.stores import Stamped
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinSide:
+    """Join the updates of one side. ``keeps_own``, ``keeps_other``: a row of that side stays without the other one.
+
+    ``joiner`` takes this side's value first. ``is_versioned``: late updates of this side are dropped and counted.
+    """
+
+    other: TableView
+    joiner: Callable[[Any, Any], Any]
+    keeps_own: bool = False
+    keeps_other: bool = False
+    is_versioned: bool = False
+
+    def __call__(self) -> Processor:
+        return _Side(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        words = ("keeps_own", "keeps_other", "is_versioned")
+        return f"table_join({', '.join(word for word in words if getattr(self, word))})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoinResult:
+    """Put what both sides send together; with a store, keep it there, and say what was there before."""
+
+    store: str | None = None
+
+    def __call__(self) -> Processor:
+        return _Result(self.store)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "table_join_result" if self.store is None else f"table_join_result(store={self.store})"
+
+
+class _Side(Processor):
+    def __init__(self, settings: TableJoinSide) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._other = self._settings.other.open(context)
+
+    def process(self, record: Record) -> None:
+        key, change, settings = record.key, record.value, self._settings
+        if key is None:
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
+            return
+        if settings.is_versioned and not change.is_latest:
+            self.context.drop(record, LATE_RECORD_DROP, reason="not-latest")
+            return
+        other = self._other.get(key)
+        if other is None and (not settings.keeps_own or (change.new is None and change.old is None)):
+            return
+        timestamp = record.timestamp if other is None else max(record.timestamp, other.timestamp)
+        joined = Change(self._joined(change.new, other), self._joined(change.old, other))
+        self.context.forward(Record(key, joined, timestamp, record.headers))
+
+    def _joined(self, own: Any, other: Stamped | None) -> Any:
+        settings = self._settings
+        if other is None:
+            return None if own is None else settings.joiner(own, None)
+        return None if own is None and not settings.keeps_other else settings.joiner(own, other.value)
+
+
+class _Result(Processor):
+    def __init__(self, store: str | None) -> None:
+        self._store_name = store
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: KeyValueStore | None = None if self._store_name is None else context.store(self._store_name)
+
+    def process(self, record: Record) -> None:
+        if self._store is None:
+            self.context.forward(record)
+            return
+        key, new = record.key, record.value.new
+        old = self._store.get(key)
+        self._store.put(key, None if new is None else Stamped(new, record.timestamp))
+        self.context.forward(record.with_value(Change(new, old.value if old else None)))

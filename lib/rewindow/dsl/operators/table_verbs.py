@@ -1,0 +1,161 @@
+"""Where tables begin and end, and the verbs on their rows: each takes a `Change` and sends one (or, to a stream, a value).
+
+An update's old value is what was last emitted downstream, null at first (D13). A verb with a store of its own keeps what
+it sends, with its timestamp; one without computes the old value from its parent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rewindow.streams.metrics import SKIPPED_RECORDS
+from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.record import Change, PastChange, Record
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.stores import Stamped
+from rewindow.streams.state.versioned_store import Put, VersionedStore
+
+Derive = Callable[[Any, Any], Any]
+"""Takes key and value, gives the new value; None means that there is no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """Keep a topic as a table: the last value a key, in offset order; a null value deletes. A null key is skipped.
+
+    In a versioned store the newest by timestamp counts: what comes later than a newer one is sent as a `PastChange`, and
+    what is older than the history is not sent at all, but counted.
+    """
+
+    keeps_key: ClassVar[bool] = True
+
+    store: str
+    is_versioned: bool = False
+
+    @property
+    def asks_own_key(self) -> bool:
+        """See `streams.key_pruning`."""
+        return not self.is_versioned
+
+    def __call__(self) -> Processor:
+        return _VersionedSource(self.store) if self.is_versioned else _TableSource(self.store)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"{'versioned_' if self.is_versioned else ''}table(store={self.store})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableDerive:
+    """Make each value into another or into none: a filter or a mapping.
+
+    ``skips_empty``: an update from no row to no row is not sent (a filter's, unless the table is versioned).
+    """
+
+    keeps_key: ClassVar[bool] = True
+    asks_own_key: ClassVar[bool] = True
+
+    verb: str
+    derive: Derive
+    skips_empty: bool = False
+    store: str | None = None
+
+    def __call__(self) -> Processor:
+        return _Derive(self) if self.store is None else _KeptDerive(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return self.verb if self.store is None else f"{self.verb}(store={self.store})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableToStream:
+    """Send a table's new values as records; a tombstone is a record with a null value."""
+
+    keeps_key: ClassVar[bool] = True
+
+    def __call__(self) -> Processor:
+        return _ToStream()
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "to_stream"
+
+
+def kept_by(predicate: Callable[[Any, Any], bool], *, negate: bool = False) -> Derive:
+    """Return what keeps the values for which ``predicate(key, value)`` is true (or not, with ``negate``)."""
+    return lambda key, value: value if bool(predicate(key, value)) is not negate else None
+
+
+class _TableSource(Processor):
+    def __init__(self, store: str) -> None:
+        self._store_name = store
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: KeyValueStore = context.store(self._store_name)
+
+    def process(self, record: Record) -> None:
+        key, value = record.key, record.value
+        if key is None:
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
+            return
+        old = self._store.get(key)
+        self._store.put(key, None if value is None else Stamped(value, record.timestamp))
+        self.context.forward(record.with_value(Change(value, old.value if old else None)))
+
+
+class _VersionedSource(Processor):
+    def __init__(self, store: str) -> None:
+        self._store_name = store
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: VersionedStore = context.store(self._store_name)
+
+    def process(self, record: Record) -> None:
+        key, value = record.key, record.value
+        if key is None:
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
+            return
+        old = self._store.get(key)
+        done = self._store.put(key, value, record.timestamp)
+        if done is not Put.REFUSED:
+            change = Change if done is Put.LATEST else PastChange
+            self.context.forward(record.with_value(change(value, old.value if old else None)))
+
+
+class _Derive(Processor):
+    def __init__(self, settings: TableDerive) -> None:
+        self._derive, self._skips_empty = settings.derive, settings.skips_empty
+
+    def process(self, record: Record) -> None:
+        key, change = record.key, record.value
+        new = None if change.new is None else self._derive(key, change.new)
+        old = None if change.old is None else self._derive(key, change.old)
+        if new is not None or old is not None or not self._skips_empty:
+            self.context.forward(record.with_value(change._replace(new=new, old=old)))
+
+
+class _KeptDerive(Processor):
+    def __init__(self, settings: TableDerive) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: KeyValueStore = context.store(self._settings.store or "")
+
+    def process(self, record: Record) -> None:
+        key, new = record.key, record.value.new
+        new = None if new is None else self._settings.derive(key, new)
+        old = self._store.get(key)
+        if new is not None or old is not None or not self._settings.skips_empty:
+            self._store.put(key, None if new is None else Stamped(new, record.timestamp))
+            self.context.forward(record.with_value(Change(new, old.value if old else None)))
+
+
+class _ToStream(Processor):
+    def process(self, record: Record) -> None:
+        self.context.forward(record.with_value(record.value.new))

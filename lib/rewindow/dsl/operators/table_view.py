@@ -1,0 +1,198 @@
+"""How the current value of a table's key is looked up, by whoever joins with the table.
+
+A `KTable` has a view: the stores that know its values, and what stands between them and the table (filters, mappings,
+joins that keep nothing themselves, a suppress). A node that looks values up
+
+1. is connected to all of the view's ``stores``: ``graph.add(..., stores=(*own, *table.view.stores))``. So it is in one
+   sub-topology with the table;
+2. opens the view in ``init``: ``self._table = view.open(context)``;
+3. asks it in ``process``: ``self._table.get(key)`` gives ``Stamped(value, timestamp)`` or None. It is the value at this
+   moment: a table is updated before its update goes downstream.
+
+Where the view has a ``history_ms`` the table is versioned (KIP-889), and ``get_as_of(key, timestamp)`` gives what held
+then, stamped with the time from which it held. ``history_ms`` is None for all other tables.
+
+Keys of a windowed table are `Windowed`. A timestamp of -1 means that it is not known (behind a suppress).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rewindow.streams.processor import ProcessorContext
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.state.stores import Stamped
+
+
+class Lookup(Protocol):
+    """An open view."""
+
+    def get(self, key: Any) -> Stamped | None:
+        """Return the current value and its timestamp, or None."""
+        ...
+
+    def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        """Return the value that held at a time and since when, or None. Versioned tables only."""
+        ...
+
+
+class TableView(ABC):
+    """Where a table's values are."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def stores(self) -> tuple[str, ...]:
+        """The names of the stores that a node must be connected to."""
+
+    @property
+    def history_ms(self) -> int | None:
+        """How far back it knows; None if the table is not versioned."""
+        return None
+
+    @abstractmethod
+    def open(self, context: ProcessorContext) -> Lookup:
+        """Return what looks values up for a node. Raises `ConfigError` if the node lacks one of the stores."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView(TableView):
+    """The table's own store: of stamped values by key or windowed key, or a versioned one."""
+
+    store: str
+    history: int | None = None
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """See `TableView`."""
+        return (self.store,)
+
+    @property
+    def history_ms(self) -> int | None:
+        """See `TableView`."""
+        return self.history
+
+    def open(self, context: ProcessorContext) -> Lookup:
+        """See `TableView`."""
+        return _StoreLookup(context.store(self.store))
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedView(TableView):
+    """Another table's values, each made into another, or into none: a filter, a mapping, an aggregate's result."""
+
+    table: TableView
+    derive: Callable[[Any, Any], Any]
+    """Takes key and value; what gives None has no row here."""
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """See `TableView`."""
+        return self.table.stores
+
+    @property
+    def history_ms(self) -> int | None:
+        """See `TableView`."""
+        return self.table.history_ms
+
+    def open(self, context: ProcessorContext) -> Lookup:
+        """See `TableView`."""
+        return _DerivedLookup(self.table.open(context), self.derive)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedView(TableView):
+    """The join of two tables that keeps nothing itself. ``keeps_left``, ``keeps_right``: also without the other side."""
+
+    left: TableView
+    right: TableView
+    joiner: Callable[[Any, Any], Any]
+    keeps_left: bool = False
+    keeps_right: bool = False
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """See `TableView`."""
+        return tuple(dict.fromkeys((*self.left.stores, *self.right.stores)))
+
+    def open(self, context: ProcessorContext) -> Lookup:
+        """See `TableView`."""
+        return _JoinedLookup(self, self.left.open(context), self.right.open(context))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBackView(TableView):
+    """A suppressed table: of a key that is held back the value that was last emitted, else the table's own."""
+
+    table: TableView
+    buffer: str
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """See `TableView`."""
+        return (*self.table.stores, self.buffer)
+
+    def open(self, context: ProcessorContext) -> Lookup:
+        """See `TableView`."""
+        return _HeldBackLookup(self.table.open(context), context.store(self.buffer))
+
+
+class _StoreLookup:
+    def __init__(self, store: Any) -> None:
+        self.get = store.find
+        self._store = store
+
+    def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        found: Stamped | None = self._store.get_as_of(key, timestamp)
+        return found
+
+
+class _DerivedLookup:
+    def __init__(self, table: Lookup, derive: Callable[[Any, Any], Any]) -> None:
+        self._table, self._derive = table, derive
+
+    def get(self, key: Any) -> Stamped | None:
+        return self._derived(key, self._table.get(key))
+
+    def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        return self._derived(key, self._table.get_as_of(key, timestamp))
+
+    def _derived(self, key: Any, found: Stamped | None) -> Stamped | None:
+        value = None if found is None else self._derive(key, found.value)
+        return None if found is None or value is None else Stamped(value, found.timestamp)
+
+
+class _NeverVersioned:
+    def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        raise NotImplementedError(f"{key!r} as of {timestamp}: the table keeps no versions, see TableView.history_ms")
+
+
+class _JoinedLookup(_NeverVersioned):
+    def __init__(self, view: JoinedView, left: Lookup, right: Lookup) -> None:
+        self._view, self._left, self._right = view, left, right
+
+    def get(self, key: Any) -> Stamped | None:
+        left, right = self._left.get(key), self._right.get(key)
+        view = self._view
+        if (left is None and not view.keeps_right) or (right is None and not view.keeps_left):
+            return None
+        sides = [side for side in (left, right) if side is not None]
+        if not sides:
+            return None
+        value = view.joiner(left and left.value, right and right.value)
+        return None if value is None else Stamped(value, max(side.timestamp for side in sides))
+
+
+class _HeldBackLookup(_NeverVersioned):
+    def __init__(self, table: Lookup, buffer: Any) -> None:
+        self._table, self._buffer = table, buffer
+
+    def get(self, key: Any) -> Stamped | None:
+        held = self._buffer.find(key)
+        if held is None:
+            return self._table.get(key)
+        return None if held.prior is None else Stamped(held.prior, UNKNOWN)

@@ -1,0 +1,50 @@
+"""Keep the records for which a condition is true: a filter that is a value and no closure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from rewindow.dsl.operators.conditions import Condition
+from rewindow.errors import DataError
+from rewindow.streams.processor import Processor
+from rewindow.streams.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Keep the records for which a condition is true; where it is false or null they go no further."""
+
+    keeps_key: ClassVar[bool] = True
+
+    condition: Condition
+
+    def __call__(self) -> Processor:
+        return _Where(self.condition)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"where({self.condition})"
+
+
+class _Where(Processor):
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+
+    def process(self, record: Record) -> None:
+        if self._condition.truth(partial(look_in, record, "where")):
+            self.context.forward(record)
+
+
+def look_in(record: Record, verb: str, name: str) -> Any:
+    """Return what a name means in a record. Raises `DataError` that lists the names that there are."""
+    fields = getattr(record.value, "_fields", ())
+    if name in fields:
+        return getattr(record.value, name)
+    if name in ("key", "value", "timestamp"):
+        return getattr(record, name)
+    if record.value is None:
+        return None  # as on whole columns: where there is no row, each of its fields is null
+    message = f"{verb}(...): there is no field {name!r}; there are {', '.join([*fields, 'key', 'value', 'timestamp'])}"
+    raise DataError(message)

@@ -1,0 +1,77 @@
+"""Aggregates by key and window, of windows on a grid: tumbling, hopping, unlimited.
+
+The timestamp of a result is the largest of the records in the window. An update carries the old result too, null at
+first (D13). One record updates its windows by ascending start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewindow.dsl.operators.aggregate import aggregated
+from rewindow.dsl.operators.aggregates import Aggregator
+from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
+from rewindow.streams.processor import Processor
+from rewindow.streams.record import Record, make_change, make_record, make_windowed
+from rewindow.streams.state.stores import make_stamped
+from rewindow.streams.windows.time import GridWindows
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate:
+    """Aggregate by key and window.
+
+    A window takes a record unless the node's clock has reached its end + grace; a record that is late is dropped and
+    counted for each window that does not take it. A null key is skipped and moves no clock; a null value is aggregated.
+    """
+
+    windows: GridWindows
+    aggregator: Aggregator
+    store: str
+    emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
+
+    @property
+    def asks_own_key(self) -> bool:
+        """See `streams.key_pruning`."""
+        return self.emit is EmitStrategy.ON_WINDOW_UPDATE
+
+    def __call__(self) -> Processor:
+        return _WindowAggregate(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return described_windows(self)
+
+
+class _WindowAggregate(WindowedProcessor):
+    def __init__(self, settings: WindowAggregate) -> None:
+        super().__init__(settings)
+        self._windows = settings.windows
+
+    def process(self, record: Record) -> None:
+        timestamp = record.timestamp
+        if record.key is None:
+            self._skip(record)
+            return
+        windows = self._windows
+        open_from_ms = self._take_time(timestamp) - windows.closes_after_ms
+        late = 0
+        for start_ms in windows.starts(timestamp):
+            if start_ms > open_from_ms:
+                self._update(record, start_ms)
+            else:
+                late += 1
+        if late:
+            self._drop_late(record, late)
+
+    def _update(self, record: Record, start_ms: int) -> None:
+        key, timestamp = record.key, record.timestamp
+        old = self._store.fetch(key, start_ms)
+        state, new_result, old_result = aggregated(self._aggregator, key, record.value, old)
+        if old is not None and old.timestamp > timestamp:
+            timestamp = old.timestamp
+        self._store.put(key, None if state is None else make_stamped((state, timestamp)), start_ms)
+        if self._sends_updates:
+            windowed = make_windowed((key, self._windows.window(start_ms)))
+            change = make_change((new_result, old_result))
+            self.context.forward(make_record((windowed, change, timestamp, record.headers)))

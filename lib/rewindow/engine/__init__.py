@@ -1,0 +1,1 @@
+"""Execution: what runs next to the data (`worker`) and what schedules it (`spark`)."""

@@ -1,0 +1,151 @@
+"""Spark as the placer of work: a stage is one job, a Spark task runs several of our tasks, reports come back as rows.
+
+How many Spark tasks there are changes nothing but time (law 3). Records do not pass through the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from functools import partial
+from io import StringIO
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.tasks import Lane, StageWork, TaskWork
+from rewindow.engine.spark.colocated_reader import gathered_frame, run_gathered
+from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.progress import following
+from rewindow.engine.spark.settings import for_packs
+from rewindow.engine.spark.shuffle_reader import run_shuffled, shuffled_frame
+from rewindow.engine.spark.verified_checksums import believed
+from rewindow.engine.worker.failures import mark
+from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.packing import Packing
+from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.errors import RewindowError
+from rewindow.storage.locations import adopt, known
+
+_REPORT = pa.schema([pa.field("report", pa.string())])
+
+
+class SparkEngine(LocalEngine):
+    """Runs stages on a Spark session, local, on a cluster or through Spark Connect."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        slots: int,
+        import_paths: Sequence[str] = (),
+        lane: Lane = Lane.AUTO,
+        on_share: Callable[[float], None] | None = None,
+        on_task: Callable[[TaskReport], None] | None = None,
+    ) -> None:
+        """``slots``: Spark tasks at once. ``import_paths``: where workers find the job's own modules.
+
+        ``lane``: that of all work, unless the work itself says `Lane.RECORD`. ``on_share`` is told twice a second how
+        much of a stage is done, from 0 to 1, and ``on_task`` each task's report.
+        """
+        self._spark = spark
+        self._on_share, self._on_task = on_share, on_task
+        self._lane = lane
+        self._slots = slots
+        self._import_paths = tuple(import_paths)
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
+        with mapped(), for_packs(self._spark), following(self._spark, self._on_share):
+            placed = self._placed(work)
+            with believed(placed, work):
+                rows = placed.collect()
+        found = [TaskReport.from_json(json.loads(row.report)) for row in rows]
+        reports = sorted(found, key=lambda report: report.partition)
+        if self._on_task is not None:
+            for report in reports:
+                self._on_task(report)
+        return reports
+
+    def plan_of(self, work: StageWork) -> str:
+        """Return Spark's plan of a sub-topology as a text. Runs nothing."""
+        with mapped(), for_packs(self._spark), redirect_stdout(StringIO()) as text:
+            self._placed(work).explain()
+        return text.getvalue().strip()
+
+    def _placed(self, work: StageWork) -> DataFrame:
+        """Return the reports of a sub-topology as a frame that is not computed yet."""
+        groups = groups_of(work.tasks, self._slots)
+        lane = self._lane if work.lane is Lane.AUTO else work.lane
+        bare = replace(work, tasks=(), lane=lane)
+        if not work.tables:
+            run_group = partial(_run_group, bare, groups, self._import_paths, known())
+            return self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string")
+        logs = work.load_logs()
+        gathered = gathered_frame(self._spark, work, groups, logs)
+        if gathered is not None:
+            rows, packing = gathered
+            run_groups = partial(_run_gathered, bare, groups, packing, self._import_paths, known())
+            return rows.mapInArrow(run_groups, "report string")
+        rows = shuffled_frame(self._spark, work, groups, logs)
+        tasks = {task.partition: task for task in work.tasks}
+        return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths, known()), "report string")
+
+
+def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
+    """Deal the tasks out: partition p goes to group p mod n."""
+    number = max(1, min(slots, len(tasks)))
+    return [list(tasks[first::number]) for first in range(number)]
+
+
+def _run_group(
+    work: StageWork,
+    groups: Sequence[Sequence[TaskWork]],
+    import_paths: Iterable[str],
+    buckets: Mapping[str, Mapping[str, str]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    adopt(buckets)
+    yield from _reports(
+        import_paths,
+        lambda: run_tasks(
+            work, (task for batch in batches for group in batch.column(0).to_pylist() for task in groups[group])
+        ),
+    )
+
+
+def _run_rows(
+    work: StageWork,
+    tasks: Mapping[int, TaskWork],
+    import_paths: Iterable[str],
+    buckets: Mapping[str, Mapping[str, str]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    adopt(buckets)
+    yield from _reports(import_paths, lambda: run_shuffled(work, tasks, batches))
+
+
+def _run_gathered(
+    work: StageWork,
+    groups: Sequence[Sequence[TaskWork]],
+    packing: Packing,
+    import_paths: Iterable[str],
+    buckets: Mapping[str, Mapping[str, str]],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    adopt(buckets)
+    yield from _reports(import_paths, lambda: run_gathered(work, groups, packing, batches))
+
+
+def _reports(import_paths: Iterable[str], run: Callable[[], Iterator[TaskReport]]) -> Iterator[pa.RecordBatch]:
+    sys.path[:0] = [path for path in import_paths if path not in sys.path]
+    try:
+        for report in run():
+            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report.as_json())])], schema=_REPORT)
+    except RewindowError as error:
+        # The JVM carries text only: the mark tells the driver which error this was.
+        raise RuntimeError(mark(error)) from error

@@ -1,0 +1,139 @@
+"""The engine of `land`: reads the due rows of a source once, places them with one exchange, and lets the workers write."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.contracts.ingest import (
+    Block,
+    Intervals,
+    LogColumns,
+    LogSpec,
+    LogWrite,
+    ReadWindow,
+    SourceLook,
+    SourceSpec,
+)
+from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.exchange import place_by
+from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
+from rewindow.engine.spark.kafka_offsets import first_above, placed_blocks
+from rewindow.engine.spark.settings import in_utc
+from rewindow.engine.worker.failures import mark
+from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION
+from rewindow.engine.worker.log_writer import write_log
+from rewindow.engine.worker.source_files import look_at_files, unchanged
+from rewindow.errors import RewindowError
+from rewindow.storage.locations import adopt, known
+
+_BLOCK = pa.schema([pa.field("block", pa.string())])
+_STARTS = pa.schema([pa.field("start", pa.int64())])
+
+
+class SparkLandingEngine:
+    """Lands sources on a Spark session: one job a log. Workers import extractors from ``project_root``."""
+
+    def __init__(self, spark: SparkSession | Callable[[], SparkSession], *, project_root: str) -> None:
+        """Bind to a session, or to a function that gives one: asked for the first time that rows are to be read."""
+        self._given = spark
+        self.project_root = project_root
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._given() if callable(self._given) else self._given
+
+    def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
+        """Return a file source as it is now (see `look_at_files`)."""
+        return look_at_files(spec, position)
+
+    def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
+        """Raise `SourceError` (66) if fresh files were changed since they were looked at."""
+        unchanged(look, spec)
+
+    def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
+        """Decide the typed columns of a log. Raises `ConfigError` (78) for what cannot be landed."""
+        with mapped(), in_utc(self._spark):
+            return SourceFrame(self._spark, spec, look).columns()
+
+    def intervals(
+        self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
+    ) -> set[int | None]:
+        """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival."""
+        with mapped(), in_utc(self._spark):
+            due = SourceFrame(self._spark, spec, look).due(columns, window, 1).select(ARRIVED)
+            rows = due.mapInArrow(partial(_interval_starts, intervals), "start bigint").collect()
+        return {row.start for row in rows}
+
+    def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
+        """Return the first of some offsets of a log that is not copied with a timestamp above a time."""
+        with mapped(), in_utc(self._spark):
+            return first_above(self._spark, spec, partition, offsets, time_ms)
+
+    def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
+        """Write the due rows of a log as staged files; return what each landing got in each partition.
+
+        Of a table with offsets of its own nothing is written: its new rows are counted. Raises the worker's own
+        `RewindowError`.
+        """
+        if write.spec.placed:
+            with mapped(), in_utc(self._spark):
+                return placed_blocks(write, SourceFrame(self._spark, write.spec, look).placed(write.columns))
+        write_rows = partial(_write_rows, write, self.project_root, known())
+        with mapped(), in_utc(self._spark):
+            rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
+        blocks = [Block.from_json(json.loads(row.block)) for row in rows]
+        return sorted(blocks, key=lambda block: (block.landing, block.partition))
+
+    def _ordered(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> DataFrame:
+        """Return the due rows of a log where they belong, in the order of their offsets."""
+        tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
+        due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
+        placed = place_by(due, tasks, F.col(PARTITION) % tasks)
+        return placed.sortWithinPartitions(*sort_columns(write.spec, write.columns))
+
+
+def _write_rows(
+    write: LogWrite, project_root: str, buckets: Mapping[str, Mapping[str, str]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    adopt(buckets)
+    if project_root not in sys.path:
+        sys.path.insert(0, project_root)
+    blocks = write_log(write, batches)
+    while True:
+        try:
+            block = next(blocks, None)
+        except RewindowError as error:
+            # The JVM carries text only: the mark tells the driver which error this was.
+            raise RuntimeError(mark(error)) from error
+        if block is None:
+            return
+        yield pa.RecordBatch.from_arrays([pa.array([json.dumps(block.as_json())])], schema=_BLOCK)
+
+
+def _interval_starts(intervals: Intervals, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    found: set[int | None] = set()
+    start, end = 0, 0
+    for batch in batches:
+        arrivals = batch.column(0)
+        if arrivals.null_count:
+            found.add(None)
+        times = np.unique(np.asarray(arrivals.drop_null()))
+        at = 0
+        while at < len(times):
+            if not start <= int(times[at]) < end:
+                start = intervals.start_of(int(times[at]))
+                end = intervals.after(start)
+                found.add(start)
+            at = int(np.searchsorted(times, end, side="left"))
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(sorted(found, key=lambda s: (s is not None, s or 0)), pa.int64())], schema=_STARTS
+    )

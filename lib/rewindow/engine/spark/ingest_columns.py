@@ -1,0 +1,186 @@
+"""From a source's columns to a log's: names, types and the expressions between them.
+
+Integers are longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
+without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers are equal bytes.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import types as T  # noqa: N812
+
+from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
+from rewindow.errors import ConfigError, SourceError
+from rewindow.streams.serde.schema import Column
+
+RESERVED = frozenset({"generation", "partition", "offset", "timestamp", "landing", "arrived_at"})
+"""What every log has of its own."""
+
+_ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
+
+
+class SourceColumn(NamedTuple):
+    """A column of a source under its landed name: the expression that reads it, and its Spark type."""
+
+    read: Expression
+    type: T.DataType
+
+
+def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, SourceColumn]:
+    """Return a source's columns by their names after ``columns:``.
+
+    Raises `ConfigError` (78) for a renamed column that is not there, or two of one name.
+    """
+    renames = dict(spec.renames or {})
+    if unknown := sorted(set(renames) - set(schema.names)):
+        raise _unknown(spec, unknown[0], schema.names, "columns")
+    found: dict[str, SourceColumn] = {}
+    for field in schema.fields:
+        name = renames.get(field.name, field.name)
+        if name in found:
+            message = (
+                f"log {spec.topic}: two columns of {spec.source.name} are called {name}: rename one under `columns:`"
+            )
+            raise ConfigError(message)
+        if name not in hidden:
+            found[name] = SourceColumn(F.col(f"`{field.name.replace('`', '``')}`"), field.dataType)
+    return found
+
+
+def log_columns(spec: LogSpec, found: Mapping[str, SourceColumn], source_schema: str | None) -> LogColumns:
+    """Decide the typed columns of a log. Raises `ConfigError` (78), naming the fix."""
+    roles = {"key": spec.key, "order": spec.order, "value": spec.value or ()}
+    roles["arrived_at"] = (spec.arrived_at,) if spec.arrived_at else ()
+    roles |= {role: (name,) for role, name in zip(("partition", "offset"), spec.placed or (), strict=False)}
+    roles["timestamp"] = () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,)
+    for role, names in roles.items():
+        for name in names:
+            if name not in found:
+                raise _unknown(spec, name, list(found), role)
+    taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.placed or ())}
+    for name in spec.placed or ():
+        if landed_type(found[name].type) != "long":
+            message = (
+                f"log {spec.topic}: {name} is {found[name].type.simpleString()}: partitions and offsets are integers"
+            )
+            raise ConfigError(message)
+    values = spec.value if spec.value is not None else [name for name in found if name not in taken]
+    if spec.value is None and spec.is_output:
+        values = [name for name in values if not name.startswith("_")]
+    seen: set[str] = set()
+    for name in (*spec.key, *values):
+        _check_name(spec, name, seen)
+        seen.add(name.lower())
+    key, value = ([Column(name, landed_type(found[name].type)) for name in names] for names in (spec.key, values))
+    for column in key:
+        if column.type == "json":
+            message = f"log {spec.topic}: the key {column.name} is nested: name plain columns under `key:`"
+            raise ConfigError(message)
+    return LogColumns(tuple(key), tuple(value), spec.scalar_key, spec.scalar_value, source_schema)
+
+
+def landed_type(kind: T.DataType) -> str:
+    """Return the column type that a Spark type is landed as."""
+    if isinstance(kind, (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.TimestampType, T.TimestampNTZType)):
+        return "long"
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        return "double"
+    if isinstance(kind, (T.StringType, T.DateType, T.CharType, T.VarcharType)):
+        return "string"
+    if isinstance(kind, T.BooleanType):
+        return "boolean"
+    if isinstance(kind, T.BinaryType):
+        return "binary"
+    if isinstance(kind, T.DecimalType):
+        return f"decimal({kind.precision},{kind.scale})"
+    return "json"
+
+
+def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> Expression:
+    """Return the expression of a landed column. Raises `SourceError` (66) if the source's column changed its type."""
+    source = found.get(column.name)
+    if source is None or landed_type(source.type) != column.type:
+        was = "is gone" if source is None else f"is now {source.type.simpleString()}"
+        message = (
+            f"{spec.source.name}: column {column.name}, landed as {column.type}, {was}. Put it back, rename under "
+            "`columns:`, or land again: `rewindow land FEED --new-generation`"
+        )
+        raise SourceError(message)
+    return _cell(source, spec.zone).alias(column.name)
+
+
+def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expression:
+    """Return a column as epoch milliseconds; what is no time becomes null.
+
+    Raises `ConfigError` (78) if its type cannot be a time.
+    """
+    source = found.get(name)
+    if source is None:
+        raise _unknown(spec, name, list(found), "timestamp")
+    kind = source.type
+    if isinstance(kind, (T.ByteType, T.ShortType, T.IntegerType, T.LongType)):
+        return source.read.cast("long")
+    if isinstance(kind, T.StringType):
+        moment = source.read.try_cast("timestamp")
+        local = F.to_utc_timestamp(moment, spec.zone)
+        return F.unix_millis(F.when(source.read.rlike(_ZONED), moment).otherwise(local))
+    if isinstance(kind, T.DateType):
+        return F.unix_millis(F.to_utc_timestamp(source.read.cast("timestamp"), spec.zone))
+    if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
+        return _cell(source, spec.zone)
+    message = (
+        f"log {spec.topic}: {name} is {kind.simpleString()}, which is no time: use a TIMESTAMP or a BIGINT of epoch "
+        "milliseconds, or `timestamp: module:function`"
+    )
+    raise ConfigError(message)
+
+
+def place_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
+    """Return partition and offset of a table that has its own, as longs."""
+    partition, offset = spec.placed or ("", "")
+    return found[partition].read.cast("long"), found[offset].read.cast("long")
+
+
+def _cell(source: SourceColumn, zone: str) -> Expression:
+    read, kind = source
+    if isinstance(kind, T.TimestampType):
+        return F.unix_millis(read)
+    if isinstance(kind, T.TimestampNTZType):
+        return F.unix_millis(F.to_utc_timestamp(read.cast("timestamp"), zone))
+    column_type = landed_type(kind)
+    if column_type == "json":
+        return F.to_json(read)
+    if column_type == "double":
+        number = read.cast("double")
+        return F.when(number == 0.0, F.lit(0.0)).otherwise(number)
+    return read.cast(column_type)
+
+
+def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
+    reason = None
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        reason = "is no Python name, so no field of a record"
+    elif name.lower() in RESERVED:
+        reason = f"is the name of a column that every log has ({', '.join(sorted(RESERVED))})"
+    elif name.lower() in seen:
+        reason = "is there twice (Delta ignores case), or both key and value"
+    if reason:
+        message = (
+            f"log {spec.topic}: the column {name!r} of {spec.source.name} {reason}: rename it, "
+            f"`columns: {{other_name: {_quoted(name)}}}`, or leave it out by listing the others under `value:`"
+        )
+        raise ConfigError(message)
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else f'"{name}"'
+
+
+def _unknown(spec: LogSpec, name: str, names: Sequence[str], role: str) -> ConfigError:
+    shown = ", ".join(names)
+    return ConfigError(f"log {spec.topic}, `{role}`: {spec.source.name} has no column {name!r}. It has {shown}")

@@ -1,0 +1,242 @@
+"""A source's due rows as a DataFrame with the columns that the log writer wants. Nothing is read here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import types as T  # noqa: N812
+
+from rewindow.contracts.governed_sources import NEW_ROWS, Governed
+from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.engine.spark.hashing import partition_column
+from rewindow.engine.spark.ingest_columns import (
+    SourceColumn,
+    landed,
+    log_columns,
+    place_columns,
+    source_columns,
+    time_ms,
+)
+from rewindow.engine.spark.open_table import named, open_delta
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
+from rewindow.engine.worker.schema_check import check_columns, check_not_empty
+from rewindow.errors import ConfigError
+
+TEXT_FORMATS = ("csv", "json")
+OFFSET = "_offset"
+_CORRUPT = "_corrupt_record"
+_PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
+UNREADABLE, NEVER_ARRIVED = "the parser could not read it", "it has no arrived_at"
+
+
+class SourceFrame:
+    """One log's source on a Spark session, as looked at."""
+
+    def __init__(self, spark: SparkSession, spec: LogSpec, look: SourceLook) -> None:
+        """Bind; nothing is read."""
+        self._spark, self._spec, self._look = spark, spec, look
+
+    def columns(self) -> LogColumns:
+        """Decide the log's typed columns from the source as it is. Infers the types of text files: one pass."""
+        schema = self._infer()
+        found = source_columns(self._spec, schema)
+        return log_columns(self._spec, found, schema.json())
+
+    def due(self, columns: LogColumns, window: ReadWindow, partitions: int) -> DataFrame:
+        """Return the rows that are due: partition, arrival, timestamp, fault, key and value columns."""
+        look, until = self._look, window.until_ms
+        arrived = F.col(ARRIVED)
+        parts = []
+        if look.fresh:
+            fresh = self._typed(columns, look.fresh, partitions)
+            if until is not None:
+                limit = window.through_ms if look.overlapping and window.through_ms is not None else until
+                fresh = fresh.where(arrived.isNull() | (arrived < limit))
+            parts.append(fresh)
+        if look.rest and until is not None and window.through_ms is not None:
+            rest = self._typed(columns, look.rest, partitions)
+            parts.append(rest.where((arrived >= window.through_ms) & (arrived < until)))
+        if not parts:
+            nothing = T.StructType.fromJson(json.loads(columns.source_schema or "{}"))
+            parts.append(self._convert(columns, self._spark.createDataFrame([], nothing), (), partitions).limit(0))
+        due = reduce(DataFrame.unionByName, parts)
+        if until is not None:
+            due = due.withColumn(FAULT, F.coalesce(FAULT, F.when(arrived.isNull(), F.lit(NEVER_ARRIVED))))
+        return due
+
+    def placed(self, columns: LogColumns) -> DataFrame:
+        """Return partition, offset and timestamp of the fresh rows of a table that has its own, unchecked."""
+        spec = self._spec
+        frame = self._read(columns, self._look.fresh)
+        found = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
+        for column in columns.all:
+            landed(spec, column, found)
+        partition, offset = place_columns(spec, found)
+        time = time_ms(spec, spec.timestamp, found)
+        return frame.select(partition.alias(PARTITION), offset.alias(OFFSET), time.alias(TIMESTAMP))
+
+    def _typed(self, columns: LogColumns, pieces: Sequence[Piece], partitions: int) -> DataFrame:
+        return self._convert(columns, self._read(columns, pieces), pieces, partitions)
+
+    def _convert(self, columns: LogColumns, frame: DataFrame, pieces: Sequence[Piece], partitions: int) -> DataFrame:
+        spec = self._spec
+        found = source_columns(spec, frame.schema, (_CORRUPT, _PIECE, _PIECE_ARRIVAL))
+        cells = {column.name: landed(spec, column, found) for column in columns.all}
+        arrival = self._arrival(found, pieces)
+        key = [(cells[column.name], column.type) for column in columns.key]
+        return frame.select(
+            partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
+            arrival.alias(ARRIVED),
+            self._timestamp(found, arrival).alias(TIMESTAMP),
+            (F.when(F.col(_CORRUPT).isNotNull(), F.lit(UNREADABLE)) if _CORRUPT in frame.columns else F.lit(None))
+            .cast("string")
+            .alias(FAULT),
+            *cells.values(),
+            *self._no_time(found),
+            *(found[name].read.alias(order_name(name)) for name in spec.order if name not in cells),
+        )
+
+    def _arrival(self, found: dict[str, SourceColumn], pieces: Sequence[Piece]) -> Expression:
+        if self._spec.arrived_at:
+            return time_ms(self._spec, self._spec.arrived_at, found)
+        governed = self._look.governed
+        if (governed and governed.arrivals) or any(piece.arrival_ms is not None for piece in pieces):
+            return F.col(_PIECE_ARRIVAL)
+        return F.lit(None).cast("long")
+
+    def _timestamp(self, found: dict[str, SourceColumn], arrival: Expression) -> Expression:
+        if self._spec.extractor:
+            return F.lit(None).cast("long")
+        return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, found)
+
+    def _no_time(self, found: dict[str, SourceColumn]) -> list[Expression]:
+        """Return the text that is no time, where timestamps are text: for people who look for it."""
+        name = self._spec.timestamp
+        if self._spec.extractor or name == ARRIVAL or not isinstance(found[name].type, T.StringType):
+            return []
+        read = found[name].read
+        return [F.when(time_ms(self._spec, name, found).isNull(), read).alias(NO_TIME)]
+
+    def _read(self, columns: LogColumns, pieces: Sequence[Piece]) -> DataFrame:
+        source = self._spec.source
+        schema = T.StructType.fromJson(json.loads(self._look.schema or columns.source_schema or "{}"))
+        if self._look.schema is not None:
+            return self._read_table(schema, pieces)
+        reader = self._spark.read.format(source.format).options(**self._options())
+        if source.format not in TEXT_FORMATS:
+            check_not_empty(pieces)
+            if pieces is self._look.fresh and source.format == "parquet":
+                check_columns(self._spec, columns, pieces, is_first=not self._look.rest)
+        else:
+            schema = T.StructType([*schema.fields, T.StructField(_CORRUPT, T.StringType())])
+            reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
+        return reader.schema(schema).load([piece.path for piece in pieces])
+
+    def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
+        """Return the rows of a table's files, with their partition values and the time of their commit."""
+        look = self._look
+        if look.governed is not None:
+            return self._read_governed(look.governed, is_new=bool(pieces) and pieces[0].path == NEW_ROWS)
+        if look.version is not None:
+            return self._read_version(look.version, pieces)
+        check_not_empty(pieces)
+        stored = T.StructType([field for field in schema.fields if field.name not in look.partition_columns])
+        frame = self._spark.read.schema(stored).parquet(*(piece.path for piece in pieces))
+        if not look.partition_columns and all(piece.arrival_ms is None for piece in pieces):
+            return frame
+        joined = frame.withColumn(_PIECE, _piece_of_row()).join(
+            self._facts(pieces, look.partition_columns), _PIECE, "left"
+        )
+        unknown = F.raise_error(F.concat(F.lit("rewindow asked for no file "), F.col(_PIECE)))
+        joined = joined.where(F.coalesce(_KNOWN, unknown))  # rather than losing rows without a word
+        typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
+        return joined.select(*typed, _PIECE_ARRIVAL)
+
+    def _read_version(self, version: int, pieces: Sequence[Piece]) -> DataFrame:
+        """Return the rows of some files of a table's version, through Spark's own reader of Delta."""
+        table = open_delta(self._spark, self._spec.source.location, version)
+        return table.withColumn(_PIECE, _piece_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
+
+    def _read_governed(self, governed: Governed, *, is_new: bool) -> DataFrame:
+        """Return the new or the old rows of a catalog's table as it was looked at, with the time of their commit."""
+        table = open_delta(self._spark, named(governed.table), self._look.version)
+        if governed.after is None:
+            return table
+        made_by = F.col("_metadata.row_commit_version")
+        table = table.where(made_by > governed.after if is_new else made_by <= governed.after)
+        if not governed.arrivals:
+            return table
+        fields = [T.StructField(name, T.LongType()) for name in (_PIECE, _PIECE_ARRIVAL)]
+        arrivals = self._spark.createDataFrame(list(governed.arrivals), T.StructType(fields))
+        return table.withColumn(_PIECE, made_by).join(F.broadcast(arrivals), _PIECE, "left").drop(_PIECE)
+
+    def _facts(self, pieces: Sequence[Piece], partition_columns: Sequence[str]) -> DataFrame:
+        """Return what is known of each file beside its rows: when they arrived, its partition values."""
+        fields = [T.StructField(_PIECE, T.StringType()), T.StructField(_PIECE_ARRIVAL, T.LongType())]
+        fields += [T.StructField(name, T.StringType()) for name in partition_columns]
+        rows = [
+            (piece.path, piece.arrival_ms, *(dict(piece.values).get(name) for name in partition_columns))
+            for piece in pieces
+        ]
+        return F.broadcast(self._spark.createDataFrame(rows, T.StructType(fields)).withColumn(_KNOWN, F.lit(True)))
+
+    def _infer(self) -> T.StructType:
+        source = self._spec.source
+        if self._look.schema is not None:
+            return T.StructType.fromJson(json.loads(self._look.schema))
+        if source.schema is not None:
+            try:
+                schema = T.DataType.fromDDL(source.schema)
+                return schema if isinstance(schema, T.StructType) else T.StructType([T.StructField("value", schema)])
+            except Exception as error:
+                message = f"log {self._spec.topic}: `schema: {source.schema}` is no list of columns: write `a STRING, b BIGINT`"
+                raise ConfigError(message) from error
+        options = self._options()
+        if source.format == "csv":
+            options.setdefault("inferSchema", "true")
+        if source.format == "parquet":
+            options.setdefault("mergeSchema", "true")
+        paths = [piece.path for piece in (*self._look.rest, *self._look.fresh)]
+        return self._spark.read.format(source.format).options(**options).load(paths).schema
+
+    def _options(self) -> dict[str, str]:
+        source = self._spec.source
+        options = {"timeZone": self._spec.zone} if source.format in TEXT_FORMATS else {}
+        if source.format == "csv":
+            options["header"] = "true"
+            if source.schema is None:  # else Spark goes by the columns' places, and takes one for another
+                options["enforceSchema"] = "false"
+        if self._look.base:
+            options["basePath"] = self._look.base
+        return {**options, **source.options}
+
+
+def order_name(name: str) -> str:
+    """Return what a column that only decides the order is called on the way to the writer."""
+    return f"_order_{name}"
+
+
+def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
+    """Return the order inside a landing: arrival, the declared columns, then all that is landed (nulls first)."""
+    landed_names = {column.name for column in columns.all}
+    declared = [name if name in landed_names else order_name(name) for name in spec.order]
+    others = [column.name for column in columns.all if column.name not in spec.order]
+    return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT)]
+
+
+def without_arrival(look: SourceLook) -> SourceLook:
+    """Return the look with the commits' times left out: for logs that declare ``arrived_at``."""
+    bare = [tuple(replace(piece, arrival_ms=None) for piece in pieces) for pieces in (look.fresh, look.rest)]
+    return replace(look, fresh=bare[0], rest=bare[1])
+
+
+def _piece_of_row() -> Expression:
+    """Return the path of a row's file: Spark shows it as a URI."""
+    decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    return F.regexp_replace(decoded, "^file:/+", "/")

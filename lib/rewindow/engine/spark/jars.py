@@ -1,0 +1,179 @@
+"""The two Delta jars: resolved once into a cache, checked by digest, never looked up again.
+
+`engine.spark.jars.packages` would resolve 33 jars at each start and looks into ~/.m2 first, where a POM without its jar ends
+the start. Two jars are enough for path tables. The Ivy that PySpark ships fetches them by coordinate from its built-in
+default repository; a company's mirror is an Ivy settings file named by REWINDOW_IVY_SETTINGS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rewindow.engine.spark.java import find_java
+from rewindow.errors import ConfigError, RewindowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TIMEOUT_S = 600
+_NO_PYSPARK = "pyspark is not installed with its jars: pip install -r requirements.lock (or `make setup`)"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A jar by its coordinate and by the digest of its bytes."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """The name in a cache folder."""
+        return f"{self.artifact}-{self.version}.jar"
+
+
+JARS = (
+    Jar(
+        "io.delta", "delta-spark_4.2_2.13", "4.4.0", "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead"
+    ),
+    Jar("io.delta", "delta-storage", "4.4.0", "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc"),
+)
+
+
+def cache_dir() -> Path:
+    """Return the folder of the jars: $REWINDOW_CACHE/jars, else $XDG_CACHE_HOME/rewindow/jars, else under ~/.cache."""
+    named = os.environ.get("REWINDOW_CACHE")
+    if named:
+        return Path(named).expanduser().absolute() / "jars"
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "rewindow" / "jars"
+
+
+def find_jars(folder: Path | None = None) -> tuple[Path, ...]:
+    """Return the paths of the jars in the cache, their bytes checked (12 ms).
+
+    Raises `ConfigError` that names the fix if one is absent or is not what was pinned.
+    """
+    folder = cache_dir() if folder is None else folder
+    for jar in JARS:
+        problem = _problem(folder / jar.file_name, jar)
+        if problem:
+            raise ConfigError(f"{folder / jar.file_name} {problem}: run `make setup` (or `rewindow setup`) once")
+    return tuple(folder / jar.file_name for jar in JARS)
+
+
+def resolve_jars(folder: Path | None = None, *, report: Callable[[str], object] = str) -> tuple[Path, ...]:
+    """Fetch what is absent from the cache and return all paths. Safe to run twice at once: each file is renamed in.
+
+    ``report`` is told each step. Raises `ConfigError` if a jar cannot be fetched or has other bytes than those pinned.
+    """
+    folder = cache_dir() if folder is None else folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, jar in enumerate(JARS, start=1):
+        if _problem(folder / jar.file_name, jar):
+            report(f"fetching {number}/{len(JARS)} {jar.file_name}")
+            _fetch(jar, folder)
+    return find_jars(folder)
+
+
+def _problem(path: Path, jar: Jar) -> str | None:
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return "is absent"
+    return None if digest == jar.sha256 else f"has sha256 {digest}, not {jar.sha256}"
+
+
+def _fetch(jar: Jar, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
+        got = Path(scratch) / jar.file_name
+        try:
+            done = subprocess.run(  # noqa: S603  # our own command line
+                ivy_command(jar, Path(scratch)),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+            said = done.stdout + done.stderr
+        except subprocess.TimeoutExpired:
+            said = f"no answer within {_TIMEOUT_S} s"
+        problem = _problem(got, jar)
+        if problem is None:
+            got.replace(folder / jar.file_name)
+            return
+    reason = problem if "absent" not in problem else f"could not be fetched ({_last_words(said)})"
+    raise ConfigError(
+        f"{jar.group}:{jar.artifact}:{jar.version} {reason}: check the network or proxy (HTTPS_PROXY), "
+        f"point REWINDOW_IVY_SETTINGS at your mirror's Ivy settings, or copy {jar.file_name} into {folder} by hand"
+    )
+
+
+def _last_words(said: str) -> str:
+    """Return the lines in which Ivy says what is wrong; it says it in the middle of a page."""
+    lines = [line.strip(" :\t") for line in said.splitlines()]
+    telling = [line for line in lines if "not found" in line.lower() or "exception" in line.lower() or "Server" in line]
+    return (telling or [line for line in lines if line] or ["it said nothing"])[0]
+
+
+def pyspark_home() -> Path:
+    """Return the folder of the installed PySpark, without importing it. Raises `ConfigError` if there is none."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ConfigError(_NO_PYSPARK)
+    return Path(spec.origin).parent
+
+
+def ivy_command(jar: Jar, scratch: Path) -> list[str]:
+    """Return the command that fetches one jar, and only it, into a folder. Nothing outside it is read or kept."""
+    ivy = sorted((pyspark_home() / "jars").glob("ivy-*.jar"))
+    if not ivy:
+        raise ConfigError(_NO_PYSPARK)
+    settings = os.environ.get("REWINDOW_IVY_SETTINGS")
+    return [
+        str(find_java().home / "bin" / "java"),
+        *_proxy_properties(),
+        f"-Divy.default.ivy.user.dir={scratch / 'ivy'}",
+        "-jar",
+        str(ivy[0]),
+        *(["-settings", settings] if settings else []),
+        "-notransitive",
+        *("-types", "jar", "-confs", "default"),
+        *("-cache", str(scratch / "ivy-cache")),
+        *("-dependency", jar.group, jar.artifact, jar.version),
+        *("-retrieve", str(scratch / "[artifact]-[revision].[ext]")),
+    ]
+
+
+def _proxy_properties() -> list[str]:
+    """Translate HTTPS_PROXY, which Java does not read, into Java's own properties."""
+    proxy = urlsplit(os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or "")
+    if not proxy.hostname:
+        return []
+    return [f"-Dhttps.proxyHost={proxy.hostname}", f"-Dhttps.proxyPort={proxy.port or 80}"]
+
+
+def main() -> int:
+    """Resolve the jars, showing progress; part of `make setup`."""
+    try:
+        paths = resolve_jars(report=print)
+    except RewindowError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    sys.stdout.write(f"{len(paths)} Delta jars, checked by digest, in {paths[0].parent}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

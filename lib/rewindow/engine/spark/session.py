@@ -1,0 +1,249 @@
+"""The session whose driver is this process: the only place where the JVM, the jars and local settings live.
+
+Everything else takes a `SparkSession` and stays safe for Spark Connect (no `_jvm`, no RDD).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from rewindow.engine.spark.class_archive import archive_options
+from rewindow.engine.spark.jars import cache_dir, find_jars
+from rewindow.engine.spark.java import find_java
+from rewindow.engine.spark.stderr import Relay
+from rewindow.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from py4j.java_gateway import JavaGateway
+
+MARK: Final = "spark.rewindow.local"
+_JOINED: Final = {"spark.driver.extraJavaOptions": " ", "spark.driver.extraClassPath": os.pathsep}
+_PYTHON: Final = "spark.pyspark.python"
+_END_S: Final = 120
+
+
+def local_session(
+    *,
+    cores: int | None = None,
+    conf: Mapping[str, str | float | bool] | None = None,
+    app_name: str = "rewindow",
+    python_path: Sequence[str | Path] = (),
+    debug: bool = False,
+) -> SparkSession:
+    """Start Spark in this process's own JVM, or return the session that an earlier call started.
+
+    ``cores``: threads that run tasks (default: those of the machine). ``conf``: settings that win over ours (Java
+    options and class path are added to ours, where the later wins).
+    ``python_path``: folders that workers can import from besides what is installed (a project's root, for `jobs`).
+    ``debug`` shows Java's log. Raises `ConfigError` if Java or a jar is missing, if the JVM does not come up, or if
+    the process already has a session that was not started here.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return _ours(running)
+    cores = cores or os.cpu_count() or 1
+    settings = _merged(local_conf(cores, debug=debug), conf or {})
+    return _start(f"local[{cores}]", settings, app_name, python_path, debug=debug)
+
+
+def cluster_session(
+    master: str,
+    *,
+    cores: int,
+    conf: Mapping[str, str | float | bool] | None = None,
+    ships: Sequence[str | Path] = (),
+    app_name: str = "rewindow",
+    debug: bool = False,
+) -> SparkSession:
+    """Start the driver in this process's own JVM and the work on a cluster; return the session.
+
+    ``master``: as Spark writes it (``spark://host:7077``, ``yarn``, ``k8s://...``). ``cores``: tasks at once over all
+    executors. ``ships``: zip files that the executors import from (`engine.spark.shipping`). ``conf`` as for `local_session`;
+    what a cluster's network needs (``spark.driver.host``, ...) and ``spark.pyspark.python``, the workers' interpreter,
+    stand there. Raises `ConfigError` as `local_session` does.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return _ours(running)
+    settings = _merged(cluster_conf(master, cores, ships, debug=debug), conf or {})
+    return _start(master, settings, app_name, (), debug=debug)
+
+
+def _start(
+    master: str, settings: Mapping[str, str], app_name: str, python_path: Sequence[str | Path], *, debug: bool
+) -> SparkSession:
+    spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app_name)
+    spark_conf.setAll(list(settings.items()))
+    # A cluster has an interpreter of its own at a path of its own; a local session's workers are like this process.
+    python = settings.get(_PYTHON, sys.executable)
+    with _environment(python_path, python, on_loopback=is_loopback(master)):
+        gateway = _launch(spark_conf, debug=debug)
+        context = SparkContext(conf=spark_conf, gateway=gateway)
+    if not debug:
+        _silence()
+    if context.pythonExec != python:
+        context.stop()
+        raise ConfigError(f"Spark's workers would run {context.pythonExec}, not {python}: unset PYSPARK_PYTHON")
+    return SparkSession.builder.getOrCreate()
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop a local session and wait until its JVM has ended (2 minutes at most), so that another can be started."""
+    session.stop()
+    gateway = SparkContext._gateway  # noqa: SLF001  # the JVM's process is nowhere else
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # the JVM ends when this does
+        gateway.proc.wait(timeout=_END_S)
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
+    """Return the settings of a local session: deterministic, quiet, without a port open to others, quick to start."""
+    jars = find_jars()
+    log4j = resources.files("rewindow.engine.spark").joinpath("log4j2.properties")
+    java_options = [
+        "-Duser.timezone=UTC",
+        f"-Dlog4j2.configurationFile={log4j}",
+        f"-Drewindow.log.level={'warn' if debug else 'off'}",
+        # A small run never lives long enough for the second compiler: half of the JVM's CPU, and a start in less time.
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        *archive_options(),
+    ]
+    return {
+        MARK: "true",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # Not spark.jars, which copies them at each start and keeps their classes out of the archive.
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": str(cache_dir().parent / "spark-warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.default.parallelism": str(cores),
+        "spark.sql.shuffle.partitions": str(cores),
+        # 50 tasks rebuild a snapshot by default, which outweighs every small write.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # User code runs once: no second copy of a slow task, and local mode does not retry one.
+        "spark.speculation": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.worker.faulthandler.enabled": "true",
+        # A flipped bit in a source is an error and never another answer.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    }
+
+
+def cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, debug: bool = False) -> dict[str, str]:
+    """Return the settings of a session whose executors are elsewhere: the local ones, but for what only one JVM needs."""
+    settings = local_conf(cores, debug=debug)
+    if not is_loopback(master):
+        del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+    return settings | {
+        # Executors read Delta tables too: they fetch the jars and the code from the driver.
+        "spark.jars": ",".join(str(jar) for jar in find_jars()),
+        "spark.submit.pyFiles": ",".join(str(path) for path in ships),
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.cores.max": str(cores),
+    }
+
+
+def is_loopback(master: str) -> bool:
+    """Return whether a master's work stays on this machine: then nothing of it is open to others."""
+    return master.startswith("local") or urlsplit(master).hostname in {"localhost", "127.0.0.1"}
+
+
+def _ours(session: SparkSession) -> SparkSession:
+    if session.conf.get(MARK, None) != "true":
+        raise ConfigError("a Spark session that rewindow did not start is running in this process: stop it first")
+    return session
+
+
+def _merged(ours: dict[str, str], theirs: Mapping[str, str | float | bool]) -> dict[str, str]:
+    merged = dict(ours)
+    for key, value in theirs.items():
+        joint = _JOINED.get(key)
+        merged[key] = _text(value) if joint is None else f"{ours[key]}{joint}{value}"
+    return merged
+
+
+def _text(value: str | float | bool) -> str:  # noqa: FBT001  # YAML's scalars, as Spark spells them
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback: bool) -> Iterator[None]:
+    """Set what Spark's start reads from the environment, and put the environment back.
+
+    PYTHONHASHSEED of the workers is PySpark's part: the driver's, else 0.
+    """
+    inherited = os.environ.get("PYTHONPATH")
+    paths = [*(str(Path(path).absolute()) for path in python_path), *([inherited] if inherited else [])]
+    wanted = {
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),  # the jars and the Python side must be of one version
+        **({"SPARK_LOCAL_IP": "127.0.0.1"} if on_loopback else {}),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
+    """Start the JVM with its stderr passed on, so that a start shows nothing and a failure is told."""
+    relay = Relay(everything=debug)
+    try:
+        # Its stdout too: ours is for answers, which a program may read.
+        pipes = {"stdout": relay.write_end, "stderr": relay.write_end}
+        gateway: JavaGateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]  # PySpark's
+    except PySparkRuntimeError as error:
+        relay.close()
+        raise ConfigError(f"the JVM did not start ({relay.last_word()}): check JAVA_HOME and free memory") from error
+    relay.close()
+    return gateway
+
+
+def _silence() -> None:
+    """Stop PySpark from writing each SQL error with its Java stack trace to stderr as JSON; it is raised as well."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def status_tracker(spark: SparkSession) -> Any:
+    """Return what knows how many tasks are done; None on Spark Connect, which has no such thing."""
+    try:
+        return spark.sparkContext.statusTracker()
+    except (AttributeError, PySparkException):
+        return None

@@ -1,0 +1,88 @@
+"""Between Arrow columns and Python values. No pandas, and no `datetime`: times are 64-bit milliseconds all the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.errors import DataError
+from rewindow.streams.serde.coercion import class_of
+from rewindow.streams.serde.schema import Column, Shape, fit_cell
+
+_ARROW = {
+    "string": pa.string(),
+    "json": pa.string(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+}
+_COLUMN_TYPES = {arrow: name for name, arrow in _ARROW.items() if name != "json"}
+
+
+def arrow_type(column_type: str) -> pa.DataType:
+    """Return the Arrow type of a column type (`streams.serde.schema`)."""
+    if column_type.startswith("decimal("):
+        precision, scale = column_type[len("decimal(") : -1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return _ARROW[column_type]
+
+
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    """Return the Arrow schema of columns."""
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+def decode(shape: Shape, columns: Sequence[pa.Array]) -> Iterable[Any]:
+    """Return the values whose cells stand in Arrow columns."""
+    lists = [column.to_pylist() for column in columns]
+    return lists[0] if shape.is_bare else map(shape.from_cells, zip(*lists, strict=True))
+
+
+def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.Array]:
+    """Return the columns of values: what `decode` undoes. Raises `DataError` as `encode` does."""
+    schema = arrow_schema(shape.columns)
+    if shape.is_bare:
+        return [encode_column(schema.field(0), values, target)]
+    try:
+        rows = [shape.to_cells(value) for value in values]
+    except DataError as error:
+        raise _at(target, error) from error
+    return list(encode(rows, schema, target).columns)
+
+
+def encode(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, target: str) -> pa.RecordBatch:
+    """Return rows of cells as a batch.
+
+    Raises `DataError` naming target, column and value for a cell that does not fit its column exactly (`streams.serde.coercion`).
+    """
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [encode_column(field, cells, target) for field, cells in zip(schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def encode_column(field: pa.Field, cells: Sequence[Any], target: str) -> pa.Array:
+    """Return cells as a column. Raises `DataError` as `encode` does."""
+    column = Column(field.name, _column_type(field.type))
+    if set(map(type, cells)) <= {class_of(column.type), type(None)}:
+        try:
+            array = pa.array(cells, field.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
+            pass  # one of them does not fit: the way below finds it
+        else:
+            return pc.add(array, 0.0) if column.type == "double" else array  # there is one zero
+    try:
+        return pa.array([fit_cell(cell, column) for cell in cells], field.type)
+    except DataError as error:
+        raise _at(target, error) from error
+
+
+def _column_type(arrow: pa.DataType) -> str:
+    return f"decimal({arrow.precision},{arrow.scale})" if pa.types.is_decimal(arrow) else _COLUMN_TYPES[arrow]
+
+
+def _at(target: str, error: DataError) -> DataError:
+    return DataError(f"{target}: {error}")

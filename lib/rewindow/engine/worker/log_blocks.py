@@ -1,0 +1,187 @@
+"""One landing of one partition of a log, while it is written: offsets, timestamps, files, quarantine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.contracts.ingest import FAR, LOG_COLUMNS, Block, LogColumns, LogWrite, Slot
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.engine.worker.arrow_rows import arrow_schema, decode
+from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.engine.worker.quarantine import QuarantineWriter, record_text
+from rewindow.engine.worker.timestamps import (
+    NO_TIMESTAMP,
+    Extractor,
+    InvalidTimestampError,
+    Judged,
+    Longs,
+    Refusal,
+    extract,
+    judge,
+)
+from rewindow.errors import DataError
+from rewindow.streams.record import Record
+from rewindow.streams.serde.binding import log_shape
+from rewindow.streams.serde.schema import Column
+
+PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
+"""The columns beside keys and values in the batches that come in. A fault is text: why a row cannot be landed."""
+
+NO_TIME = "_no_time"
+"""A column that is there for timestamps that are text: what could not be read as a time."""
+
+
+def log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
+    """Return the columns in a log's files: all of the table's but ``generation`` and ``partition``."""
+    return (*LOG_COLUMNS, *columns.all)
+
+
+def longs(column: pa.Array, null: int) -> Longs:
+    """Return a column of 64-bit integers with its nulls filled."""
+    return np.asarray(column.fill_null(null) if column.null_count else column)
+
+
+class OpenBlock:
+    """A block that is being written: first rows, then `close`. Not for two threads at once."""
+
+    def __init__(
+        self, write: LogWrite, slot: Slot, partition: int, place: tuple[int, int], extractor: Extractor | None
+    ) -> None:
+        self.slot, self.partition = slot, partition
+        self._write = write
+        self._extractor = extractor
+        self._start, self._time = place
+        self._end = self._start
+        self._behind = 0
+        self._schema = arrow_schema(log_file_columns(write.columns))
+        self._file: FileWriter | None = None
+        self._files: list[StagedFile] = []
+        self._quarantine = QuarantineWriter(write, slot, partition)
+        self._refused = ""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where the partition goes on after the rows so far: its next offset and its partition time."""
+        return self._end, self._time
+
+    def add(self, rows: pa.RecordBatch, behind: int) -> None:
+        """Add rows, in order; ``behind`` of them became visible too late for their own landing.
+
+        Raises `DataError` (65) for a record that the policy refuses, naming it.
+        """
+        self._behind += behind
+        try:
+            judged = self._judge(rows)
+        except InvalidTimestampError as error:
+            raise self._named(rows.slice(error.row, 1), error) from error
+        self._time = judged.partition_time
+        times = judged.timestamps
+        if judged.refusals:
+            refusals = [Refusal(refusal.row, _told(rows, refusal.row, refusal.reason)) for refusal in judged.refusals]
+            self._refused = self._refused or refusals[0].reason
+            self._quarantine.add(rows, refusals)
+            rows, times = rows.filter(pa.array(judged.keep)), times[judged.keep]
+        if rows.num_rows:
+            self._append(rows, times)
+
+    def close(self) -> Block:
+        """Finish the files, durably, and say what is in them."""
+        self._finish_file()
+        return Block(
+            landing=self.slot.number,
+            partition=self.partition,
+            start=self._start,
+            end=self._end,
+            max_timestamp=self._time,
+            behind=self._behind,
+            quarantined=self._quarantine.rows,
+            files=tuple(self._files),
+            quarantine=self._quarantine.close(),
+            refused=self._refused,
+        )
+
+    def abort(self) -> None:
+        """Give the files up."""
+        if self._file is not None:
+            self._file.abort()
+        self._quarantine.abort()
+
+    def _append(self, rows: pa.RecordBatch, times: Longs) -> None:
+        count = rows.num_rows
+        columns = [
+            pa.array(np.arange(self._end, self._end + count)),
+            pa.array(times),
+            pa.array(np.full(count, self.slot.number)),
+            rows.column(ARRIVED),
+            *(rows.column(column.name) for column in self._write.columns.all),
+        ]
+        self._end += count
+        if self._file is None:
+            self._file = self._new_file()
+        self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        if self._file.rows >= self._write.file_rows:
+            self._finish_file()
+
+    def _judge(self, rows: pa.RecordBatch) -> Judged:
+        faults = rows.column(FAULT)
+        found: list[str | None] = [] if faults.null_count == rows.num_rows else faults.to_pylist()
+        limits = self._limits(rows.column(ARRIVED))
+        if self._extractor is None:
+            return judge(rows.column(TIMESTAMP), limits, found, self._write.policy, self._time)
+        records = _records(self._write.columns, rows)
+        return extract(self._extractor, records, limits, found, self._write.policy, self._time)
+
+    def _limits(self, arrivals: pa.Array) -> Longs | int:
+        """Return the largest timestamps allowed: ``max_ahead`` after the arrival, the interval's end, or now (D19)."""
+        ahead = self._write.policy.max_ahead_ms
+        if ahead is None:
+            return FAR * 2 - 1
+        recorded = self.slot.end_ms if self.slot.interval else self._write.now_ms
+        if self._write.spec.arrived_at is None:
+            return recorded + ahead
+        return longs(arrivals, recorded) + ahead
+
+    def _named(self, row: pa.RecordBatch, error: InvalidTimestampError) -> DataError:
+        write = self._write
+        message = (
+            f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
+            f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): "
+            f"{_told(row, 0, error.reason)}. Mend the "
+            "source, or say `invalid_timestamp: skip` (to the quarantine) or `partition_time` for this log"
+        )
+        return DataError(message)
+
+    def _new_file(self) -> FileWriter:
+        write = self._write
+        return FileWriter(
+            write.log_root,
+            f"generation={write.generation}/partition={self.partition}",
+            self._schema,
+            target=f"log/{write.spec.topic}",
+            partition=self.partition,
+            attempt=write.attempt,
+            partition_values={"generation": str(write.generation), "partition": str(self.partition)},
+            stats_columns=[column.name for column in LOG_COLUMNS],
+        )
+
+    def _finish_file(self) -> None:
+        if self._file is not None and (file := self._file.close()) is not None:
+            self._files.append(file)
+        self._file = None
+
+
+def _told(rows: pa.RecordBatch, row: int, reason: str) -> str:
+    """Return the reason, with the text that is no time if that is it."""
+    text = rows.column(NO_TIME)[row].as_py() if NO_TIME in rows.schema.names else None
+    return f"the timestamp {text!r} is no time" if reason == NO_TIMESTAMP and text is not None else reason
+
+
+def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
+    """Return the rows as records as a topology will see them; the timestamp is the arrival, if that is known."""
+    key, value = (
+        log_shape(columns.key, is_scalar=columns.scalar_key),
+        log_shape(columns.value, is_scalar=columns.scalar_value),
+    )
+    parts = (decode(shape, [rows.column(name) for name in shape.names]) for shape in (key, value))
+    return [Record(*record) for record in zip(*parts, rows.column(ARRIVED).to_pylist(), strict=True)]

@@ -1,0 +1,198 @@
+"""The aligned source: a task opens the files of its own partition, in offset order. No exchange, no sort, no JVM.
+
+Landed files are in order and disjoint. Others may have rewritten them since (OPTIMIZE merges in any order), so every
+batch is checked: it must go on where the last one ended. Where it does not, the files that overlap are read and sorted,
+so many offsets at a time, until their end; the files after them stream again. Either way the rows are the same (law 3),
+and an offset that is missing or doubled is an error, never a gap. Row groups without a wanted offset are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.contracts.tasks import LogFile, LogSlice
+from rewindow.engine.worker import batch_size as cuts
+from rewindow.engine.worker.arrow_rows import decode
+from rewindow.engine.worker.checksums import UNREADABLE, open_checked, unreadable
+from rewindow.errors import StorageError
+from rewindow.streams.ordering import Rows
+from rewindow.streams.serde.schema import Shape
+
+SORTED_ROWS = 2_000_000
+"""How many rows of rewritten files are sorted at once: what a task holds of them."""
+
+SPOOLED = ".arrow"
+"""How the names of the shuffled source's files end."""
+
+
+class LogReader:
+    """Reads one log of one task, epoch after epoch."""
+
+    def __init__(self, topic: str, log: LogSlice, key: Shape, value: Shape) -> None:
+        """Prepare to read; nothing is opened before the first row is asked for."""
+        self._bounds = iter(log.bounds)
+        spans = [bound for bound in log.bounds if bound[1] > bound[0]]
+        start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+        self._key, self._value = key, value
+        columns = ["offset", "timestamp", *key.names, *value.names]
+        self._batches = ordered_batches(topic, log.files, start, end, columns)
+        self._rest: pa.RecordBatch | None = None
+
+    def epoch(self) -> Iterator[Rows]:
+        """Yield the rows of the next epoch, batch by batch. All are to be taken before the one after it is asked for."""
+        offset, end = next(self._bounds)
+        while offset < end:
+            batch = self._rest if self._rest is not None else next(self._batches)
+            here = batch.slice(0, end - offset)
+            self._rest = batch.slice(here.num_rows) if here.num_rows < batch.num_rows else None
+            yield decoded(offset, here.columns[1:], self._key, self._value)
+            offset += here.num_rows
+
+
+def decoded(first: int, columns: Sequence[pa.Array], key: Shape, value: Shape) -> Rows:
+    """Return the rows of columns: timestamps, then those of keys and values. The first has the offset ``first``."""
+    timestamps, width = columns[0], 1 + len(key.columns)
+    keys, values = decode(key, columns[1:width]), decode(value, columns[width:])
+    running_ms = np.maximum.accumulate(np.asarray(timestamps)).tolist()
+    return Rows(range(first, first + len(timestamps)), timestamps.to_pylist(), running_ms, keys, values)
+
+
+def ordered_batches(
+    topic: str,
+    files: Sequence[LogFile],
+    start: int,
+    end: int,
+    columns: Sequence[str],
+    *,
+    dictionary: Sequence[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with offsets ``[start, end)`` in offset order; the first of ``columns`` is the offset.
+
+    Columns named in ``dictionary`` may come dictionary-encoded, as they lie in the files.
+
+    Raises `StorageError` (74) if one is missing or doubled, or a file cannot be read.
+    """
+    expected = start
+    for group in _overlapping([file for file in files if file.first < end and file.last >= start]):
+        if group[0].first > expected:
+            break
+        until = min(end, max(file.last for file in group) + 1)
+        for batch in _batches(topic, group, columns, (expected, until), dictionary):
+            inside = _between(batch, expected, until)
+            if inside.num_rows == 0:
+                continue
+            if not _goes_on(inside.column(0), expected):
+                break
+            yield inside
+            expected += inside.num_rows
+        while expected < until:
+            some = min(until, expected + SORTED_ROWS)
+            yield from _sorted_batches(topic, group, columns, (expected, some))
+            expected = some
+    if expected < end:
+        raise _not_there(topic, expected)
+
+
+def _overlapping(files: Sequence[LogFile]) -> list[list[LogFile]]:
+    """Return the files by first offset, those together whose offsets overlap. Landed ones each stand alone."""
+    groups: list[list[LogFile]] = []
+    reach = -1
+    for file in sorted(files, key=lambda file: (file.first, file.path)):
+        if groups and file.first <= reach:
+            groups[-1].append(file)
+        else:
+            groups.append([file])
+        reach = max(reach, file.last)
+    return groups
+
+
+def _batches(
+    topic: str,
+    files: Sequence[LogFile],
+    columns: Sequence[str],
+    span: tuple[int, int],
+    dictionary: Sequence[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Yield the row groups that may have offsets ``[first, end)``."""
+    for file in files:
+        if file.path.endswith(SPOOLED):
+            yield from _spooled(file.path, columns)
+            continue
+        try:
+            with open_checked(file.path, read_dictionary=list(dictionary)) as parquet:
+                groups = _row_groups(parquet.metadata, columns[0], span)
+                batches = (
+                    parquet.iter_batches(cuts.read_rows(), row_groups=groups, columns=list(columns)) if groups else ()
+                )
+                for batch in batches:
+                    # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
+                    yield _between(batch.select(list(columns)), file.first, file.last + 1)
+        except UNREADABLE as error:
+            raise unreadable(topic, file.path, error) from error
+
+
+def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield what the shuffled source has laid down: in order, and checked there."""
+    with pa.memory_map(path) as file:
+        reader = pa.ipc.open_file(file)
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number).select(list(columns))
+
+
+def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
+    """Return the row groups that may have values of a column in ``[first, end)``, as their statistics say."""
+    place = metadata.schema.names.index(column)
+    wanted = []
+    for number in range(metadata.num_row_groups):
+        known = metadata.row_group(number).column(place).statistics
+        if known is None or not known.has_min_max or (known.min < span[1] and known.max >= span[0]):
+            wanted.append(number)
+    return wanted
+
+
+def _sorted_batches(
+    topic: str, files: Sequence[LogFile], columns: Sequence[str], span: tuple[int, int]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some offsets of files that are in any order."""
+    start, end = span
+    wanted = [file for file in files if file.first < end and file.last >= start]
+    parts = [_between(batch, start, end) for batch in _batches(topic, wanted, columns, span)]
+    rows = pa.Table.from_batches(parts) if parts else None
+    if rows is None:
+        raise _not_there(topic, start)
+    rows = rows.sort_by(columns[0]).combine_chunks()
+    found, expected = np.asarray(rows.column(0)), np.arange(start, end)
+    if not np.array_equal(found, expected):
+        here = min(len(found), len(expected))
+        differs = np.flatnonzero(found[:here] != expected[:here])
+        wrong = int(differs[0]) if len(differs) else here
+        raise _not_there(topic, int(min(found[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist())))
+    yield from rows.to_batches(cuts.read_rows())
+
+
+def _not_there(topic: str, offset: int) -> StorageError:
+    message = (
+        f"log {topic!r}: offset {offset} is not there exactly once. "
+        "Somebody changed the log table: restore it (Delta's own history), or land a new generation"
+    )
+    return StorageError(message)
+
+
+def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
+    offsets = batch.column(0)
+    bounds = pc.min_max(offsets).as_py()
+    if bounds["min"] is None or (bounds["min"] >= start and bounds["max"] < end):
+        return batch
+    return batch.filter(pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end)))
+
+
+def _goes_on(offsets: pa.Array, expected: int) -> bool:
+    """Return whether offsets are expected, expected + 1, ... ."""
+    if len(offsets) == 0:
+        return True
+    return bool(np.array_equal(offsets, np.arange(expected, expected + len(offsets))))

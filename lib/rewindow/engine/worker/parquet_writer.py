@@ -1,0 +1,227 @@
+"""The writer of staged files: Parquet that no table names yet, made where the rows are, described by one `StagedFile`.
+
+A task that runs twice (retry, speculation) does no harm: names carry the attempt and a fresh uuid, files are made
+exclusively, and only the manifest of the task that won says which of them count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindow.contracts.staged_files import StagedFile, staged_name
+from rewindow.engine.worker.digest import RowsDigest
+from rewindow.engine.worker.stats import ColumnStats
+from rewindow.errors import RewindowError, failed_io
+from rewindow.storage.atomic_files import Draft, draft
+
+ROW_GROUP = 128 * 1024
+"""Rows a row group."""
+
+DIGEST_BYTES = 16
+
+
+class FileWriter:
+    """Writes the rows of one partition of one table into one new file. Nothing is created before the first row."""
+
+    def __init__(
+        self,
+        table_root: str,
+        directory: str,
+        schema: pa.Schema,
+        *,
+        target: str,
+        partition: int,
+        attempt: str,
+        partition_values: Mapping[str, str],
+        stats_columns: Sequence[str],
+    ) -> None:
+        """Prepare a file in ``directory`` (relative to the table's root, ``""`` for the root itself).
+
+        ``schema`` is that of the file: without the partition columns, whose values are ``partition_values``.
+        """
+        self._attempt, self._token = attempt, uuid4().hex
+        self._directory = directory
+        # The checksum in its name is known when it is done.
+        self._draft = draft(table_root, directory, f"{attempt}-{self._token}.parquet")
+        self._schema = schema
+        self._target, self._partition = target, partition
+        self._partition_values = dict(partition_values)
+        self._stats = {column: ColumnStats() for column in stats_columns}
+        self._rows = 0
+        self._digest = RowsDigest()
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
+        self._file: _DigestedFile | None = None
+        self._parquet: pq.ParquetWriter | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the file."""
+        return self._schema
+
+    @property
+    def rows(self) -> int:
+        """Rows written so far."""
+        return self._rows
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch, in order. Raises `StorageError` (74) if the file cannot be written."""
+        if batch.num_rows == 0:
+            return
+        self._rows += batch.num_rows
+        self._digest.update(batch)
+        for column, stats in self._stats.items():
+            stats.update(batch.column(column))
+        self._waiting.append(batch)
+        self._waiting_rows += batch.num_rows
+        if self._waiting_rows >= ROW_GROUP:
+            self._flush()
+
+    def close(self) -> StagedFile | None:
+        """Finish the file, durably, and say what is in it; None, and no file, if there were no rows."""
+        if self._rows == 0:
+            return None
+        try:
+            file, parquet = self._flush()
+            parquet.close()
+            name = staged_name(self._attempt, self._token, file.checksum)
+            file.keep(name)
+        except OSError as error:
+            raise self._failure(error) from error
+        return StagedFile(
+            target=self._target,
+            partition=self._partition,
+            path=f"{self._directory}/{name}" if self._directory else name,
+            rows=self._rows,
+            bytes=file.size,
+            partition_values=self._partition_values,
+            stats=_delta_stats(self._rows, self._stats),
+            rows_digest=self._digest.hexdigest(),
+            file_digest=file.hexdigest(),
+        )
+
+    def abort(self) -> None:
+        """Give the file up: close and delete it."""
+        self._waiting.clear()
+        if self._file is not None:
+            self._file.discard()
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        """Use the writer as a context: an exception gives the file up."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the file up if an exception passes."""
+        if kind is not None:
+            self.abort()
+
+    def _flush(self) -> tuple[_DigestedFile, pq.ParquetWriter]:
+        try:
+            if self._file is None or self._parquet is None:
+                self._file, self._parquet = self._open()
+            if self._waiting:
+                rows = self._waiting_rows
+                group = rows if rows < 2 * ROW_GROUP else ROW_GROUP  # no small rest for a group of its own
+                self._parquet.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=group)
+        except OSError as error:
+            raise self._failure(error) from error
+        self._waiting.clear()
+        self._waiting_rows = 0
+        return self._file, self._parquet
+
+    def _open(self) -> tuple[_DigestedFile, pq.ParquetWriter]:
+        file = _DigestedFile(self._draft)
+        longs = [field.name for field in self._schema if pa.types.is_integer(field.type)]
+        texts = [field.name for field in self._schema if pa.types.is_string(field.type)]
+        parquet = pq.ParquetWriter(
+            file,
+            self._schema,
+            compression="zstd",
+            use_dictionary=texts or False,
+            column_encoding=dict.fromkeys(longs, "DELTA_BINARY_PACKED") or None,
+            write_page_checksum=True,
+            store_schema=False,
+        )
+        return file, parquet
+
+    def _failure(self, error: OSError) -> RewindowError:
+        message = f"cannot write {self._draft}: {error.strerror or error}. Free space or mend access, then run the command again"
+        return failed_io(error, message)
+
+
+class _DigestedFile:
+    """A new file for writing only, digested on its way to the disk. What the Parquet writer asks of a file."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft, self._file = draft, draft.open()
+        self._digest = blake2b(digest_size=DIGEST_BYTES)
+        self.checksum = 0
+        self.size = 0
+        self.mode = "wb"
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        if self.closed:  # given up: the Parquet writer still writes its footer when it is collected
+            return len(data)
+        self._digest.update(data)
+        self.checksum = crc32(data, self.checksum)
+        written = self._file.write(data)
+        self.size += written
+        return written
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def seekable(self) -> bool:
+        return False
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def keep(self, name: str) -> None:
+        self.closed = True
+        self._draft.keep(name)
+
+    def discard(self) -> None:
+        self.closed = True
+        self._draft.discard()
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def digest_of_file(place: str) -> str:
+    """Return the digest that `StagedFile.file_digest` has, of a file's bytes."""
+    digest = blake2b(digest_size=DIGEST_BYTES)
+    with Path(place).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _delta_stats(rows: int, columns: Mapping[str, ColumnStats]) -> dict[str, Any]:
+    known = {column: stats for column, stats in columns.items() if stats.smallest is not None}
+    return {
+        "numRecords": rows,
+        "minValues": {column: stats.smallest for column, stats in known.items()},
+        "maxValues": {column: stats.largest for column, stats in known.items()},
+        "nullCount": {column: stats.nulls for column, stats in columns.items()},
+    }

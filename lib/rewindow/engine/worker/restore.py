@@ -1,0 +1,108 @@
+"""What a task restores of its stores: the rows that it can ask for, found by whole columns before they become objects.
+
+An hourly run brings a few keys, and its stores may have millions. Left out are windows that have expired, and, of stores
+that are asked only for the keys of the task's own records (`streams.key_pruning`), all other keys. To know those, the key columns
+of the run's records are read once more. What is left out stays in the changelog: a run writes only what it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.contracts.tasks import TaskWork
+from rewindow.engine.worker.arrow_rows import arrow_schema
+from rewindow.engine.worker.changelog_reader import Reaches, read_changelog
+from rewindow.engine.worker.log_reader import ordered_batches
+from rewindow.engine.worker.repartition_reader import columns_of
+from rewindow.streams.key_pruning import asked_by_topics
+from rewindow.streams.nodes import SinkNode
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.serde.binding import LogShapes, bind_sink
+from rewindow.streams.serde.schema import Column, Shape
+from rewindow.streams.state.stores import KEY_VALUE, WINDOW, StoreBuilder
+from rewindow.streams.topology import SubTopology, Topology
+
+KEYS_MAX = 200_000
+"""With more records than this in a run, a task restores its stores whole: most keys would be among them."""
+
+_ONE_FORM = frozenset(("string", "long", "boolean", "binary"))
+"""Types of key columns in which equal keys are equal cells."""
+
+
+class Restore:
+    """Restores the stores of one task."""
+
+    def __init__(self, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes) -> None:
+        """Look at the graph; nothing is read."""
+        self._work, self._logs = task_work, logs
+        self._asked = asked_by_topics(part)
+        self._senders = {node.topic: node for node in topology.nodes.values() if isinstance(node, SinkNode)}
+        self._cells: dict[str, list[pa.Array] | None] = {}
+
+    def rows(self, store: StoreBuilder, key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
+        """Yield the ``(key, value)`` rows of a store, in the order of the runs that wrote them."""
+        paths = self._work.stores.get(store.name, ())
+        own = key.columns[:-2] if store.kind == WINDOW else key.columns
+        only = self._only(store, own) if paths else None
+        if only is not None and any(len(cells) == 0 for cells in only):
+            return  # no record, so nothing is asked for
+        clock_ms = self._work.state.store_clocks.get(store.name, UNKNOWN) if self._work.state else UNKNOWN
+        live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None
+        start = key.names[len(own)] if live_above is not None else ""
+        wanted = Reaches(start, live_above) if live_above is not None else None
+
+        def chosen(batch: pa.RecordBatch) -> pa.RecordBatch:
+            kept = batch if live_above is None else batch.filter(pc.greater(batch.column(start), live_above))
+            for place, cells in enumerate(only or ()):
+                kept = kept.filter(pc.is_in(kept.column(place), cells))
+            return kept
+
+        yield from read_changelog(paths, key, value, wanted=wanted, chosen=chosen)
+
+    def _only(self, store: StoreBuilder, columns: Sequence[Column]) -> list[pa.Array] | None:
+        """Return for each column of a store's keys the cells that can be asked for; None for all."""
+        topics = self._asked.get(store.name, frozenset())
+        types = [column.type for column in columns]
+        if not topics or store.kind not in (KEY_VALUE, WINDOW) or not _ONE_FORM.issuperset(types):
+            return None
+        found: list[list[pa.Array]] = []
+        for topic in sorted(topics):
+            if topic not in self._cells:
+                self._cells[topic] = self._read(topic, types)
+            cells = self._cells[topic]
+            if cells is None:
+                return None
+            found.append(cells)
+        return [pc.unique(pa.concat_arrays(several)) for several in zip(*found, strict=True)]
+
+    def _read(self, topic: str, types: Sequence[str]) -> list[pa.Array] | None:
+        """Return the cells of each key column of a topic's records; None if they are too many or of other types."""
+        is_internal = topic in self._work.internal
+        shape = bind_sink(self._senders[topic], self._logs)[0] if is_internal else self._logs[topic][0]
+        columns = shape.columns[: len(types)]  # an internal topic has one more: whether the key is null
+        if [column.type for column in columns] != list(types):
+            return None
+        names = [column.name for column in columns]
+        batches: Iterable[pa.RecordBatch]
+        if is_internal:
+            batches = columns_of(self._work.internal[topic], names)
+        else:
+            log = self._work.logs[topic]
+            start = min((first for first, end in log.bounds if end > first), default=0)
+            end = max((end for first, end in log.bounds if end > first), default=0)
+            if end - start > KEYS_MAX:
+                return None
+            batches = ordered_batches(topic, log.files, start, end, ["offset", *names])
+        parts: list[list[pa.Array]] = []
+        rows = 0
+        for batch in batches:
+            rows += batch.num_rows
+            if rows > KEYS_MAX:
+                return None
+            parts.append([pc.unique(batch.column(name)) for name in names])
+        nothing = [pa.array([], field.type) for field in arrow_schema(columns)]
+        return [pa.concat_arrays(several) for several in zip(nothing, *parts, strict=True)]

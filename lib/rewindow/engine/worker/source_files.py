@@ -1,0 +1,137 @@
+"""Files as a source: which there are, and whether those that were landed are still what they were.
+
+A file is known by its path below the source's folder, its size and a digest (of long files: of both ends), so a copy
+of the source elsewhere is the same source, and touching a file changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from glob import glob, has_magic
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
+from rewindow.errors import AccessError, SourceError
+
+FILES = "files"
+"""The kind of position that file sources have: path -> [size, modified (ns), digest]."""
+
+_WHOLE_BYTES = 64 << 20
+_END_BYTES = 1 << 20
+
+
+def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
+    """Return a file source as it is now, against the position that is landed (None: nothing is).
+
+    The position to record names the fresh files only. Raises `SourceError` (66) if there are no files, or if one that
+    was landed is gone or has changed.
+    """
+    known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
+    base, paths = _find(spec)
+    marks: dict[str, list[Any]] = {}
+    for name in known:
+        if name not in paths:
+            raise _broken(spec, name, "is gone")
+    for name, path in paths.items():
+        try:
+            if name in known:
+                _check_same(spec, name, path, known[name])
+            else:
+                marks[name] = _mark(path)
+        except PermissionError as error:
+            message = f"{path} cannot be read: {error.strerror}. Give this user the right to read it"
+            raise AccessError(message) from error
+    fresh = tuple(Piece(paths[name]) for name in marks)
+    rest = tuple(Piece(paths[name]) for name in paths if name in known)
+    partitioned = any("=" in part for name in paths for part in name.split("/")[:-1])
+    return SourceLook({"kind": FILES, FILES: marks}, fresh, rest, base=base if partitioned else None)
+
+
+def unchanged(look: SourceLook, spec: SourceSpec) -> None:
+    """Raise `SourceError` (66) if a file was changed since it was looked at."""
+    _, paths = _find(spec)
+    for name, mark in look.position[FILES].items():
+        if name not in paths or _facts(paths[name]) != mark[:2]:
+            message = f"{spec.name}: {name} was changed while it was being landed. Nothing was landed: land again"
+            raise SourceError(message)
+
+
+def _find(spec: SourceSpec) -> tuple[str, dict[str, str]]:
+    """Return the source's folder and its files, path below the folder -> path, in the order of their names."""
+    location = spec.location
+    if has_magic(location):
+        base = _folder_of_pattern(location)
+        found = [path for match in glob(location, recursive=True) for path in _below(match)]  # noqa: PTH207 - absolute
+    else:
+        base = location if Path(location).is_dir() else str(Path(location).parent)
+        found = list(_below(location))
+    paths = {Path(path).relative_to(base).as_posix(): path for path in found}
+    paths = {name: path for name, path in paths.items() if not any(map(_is_hidden, name.split("/")))}
+    if not paths:
+        message = f"the source {spec.name} has no files at {location}: mend `path:`, or wait for the first file"
+        raise SourceError(message)
+    return base, dict(sorted(paths.items()))
+
+
+def _below(path: str) -> Iterator[str]:
+    if Path(path).is_file():
+        yield path
+        return
+    for folder, _, files in os.walk(path):
+        yield from (f"{folder}/{name}" for name in files)
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark passes over a file or folder of that name."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _folder_of_pattern(pattern: str) -> str:
+    parts: list[str] = []
+    for part in Path(pattern).parts:
+        if has_magic(part):
+            break
+        parts.append(part)
+    return str(Path(*parts))
+
+
+def _facts(path: str) -> list[int]:
+    facts = Path(path).stat()
+    return [facts.st_size, facts.st_mtime_ns]
+
+
+def _mark(path: str) -> list[Any]:
+    return [*_facts(path), _digest(path)]
+
+
+def _check_same(spec: SourceSpec, name: str, path: str, mark: Sequence[Any]) -> None:
+    facts = _facts(path)
+    if facts == list(mark[:2]):
+        return
+    if facts[0] != mark[0] or _digest(path) != mark[2]:
+        raise _broken(spec, name, "has changed")
+
+
+def _broken(spec: SourceSpec, name: str, what: str) -> SourceError:
+    message = (
+        f"{spec.name}: {name}, which was landed, {what}. Put it back as it was; new data belongs in new files. If the "
+        "past did change, land it again: `rewindow land FEED --new-generation [--keep N]`"
+    )
+    return SourceError(message)
+
+
+def _digest(path: str) -> str:
+    state = blake2b(digest_size=16)
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= _WHOLE_BYTES:
+            while block := file.read(_END_BYTES):
+                state.update(block)
+        else:
+            state.update(file.read(_END_BYTES))
+            file.seek(-_END_BYTES, os.SEEK_END)
+            state.update(file.read(_END_BYTES))
+    return state.hexdigest()

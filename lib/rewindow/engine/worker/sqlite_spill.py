@@ -1,0 +1,144 @@
+"""The shelves of stores that are larger than their memory: one temporary SQLite database a store and task.
+
+A database without a name lies in the machine's temporary folder, has no name there either, and is gone with the
+process, however that ends. It is a cache: what counts is in the changelog.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from rewindow.errors import LimitError
+from rewindow.streams.state.spill import Row, Span
+
+_MEMORY_KIB = 32 * 1024
+"""How much of a file SQLite may keep in memory."""
+_COLUMNS = "aside INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (aside, key)"
+
+
+class SqliteShelf:
+    """See `core.shelf.TimedShelf`. Raises `LimitError` (71) when the disk is full."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+        self._file = sqlite3.connect("", isolation_level=None)
+        for statement in (
+            "PRAGMA temp_store = FILE",
+            f"PRAGMA cache_size = -{_MEMORY_KIB}",
+            "PRAGMA journal_mode = OFF",
+            "PRAGMA synchronous = OFF",
+            f"CREATE TABLE shelf ({_COLUMNS}) WITHOUT ROWID",
+            "CREATE INDEX by_due ON shelf (due, key) WHERE due IS NOT NULL",
+            "BEGIN",
+        ):
+            self._file.execute(statement)
+        self._asides = 0
+
+    def get(self, key: bytes) -> tuple[str, int] | None:
+        """See `Shelf`."""
+        found: tuple[str, int] | None = self._run(
+            "SELECT row, number FROM shelf WHERE aside = 0 AND key = ?", (key,)
+        ).fetchone()
+        return found
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """See `Shelf`."""
+        self._run_many("INSERT OR REPLACE INTO shelf VALUES (0, ?, ?, ?, ?)", rows)
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        """See `Shelf`."""
+        self._run_many("DELETE FROM shelf WHERE aside = 0 AND key = ?", ((key,) for key in keys))
+
+    def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+        """See `Shelf`."""
+        where, bounds = _within(aside, span)
+        return self._run(
+            f"SELECT key, row, number, due FROM shelf WHERE {where} AND number >= ? ORDER BY key LIMIT ?",  # noqa: S608
+            (*bounds, since, count),
+        ).fetchall()
+
+    def count(self, span: Span, since: int = 0) -> int:
+        """See `Shelf`."""
+        where, bounds = _within(0, span)
+        (found,) = self._run(
+            f"SELECT count(*) FROM shelf WHERE {where} AND number >= ? AND (? > 0 OR number & 2 = 0)",  # noqa: S608
+            (*bounds, since, since),
+        ).fetchone()
+        return int(found)
+
+    def set_aside(self, span: Span) -> int:
+        """See `Shelf`."""
+        self._asides += 1
+        where, bounds = _within(0, span)
+        self._run(
+            f"INSERT INTO shelf SELECT ?, key, row, number, NULL FROM shelf WHERE {where}",  # noqa: S608
+            (self._asides, *bounds),
+        )
+        return self._asides
+
+    def cut_out(self, span: Span) -> None:
+        """See `Shelf`."""
+        where, bounds = _within(0, span)
+        self._run(f"DELETE FROM shelf WHERE {where}", bounds)  # noqa: S608
+
+    def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
+        """See `TimedShelf`."""
+        return self._run(
+            "SELECT key, row, number, due FROM shelf WHERE due <= ? AND (due, key) > (?, ?) ORDER BY due, key LIMIT ?",
+            (until_ms, *after, count),
+        ).fetchall()
+
+    def count_due(self, until_ms: int) -> int:
+        """See `TimedShelf`."""
+        (found,) = self._run("SELECT count(*) FROM shelf WHERE due <= ?", (until_ms,)).fetchone()
+        return int(found)
+
+    def forget_due(self, until_ms: int) -> None:
+        """See `TimedShelf`."""
+        self._run("DELETE FROM shelf WHERE due <= ?", (until_ms,))
+
+    def close(self) -> None:
+        """Give the file back to the machine."""
+        self._file.close()
+
+    def _run(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
+        try:
+            return self._file.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            raise self._full(error) from error
+
+    def _run_many(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
+        try:
+            self._file.executemany(statement, values)
+        except sqlite3.OperationalError as error:
+            raise self._full(error) from error
+
+    def _full(self, error: sqlite3.OperationalError) -> LimitError:
+        return LimitError(
+            f"the store {self._store!r} is larger than its memory and cannot go to a temporary file ({error}): free "
+            "space in the temporary folder (TMPDIR), or raise limits: {store_memory: BYTES} in the job's file"
+        )
+
+
+def _within(aside: int, span: Span) -> tuple[str, tuple[Any, ...]]:
+    """Return what stands in a WHERE for a span, and its values: none of them is in the words."""
+    words, values = "aside = ?", [aside, *(bound for bound in span if bound is not None)]
+    for bound, comparison in zip(span, "><", strict=True):
+        words += "" if bound is None else f" AND key {comparison} ?"
+    return words, tuple(values)
+
+
+@contextmanager
+def shelves() -> Iterator[Callable[[str], SqliteShelf]]:
+    """Give what opens the shelves of a task, and close them all."""
+    with ExitStack() as stack:
+
+        def opened(store: str) -> SqliteShelf:
+            shelf = SqliteShelf(store)
+            stack.callback(shelf.close)
+            return shelf
+
+        yield opened

@@ -1,0 +1,144 @@
+"""The timestamp of each record: taken, checked and, where the policy says so, replaced (design.md section 8, D19).
+
+Everything here is about one topic-partition in offset order, because the partition time is part of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.contracts.ingest import FAIL, PARTITION_TIME, TimestampPolicy
+from rewindow.errors import DataError
+from rewindow.streams.record import MAX_MS, UNKNOWN, Record
+
+Longs = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+NO_TIMESTAMP = "no timestamp"
+
+Extractor = Callable[[Record, int], Any]
+"""A user's ``module:function(record, partition_time)``; its answer is epoch milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A record that is not landed: its row in the batch and why."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The timestamps of the records that are landed (``keep``), those that are not, and the partition time after."""
+
+    keep: Flags
+    timestamps: Longs
+    refusals: tuple[Refusal, ...]
+    partition_time: int
+
+
+class InvalidTimestampError(DataError):
+    """Raised under ``fail``: carries the row, so that the writer can name the record."""
+
+    def __init__(self, row: int, reason: str) -> None:
+        """Say what is wrong with the timestamp of a row."""
+        super().__init__(reason)
+        self.row, self.reason = row, reason
+
+
+def judge(
+    found: pa.Array, limits: Longs | int, faults: Sequence[str | None], policy: TimestampPolicy, partition_time: int
+) -> Judged:
+    """Judge the timestamps of a column, null where there is none.
+
+    ``limits``: the largest timestamp that each record may have before it counts as too far ahead. ``faults``: what is
+    wrong with a row for other reasons (the parser could not read it); empty if nothing is. Raises `InvalidTimestampError`
+    under ``fail``.
+    """
+    rows = len(found)
+    missing = np.asarray(found.is_null()) if found.null_count else np.zeros(rows, dtype=np.bool_)
+    times: Longs = np.array(pc.fill_null(found, UNKNOWN) if found.null_count else found)
+    faulty = np.array([fault is not None for fault in faults], dtype=np.bool_) if faults else None
+    invalid = times < 0
+    bad = invalid if faulty is None else invalid | faulty
+    ahead = times > limits
+    refused = ahead & ~bad
+    if not bad.any() and not refused.any():
+        return Judged(~bad, times, (), max(partition_time, int(times.max())) if rows else partition_time)
+    if policy.invalid == FAIL and bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidTimestampError(row, _reason(row, missing, faults, times))
+    keep = ~(bad | refused)
+    if policy.invalid == PARTITION_TIME:
+        filled = bad if faulty is None else bad & ~faulty
+        running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
+        if (unknown := filled & (running == UNKNOWN)).any():
+            raise InvalidTimestampError(
+                int(np.argmax(unknown)), "no valid timestamp, and none before it in its partition"
+            )
+        times = np.where(filled, running, times)
+        keep |= filled
+    refusals = tuple(
+        Refusal(int(row), "too far ahead" if refused[row] else _reason(int(row), missing, faults, times))
+        for row in np.flatnonzero(~keep)
+    )
+    kept = times[keep]
+    return Judged(keep, times, refusals, max(partition_time, int(kept.max())) if len(kept) else partition_time)
+
+
+def extract(
+    extractor: Extractor,
+    records: list[Record],
+    limits: Longs | int,
+    faults: Sequence[str | None],
+    policy: TimestampPolicy,
+    partition_time: int,
+) -> Judged:
+    """Ask a user's extractor for each record's timestamp, in offset order, and judge it as `judge` does."""
+    bounds = np.broadcast_to(np.asarray(limits, dtype=np.int64), (len(records),))
+    keep = np.zeros(len(records), dtype=np.bool_)
+    times = np.full(len(records), UNKNOWN, dtype=np.int64)
+    refusals = []
+    for row, record in enumerate(records):
+        fault = faults[row] if faults else None
+        time, reason = _ask(extractor, record, partition_time) if fault is None else (UNKNOWN, fault)
+        if time < 0 and policy.invalid == FAIL:
+            raise InvalidTimestampError(row, reason)
+        if time < 0 and policy.invalid == PARTITION_TIME and fault is None:
+            if partition_time == UNKNOWN:
+                raise InvalidTimestampError(row, f"{reason}, and no valid one before it in its partition")
+            time = partition_time
+        elif time > bounds[row]:
+            time, reason = UNKNOWN, "too far ahead"
+        if time < 0:
+            refusals.append(Refusal(row, reason))
+            continue
+        keep[row], times[row] = True, time
+        partition_time = max(partition_time, time)
+    return Judged(keep, times, tuple(refusals), partition_time)
+
+
+def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int, str]:
+    try:
+        answer = extractor(record, partition_time)
+    except Exception as error:  # noqa: BLE001 - a user's function: whatever it raises makes the timestamp invalid
+        return UNKNOWN, f"the timestamp extractor raised {type(error).__name__}: {error}"
+    if answer is None:
+        return UNKNOWN, "the timestamp extractor gave none"
+    if isinstance(answer, bool) or not isinstance(answer, int) or answer > MAX_MS:
+        return UNKNOWN, f"the timestamp extractor gave {answer!r}, which is no epoch milliseconds"
+    return (answer, "") if answer >= 0 else (UNKNOWN, f"a negative timestamp ({answer})")
+
+
+def _reason(row: int, missing: Flags, faults: Sequence[str | None], times: Longs) -> str:
+    if faults and (fault := faults[row]) is not None:
+        return fault
+    return NO_TIMESTAMP if missing[row] else f"a negative timestamp ({times[row]})"

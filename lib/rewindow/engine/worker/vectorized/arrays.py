@@ -1,0 +1,132 @@
+"""Between Arrow columns and arrays: whole numbers, booleans, unscaled decimals in 64 bits; floats; texts and bytes as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.engine.worker.arrow_rows import arrow_type
+from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.streams.serde.key_bytes import encode_key
+
+LONG_BYTES = 8
+"""What a whole number and a float take in the documented encoding."""
+_FIXED = {"long": LONG_BYTES, "double": LONG_BYTES, "boolean": 1}
+LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class UnfitError(Exception):
+    """These data are beyond what the kernels do exactly: the record lane takes the task over, from its beginning."""
+
+
+class Operand(NamedTuple):
+    """A column of values: numbers or objects, and which of them are not null (None: all)."""
+
+    values: Array
+    valid: Array | None
+
+
+def is_decimal(column_type: str) -> bool:
+    """Return whether a column type is a decimal."""
+    return column_type.startswith("decimal(")
+
+
+def scale_of(column_type: str) -> int:
+    """Return the digits behind the point of a decimal's column type."""
+    return int(column_type[:-1].split(",")[1])
+
+
+def is_object(column_type: str) -> bool:
+    """Return whether a column's cells are objects of Python."""
+    return column_type in ("string", "binary")
+
+
+def fixed_size(column_type: str) -> int | None:
+    """Return what each value of a column takes in the documented encoding (`streams.serde.key_bytes`), None if that differs."""
+    return _FIXED.get(column_type)
+
+
+def sizes_of(values: Array, column_type: str) -> Array:
+    """Return the encoded sizes of decimals or objects, 0 for null."""
+    if is_decimal(column_type):
+        scale = scale_of(column_type)
+        values = objects([Decimal(value).scaleb(-scale) for value in values.tolist()])
+    return np.array([0 if value is None else len(encode_key(value)) for value in values.tolist()], np.int64)
+
+
+def objects(items: Sequence[Any]) -> Array:
+    """Return an array of objects."""
+    array = np.empty(len(items), np.object_)
+    array[:] = items
+    return array
+
+
+def largest_of(values: Array) -> int:
+    """Return the largest absolute value."""
+    return max(-int(values.min()), int(values.max())) if len(values) else 0
+
+
+def dtype_of(column_type: str) -> Any:
+    """Return the type of the array of a column."""
+    if is_object(column_type):
+        return np.object_
+    return np.float64 if column_type == "double" else np.int64
+
+
+def numbers_of(column: pa.Array, column_type: str) -> Operand:
+    """Return the array of a column. Raises `UnfitError` for a decimal of more than 64 bits."""
+    valid = None if column.null_count == 0 else np.asarray(column.is_valid())
+    if is_decimal(column_type):
+        return Operand(_unscaled(column), valid)
+    if is_object(column_type):
+        return Operand(objects(column.to_pylist()), valid)
+    plain = column if valid is None else pc.fill_null(column, False if column_type == "boolean" else 0)
+    if column_type == "boolean":
+        plain = plain.cast(pa.int8())
+    return Operand(np.asarray(plain).astype(dtype_of(column_type), copy=False), valid)
+
+
+def column_of(values: Array, is_null: Array | None, column_type: str) -> pa.Array:
+    """Return an array as a column. There is one zero, as everywhere. Raises `UnfitError` for more than a column holds."""
+    mask = is_null if is_null is not None and is_null.any() else None
+    if is_decimal(column_type):
+        return _decimals(values, mask, column_type)
+    if is_object(column_type):
+        return texts_column(values.tolist(), column_type)
+    if column_type == "double":
+        return pa.array(values + 0.0, mask=mask)
+    array = pa.array(values, mask=mask)
+    return array.cast(pa.bool_()) if column_type == "boolean" else array
+
+
+def texts_column(cells: Sequence[Any], column_type: str) -> pa.Array:
+    """Return objects as a column. Raises `UnfitError` for more than one holds, 2 GB."""
+    array = pa.array(cells, arrow_type(column_type))
+    if isinstance(array, pa.ChunkedArray):
+        raise UnfitError
+    return array
+
+
+def _unscaled(column: pa.Array) -> Array:
+    if column.type.byte_width != 16:
+        column = column.cast(pa.decimal128(38, column.type.scale))
+    words = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
+    low, high = words[::2].copy(), words[1::2]
+    if column.null_count:
+        valid = np.asarray(column.is_valid())
+        low, high = np.where(valid, low, 0), np.where(valid, high, 0)
+    if not np.array_equal(high, low >> 63):
+        raise UnfitError
+    return low
+
+
+def _decimals(values: Array, mask: Array | None, column_type: str) -> pa.Array:
+    words = np.empty(2 * len(values), np.int64)
+    words[::2], words[1::2] = values, values >> 63
+    validity = None if mask is None else pa.array(~mask).buffers()[1]
+    return pa.Array.from_buffers(arrow_type(column_type), len(values), [validity, pa.py_buffer(words)])

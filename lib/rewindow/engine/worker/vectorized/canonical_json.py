@@ -1,0 +1,83 @@
+"""Cells and rows as their canonical JSON texts (`streams.serde.canonical_json`), whole columns at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from json import JSONEncoder
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.engine.worker.vectorized.arrays import Operand, objects
+from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.streams.serde.canonical_json import dump_value, load_value
+from rewindow.streams.serde.schema import Column
+
+NULL = "null"
+
+_dump_text = JSONEncoder(ensure_ascii=False).encode
+
+
+class Texts(NamedTuple):
+    """An operand that is a text for each record: that of one column of the values, or of whole rows of them."""
+
+    places: tuple[int, ...]
+    columns: tuple[Column, ...]
+    is_row: bool
+
+    def of(self, columns: Sequence[pa.Array]) -> Operand:
+        """Return the texts; a row is never null."""
+        cells = [texts_of(one, column.type) for one, column in zip(columns, self.columns, strict=True)]
+        if not self.is_row:
+            return cells[0]
+        parts: list[Any] = []
+        for number, (column, (texts, valid)) in enumerate(zip(self.columns, cells, strict=True)):
+            filled = texts if valid is None else np.where(valid, texts, NULL)
+            parts += [repeat(f"{',' if number else '{'}{_dump_text(column.name)}:"), filled.tolist()]
+        return Operand(objects(["".join(row) for row in zip(*parts, repeat("}"), strict=False)]), None)
+
+
+def texts_of(column: pa.Array, column_type: str) -> Operand:
+    """Return the texts of a column's cells, and which are not null; the text ``null`` of a ``json`` column is one too."""
+    rows = len(column)
+    encoded = column.dictionary_encode()
+    write = _writer(column_type)
+    distinct = objects([write(cell) for cell in encoded.dictionary.to_pylist()])
+    if len(distinct) == 0:
+        return Operand(np.full(rows, NULL, np.object_), np.zeros(rows, np.bool_) if rows else None)
+    texts = distinct[np.asarray(pc.fill_null(encoded.indices, 0))]
+    valid = np.asarray(column.is_valid()) if column.null_count else None
+    if column_type == "json" and NULL in distinct.tolist():
+        known = texts != NULL
+        valid = known if valid is None else known & valid
+    return Operand(texts, valid)
+
+
+def text_bytes(column: pa.Array, column_type: str) -> Array:
+    """Return how many bytes the texts of cells have. A ``json`` column's cells are such texts."""
+    if column_type == "json":
+        return np.asarray(pc.fill_null(pc.binary_length(column), len(NULL))).astype(np.int64)
+    write = _writer(column_type)
+    sizes = [len(NULL) if cell is None else len(write(cell).encode()) for cell in column.to_pylist()]
+    return np.array(sizes, np.int64)
+
+
+def _writer(column_type: str) -> Callable[[Any], str]:
+    """Return what `dump_value` does with a cell of a type, without what it costs to ask for the cell's class."""
+    return _WRITERS.get(column_type, dump_value)
+
+
+def _double(value: float) -> str:
+    return repr(value + 0.0) if math.isfinite(value) else dump_value(value)
+
+
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "string": _dump_text,
+    "long": str,
+    "double": _double,
+    "json": lambda text: dump_value(load_value(text)),
+}

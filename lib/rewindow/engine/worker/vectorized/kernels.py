@@ -1,0 +1,181 @@
+"""The built-in aggregates of values as folds over whole columns, with the record lane's results to the last bit.
+
+`numpy.ufunc.at` takes the rows one after the other, so sums of floats fold in offset order. Sums of whole numbers and
+decimals are exact in 64 bits; where one might not fit, even on its way, `UnfitError` hands over to the record lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.dsl.operators.aggregates import Max, Mean, Min, Sum
+from rewindow.dsl.operators.ordered import First, Last
+from rewindow.engine.worker.vectorized.arrays import (
+    LEAST,
+    MOST,
+    UnfitError,
+    column_of,
+    is_decimal,
+    is_object,
+    largest_of,
+    scale_of,
+)
+from rewindow.engine.worker.vectorized.folds import Fold, ValueFold, are_last
+from rewindow.engine.worker.vectorized.slots import Array, Frame
+
+EXACT_FLOATS = 2**53
+
+
+class SumFold(ValueFold):
+    """The sum."""
+
+    def __init__(self, name: str, operand: int, operand_type: str) -> None:
+        super().__init__(name, operand, _sum_type(operand_type), np.add, 0)
+        self._most = MOST
+        """No sum of whole numbers is larger than this, whichever its sign; looked up when it is too large."""
+
+    def check(self, state: Array, values: Array, times: int) -> None:
+        """See `ValueFold`: a sum of whole numbers has 64 bits, also on its way."""
+        if self.state_type == "double":
+            return
+        more = largest_of(values) * times
+        if self._most + more > MOST:
+            self._most = largest_of(state)
+            if self._most + more > MOST:
+                raise UnfitError
+        self._most += more
+
+
+class ExtremeFold(ValueFold):
+    """The smallest or largest."""
+
+    def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
+        worst = (LEAST, MOST) if operand_type != "double" else (-np.inf, np.inf)
+        ufunc = np.minimum if is_smallest else np.maximum
+        super().__init__(name, operand, operand_type, ufunc, worst[is_smallest])
+
+    def check(self, state: Array, values: Array, times: int) -> None:
+        """See `ValueFold`: whether what is no number wins depends on its place."""
+        del state, times
+        if self.state_type == "double" and np.isnan(values).any():
+            raise UnfitError
+
+
+class TextExtremeFold(ExtremeFold):
+    """The smallest or largest text or bytes, of which none is worse than all others: the first value begins."""
+
+    def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
+        super().__init__(name, operand, operand_type, is_smallest=is_smallest)
+        self._fill = None
+
+    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
+        """See `Fold`."""
+        with_value = frame[self.number][others] > 0
+        slots, others = slots[with_value], others[with_value]
+        self._begin(frame, slots, frame[self.name][others])
+        super().merge(frame, slots, others)
+
+    def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
+        self._begin(frame, slots, values)
+        super()._fold(frame, slots, values)
+
+    def _begin(self, frame: Frame, slots: Array, values: Array) -> None:
+        is_new = frame[self.number][slots] == 0
+        frame[self.name][slots[is_new][::-1]] = values[is_new][::-1]
+
+
+class MeanFold(SumFold):
+    """The sum and the number; the result is the quotient."""
+
+    is_null_at_first = False
+
+    def __init__(self, name: str, operand: int, operand_type: str) -> None:
+        super().__init__(name, operand, operand_type)
+        self.state_types, self.result_type = (self.state_type, "long"), "double"
+
+    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+        """See `Fold`."""
+        super().restore(frame, slots, state)
+        frame[self.number][slots] = np.asarray(state[1])
+
+    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+        """See `Fold`."""
+        return [*super().state(frame, slots), column_of(frame[self.number][slots], None, "long")]
+
+    def result(self, frame: Frame, slots: Array) -> pa.Array:
+        """See `Fold`."""
+        return self._means(frame[self.name][slots], frame[self.number][slots])
+
+    def before(self, frame: Frame, slots: Array) -> pa.Array:
+        """See `Fold`."""
+        return self._means(*self._before(frame, slots))
+
+    def _means(self, total: Array, number: Array) -> pa.Array:
+        is_null = number == 0
+        return column_of(self._quotients(total, np.where(is_null, 1, number)), is_null, "double")
+
+    def _quotients(self, total: Array, number: Array) -> Array:
+        """Return the quotients, rounded once."""
+        scale = scale_of(self.state_type) if is_decimal(self.state_type) else 0
+        if self.state_type == "double" or (scale == 0 and largest_of(total) <= EXACT_FLOATS):
+            with np.errstate(all="ignore"):
+                return np.asarray(total / number)
+        pairs = zip(total.tolist(), number.tolist(), strict=True)
+        return np.array([one / (many * 10**scale) for one, many in pairs], np.float64)
+
+
+class PickFold(ValueFold):
+    """The first or the last value that is not null."""
+
+    def __init__(self, name: str, operand: int, operand_type: str, *, is_first: bool) -> None:
+        super().__init__(name, operand, operand_type, None, None if is_object(operand_type) else 0)
+        self._is_first = is_first
+
+    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
+        """See `Fold`: the other groups come after."""
+        state, number = frame[self.name], frame[self.number]
+        is_taken = (number[slots] == 0) if self._is_first else (number[others] > 0)
+        state[slots[is_taken]] = state[others[is_taken]]
+        number[slots] += number[others]
+
+    def check(self, state: Array, values: Array, times: int) -> None:
+        """See `ValueFold`: whatever is picked is exact."""
+
+    def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
+        # Of several values for one slot, assigning leaves the last one.
+        state = frame[self.name]
+        if self._is_first:
+            is_new = frame[self.number][slots] == 0
+            state[slots[is_new][::-1]] = values[is_new][::-1]
+            if self.keeps_before:
+                frame[f"{self.name}.before"][slots] = state[slots]
+            return
+        if self.keeps_before:
+            is_last = are_last(slots, frame.size)
+            state[slots[~is_last]] = values[~is_last]
+            frame[f"{self.name}.before"][slots[is_last]] = state[slots[is_last]]
+        state[slots] = values
+
+
+def fold_of(aggregate: Any, operand: int, operand_type: str, name: str) -> Fold | None:
+    """Return the fold of an aggregate of the values' column ``operand``, None if there is none."""
+    kind = type(aggregate)
+    if operand_type == "json" or (is_object(operand_type) and kind in (Sum, Mean)):
+        return None
+    if kind in (Min, Max):
+        fold = TextExtremeFold if is_object(operand_type) else ExtremeFold
+        return fold(name, operand, operand_type, is_smallest=kind is Min)
+    if kind in (First, Last):
+        return PickFold(name, operand, operand_type, is_first=kind is First)
+    folds = {Mean: MeanFold, Sum: SumFold}
+    return folds[kind](name, operand, operand_type) if kind in folds else None
+
+
+def _sum_type(operand_type: str) -> str:
+    if is_decimal(operand_type):
+        return f"decimal(38,{scale_of(operand_type)})"
+    return "long" if operand_type == "boolean" else operand_type

@@ -1,0 +1,162 @@
+"""Keys as numbers: each distinct key of a task gets the next one, so that groups are found by integers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.engine.worker.arrow_rows import arrow_type
+from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
+from rewindow.engine.worker.vectorized.folds import ITEM_BYTES
+from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.streams.serde.key_bytes import encode_key
+from rewindow.streams.serde.schema import Shape
+
+SPARSE = 8
+"""With this many places for each row, rows are sorted and not laid out."""
+
+_LONG = struct.Struct(">q")
+
+
+class KeyTable:
+    """The keys that a task has seen, by number."""
+
+    def __init__(self, key: Shape) -> None:
+        """Begin with no keys. A bare key may be null, a row of columns never is."""
+        self._types = [arrow_type(column.type) for column in key.columns]
+        self._is_bare = key.is_bare
+        self._numbers: dict[Any, int] = {}
+        self._chunks: list[list[pa.Array]] = [[pa.array([], kind)] for kind in self._types]
+        self._has_zero_bytes = False
+        self._dictionary: pa.Array | None = None
+        self._of_dictionary = np.empty(0, np.int64)
+        self._ranks = np.empty(0, np.int64)
+        """The place of each key among all by their bytes; void when there are more keys."""
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        return len(self._numbers)
+
+    def numbers(self, columns: Sequence[pa.Array]) -> Array:
+        """Return the number of the key in each row, -1 for a null one. ``columns`` may be dictionary-encoded."""
+        if self._is_bare:
+            return self._numbers_of_one(columns[0])
+        codes, first = _codes(columns)
+        distinct = [column.take(pa.array(first)) for column in map(plain, columns)]
+        numbers = self._take(list(zip(*(column.to_pylist() for column in distinct), strict=True)), distinct)
+        return np.asarray(numbers[codes])
+
+    def columns(self, numbers: Array) -> list[pa.Array]:
+        """Return the columns of keys."""
+        taken = []
+        for chunks in self._chunks:
+            if len(chunks) > 1:
+                chunks[:] = [pa.concat_arrays(chunks)]
+            taken.append(chunks[0].take(pa.array(numbers)))
+        return taken
+
+    def sizes(self, numbers: Array) -> Array:
+        """Return the lengths of the bytes of keys."""
+        sizes = [_sizes(column) for column in self.columns(numbers)]
+        return np.asarray(sizes[0] if self._is_bare else np.sum(sizes, axis=0) + ITEM_BYTES * len(sizes))
+
+    def keep(self, numbers: Array) -> None:
+        """Forget all keys but these, which get the numbers 0, 1, 2 ... ."""
+        columns = self.columns(numbers)
+        self._chunks = [[column] for column in columns]
+        self._numbers = {key: number for number, key in enumerate(self._values(columns))}
+        self._dictionary = None
+        self._ranks = np.empty(0, np.int64)
+
+    def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
+        """Return the order of windows by start, then key bytes; ``with_start``, as in a suppress, those followed by the start."""
+        if len(numbers) == 0:
+            return np.empty(0, np.int64)
+        if with_start and self._has_zero_bytes and self._is_bare:
+            return self._order_by_bytes(starts, numbers)
+        if len(self._ranks) != len(self):
+            self._ranks = np.empty(len(self), np.int64)
+            self._ranks[self._sorted(np.arange(len(self)))] = np.arange(len(self))
+        distinct, windows = np.unique(starts, return_inverse=True)
+        places = windows * len(self) + self._ranks[numbers]
+        if len(distinct) * len(self) > SPARSE * len(numbers):
+            return np.argsort(places)
+        row_at = np.full(len(distinct) * len(self), -1)
+        row_at[places] = np.arange(len(numbers))
+        return row_at[row_at >= 0]
+
+    def _sorted(self, numbers: Array) -> Array:
+        """Return the order of keys by their bytes."""
+        columns = self.columns(numbers)
+        if self._is_bare and (pa.types.is_string(self._types[0]) or pa.types.is_binary(self._types[0])):
+            return np.asarray(pc.sort_indices(columns[0]))
+        if self._is_bare and pa.types.is_integer(self._types[0]):
+            return np.argsort(np.asarray(columns[0]).view(np.uint64))  # two's complement: the negative ones come last
+        encoded = [encode_key(key) for key in self._values(columns)]
+        return np.array(sorted(range(len(encoded)), key=encoded.__getitem__))
+
+    def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
+        """Return the order where one key may be the beginning of another and go on with a zero."""
+        encoded = [encode_key(key) for key in self._values(self.columns(numbers))]
+        rows = [(start, key + _LONG.pack(start)) for start, key in zip(starts.tolist(), encoded, strict=True)]
+        return np.array(sorted(range(len(rows)), key=rows.__getitem__))
+
+    def _values(self, columns: Sequence[pa.Array]) -> Any:
+        lists = [column.to_pylist() for column in columns]
+        return lists[0] if self._is_bare else zip(*lists, strict=True)
+
+    def _numbers_of_one(self, column: pa.Array) -> Array:
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        dictionary, indices = encoded.dictionary, encoded.indices
+        if self._dictionary is None or not dictionary.equals(self._dictionary):
+            self._of_dictionary = self._take(dictionary.to_pylist(), [dictionary])
+            self._dictionary = dictionary
+        if indices.null_count == 0:
+            return self._of_dictionary.take(np.asarray(indices))
+        found = self._of_dictionary[np.asarray(pc.fill_null(indices, 0))] if len(dictionary) else np.empty(len(column))
+        return np.where(np.asarray(indices.is_null()), -1, found).astype(np.int64)
+
+    def _take(self, keys: list[Any], columns: Sequence[pa.Array]) -> Array:
+        """Return the numbers of distinct keys, giving numbers to new ones."""
+        numbers, first = self._numbers, len(self._numbers)
+        found = [numbers.setdefault(key, len(numbers)) for key in keys]
+        result = np.array(found, np.int64)
+        if len(numbers) > first:
+            fresh = np.flatnonzero(result >= first)
+            new = pa.array(fresh[np.unique(result[fresh], return_index=True)[1]])
+            for chunks, column, kind in zip(self._chunks, columns, self._types, strict=True):
+                chunks.append(column.take(new).cast(kind))
+            if self._is_bare and (pa.types.is_string(self._types[0]) or pa.types.is_binary(self._types[0])):
+                texts = self._chunks[0][-1].cast(pa.binary())
+                self._has_zero_bytes |= bool(pc.any(pc.match_substring(texts, b"\0")).as_py())
+        return result
+
+
+def _sizes(column: pa.Array) -> Array:
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
+    size = 1 if pa.types.is_boolean(column.type) else LONG_BYTES
+    return np.asarray(column.is_valid()).astype(np.int64) * size
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Return a column that is not dictionary-encoded."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _codes(columns: Sequence[pa.Array]) -> tuple[Array, Array]:
+    """Return a number for each row, the same where all columns are, and the first row of each number."""
+    rows = len(columns[0])
+    codes = np.zeros(rows, np.int64)
+    for column in columns:
+        encoded = plain(column).dictionary_encode(null_encoding="encode")
+        mixed = codes * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)
+        codes = np.asarray(pa.array(mixed).dictionary_encode().indices)
+    first = np.empty(int(codes.max()) + 1 if rows else 0, np.int64)
+    first[codes[::-1]] = np.arange(rows)[::-1]
+    return codes, first

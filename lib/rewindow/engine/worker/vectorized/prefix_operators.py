@@ -1,0 +1,134 @@
+"""What stands before the windows, `where` and `select`, on whole columns: first what they need and give, then doing it.
+
+A name means the field of the last `select` before (of the log's value, if there is none), else the record's own key or
+timestamp: as it does record by record (`dsl.operators.where.look_in`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.dsl.operators.conditions import Condition, names_in
+from rewindow.dsl.operators.expressions import Expression, Literal, Name, names_of_expression
+from rewindow.dsl.operators.select import Fields, Select
+from rewindow.engine.worker.arrow_rows import arrow_type
+from rewindow.engine.worker.vectorized.arrays import UnfitError
+from rewindow.engine.worker.vectorized.conditions import LONGS, mask_of, problem_of
+from rewindow.streams.serde.schema import Column, Shape, row_shape
+
+Head = Condition | Fields
+_ARROW: Mapping[str, Any] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_CHECKED: Mapping[str, Any] = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_OWN = frozenset(("key", "timestamp"))
+_LITERALS: Mapping[type[Any], str] = {int: "long", float: "double", bool: "boolean", str: "string"}
+
+
+class HeadError(Exception):
+    """Why a head cannot be done on whole columns."""
+
+
+def name_at(value: Shape, place: int) -> str:
+    """Return the name that a column of values has."""
+    return "value" if value.is_bare else value.names[place]
+
+
+def read_heads(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[Head, ...], Shape]:
+    """Return what nodes ask and make, and the shape of the values behind them. Raises `HeadError` naming the node."""
+    heads: list[Head] = []
+    for node in nodes:
+        types = _types(key, value)
+        if isinstance(node.supplier, Select):
+            fields = node.supplier.fields
+            try:
+                value = row_shape([Column(name, _type_of(one, types)) for name, one in fields])
+            except HeadError as error:
+                message = f"{node.name}: {error}"
+                raise HeadError(message) from None
+            heads.append(fields)
+        else:
+            asked: Condition = node.supplier.condition
+            if problem := problem_of(asked, types):
+                message = f"{node.name}: {problem}"
+                raise HeadError(message)
+            heads.append(asked)
+    return tuple(heads), value
+
+
+def needed(heads: Sequence[Head], wanted: set[str]) -> tuple[tuple[Head, ...], set[str]]:
+    """Return the heads without fields that nobody wants, and the names that they read, of the log or of any record."""
+    left: list[Head] = []
+    seen: set[str] = set()
+    for head in reversed(heads):
+        if isinstance(head, tuple):
+            fields = tuple((name, one) for name, one in head if name in wanted)
+            seen |= wanted & _OWN
+            wanted = {name for _, one in fields for name in names_of_expression(one)}
+            left.append(fields)
+        else:
+            wanted = wanted | set(names_in(head))
+            left.append(head)
+    return tuple(reversed(left)), wanted | seen
+
+
+Columns = Mapping[str, pa.Array]
+
+
+def do_heads(heads: Sequence[Head], own: Columns, columns: Columns, rows: int) -> tuple[pa.Array | None, Columns]:
+    """Return which records stay (None: all), and the columns behind the heads, of all records.
+
+    ``own``: the records' own key and timestamp. Raises `UnfitError` for whole numbers beyond 64 bits.
+    """
+    mask = None
+    for head in heads:
+        known = {**own, **columns}
+        if isinstance(head, tuple):
+            columns = {name: _column(one, known, rows) for name, one in head}
+        else:
+            asked = pc.fill_null(mask_of(head, known), False)
+            mask = asked if mask is None else pc.and_(mask, asked)
+    return mask, columns
+
+
+def _types(key: Shape, value: Shape) -> dict[str, str]:
+    types = {"timestamp": "long"}
+    if key.is_bare:
+        types["key"] = key.columns[0].type
+    return types | {name_at(value, place): column.type for place, column in enumerate(value.columns)}
+
+
+def _type_of(expression: Expression, types: Mapping[str, str]) -> str:
+    if isinstance(expression, Name):
+        if expression.name not in types:
+            message = f"{expression} is no column"
+            raise HeadError(message)
+        return types[expression.name]
+    if isinstance(expression, Literal):
+        constant = expression.constant
+        if type(constant) is int and constant not in LONGS:
+            message = f"{constant} is longer than 64 bits"
+            raise HeadError(message)
+        return _LITERALS[type(constant)]
+    kinds = {_type_of(expression.left, types), _type_of(expression.right, types)}
+    if not kinds <= {"long", "double"}:
+        message = f"{expression} computes with {', '.join(sorted(kinds - {'long', 'double'}))}"
+        raise HeadError(message)
+    return "double" if "double" in kinds else "long"
+
+
+def _column(expression: Expression, columns: Columns, rows: int) -> pa.Array:
+    if isinstance(expression, Name):
+        return columns[expression.name]
+    if isinstance(expression, Literal):
+        return pa.repeat(pa.scalar(expression.constant, arrow_type(_LITERALS[type(expression.constant)])), rows)
+    parts = [_column(one, columns, rows) for one in (expression.left, expression.right)]
+    if all(part.type == pa.int64() for part in parts):
+        try:
+            return _CHECKED[expression.operator](*parts)
+        except pa.ArrowInvalid as error:
+            raise UnfitError from error
+    # as Python turns a whole number into a float: the nearest one
+    return _ARROW[expression.operator](*(part.cast(pa.float64(), safe=False) for part in parts))

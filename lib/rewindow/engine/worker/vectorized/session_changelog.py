@@ -1,0 +1,150 @@
+"""The stores of sessions in their changelogs: the same rows as the record lane's, so a job may switch lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.engine.worker.changelog_reader import Reaches, changelog_batches
+from rewindow.engine.worker.output import Place
+from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, UnfitError
+from rewindow.engine.worker.vectorized.changelog import write_rows
+from rewindow.engine.worker.vectorized.session_list_sizes import Session
+from rewindow.engine.worker.vectorized.session_results import SessionTask
+from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.streams.serde.schema import Shape
+from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
+
+
+def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
+    """Take in the sessions that may still change. Raises `UnfitError` for what the lane does not write itself."""
+    plan = task.plan
+    batches: list[list[pa.Array]] = []
+    found: dict[Session, tuple[int, int]] = {}
+    store = _rows(task, files.get(plan.store.name, ()), plan.store_shapes, task.stored_from_ms)
+    for sessions, values, gone in store:
+        for row, (session, is_gone) in enumerate(zip(sessions, gone, strict=True)):
+            found.pop(session, None)
+            if not is_gone:
+                found[session] = (len(batches), row)
+        batches.append(values)
+    held_from = task.held_from_ms
+    for number, values in enumerate(batches):
+        mine = [(session, row) for session, (batch, row) in found.items() if batch == number]
+        slots = np.array([task.add(*session) for session, _ in mine], np.int64)
+        task.grow()
+        if len(slots) == 0:
+            continue
+        rows = pa.array([row for _, row in mine])
+        state = [column.take(rows) for column in values]
+        if not plan.takes_nulls and any(column.null_count for column in state):
+            raise UnfitError
+        first = 0
+        for fold in plan.folds:
+            fold.restore(task.frame, slots, state[first : first + len(fold.state_types)])
+            first += len(fold.state_types)
+        if task.texts:
+            task.texts.restore(slots, state[:first])
+        for slot, ((key, _, end), _) in zip(slots.tolist(), mine, strict=True):
+            task.stored[slot] = True
+            task.sessions_of.setdefault(key, []).append(slot)
+            task.frame["held"][slot] = end >= held_from
+    if plan.suppress:
+        place = len(plan.folds)  # is it null?
+        for sessions, values, gone in _rows(task, files.get(plan.suppress.store, ()), plan.suppress.shapes, held_from):
+            is_null = values[place].to_pylist()
+            for session, nothing, is_gone in zip(sessions, is_null, gone, strict=True):
+                task.buffered.pop(session, None)
+                if not is_gone:
+                    task.buffered[session] = bool(nothing)
+        task.tombs = {session for session, nothing in task.buffered.items() if nothing}
+
+
+def stage(task: SessionTask, places: Mapping[str, Place], *, partition: int, run: int) -> list[StagedFile]:
+    """Stage what the stores changed."""
+    plan, frame = task.plan, task.frame
+    _, ends = task.bounds(np.arange(frame.size))
+    slots = np.flatnonzero(frame["touched"] & (ends >= task.stored_from_ms))
+    slots = slots[task.order(slots)]
+    state = [column for fold in plan.folds for column in fold.state(frame, slots)]
+    rows = [*_keys(task, slots), *state]
+    files = write_rows(places[plan.store.name], plan.store_shapes, [rows, _of(task, task.removed)], partition, run)
+    if plan.suppress:
+        first = task.held_from_ms
+        left = [session for session in task.buffered if session[2] < first]
+        slots = np.flatnonzero(frame["touched"] & frame["held"])
+        slots = slots[task.order(slots)]
+        made = {session for session in task.gone if session[2] >= first}
+        chunks = [_entries(task, slots), _tombstones(task, sorted(made)), _of(task, left)]
+        files += write_rows(places[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
+    return files
+
+
+def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
+    """Return the columns of the buffer's entries that were put in this run and are still held."""
+    results = [fold.result(task.frame, slots) for fold in task.plan.folds]
+    repeats = np.array(task.repeats, np.bool_)[slots] if len(slots) else np.zeros(0, np.bool_)
+    now, before = task.plan.sizes.of(task.frame, slots)
+    sizes = _sizes(task, task.frame["key"][slots]) + now + np.where(repeats, before, 0)
+    _, ends = task.bounds(slots)
+    return [*_keys(task, slots), *results, *_entry(results, ends, sizes, is_null=False)]
+
+
+def _tombstones(task: SessionTask, sessions: Sequence[Session]) -> list[pa.Array]:
+    """Return the columns of entries whose sessions became others."""
+    rows = len(sessions)
+    nothing = [pa.nulls(rows, fold.result(task.frame, np.zeros(0, np.int64)).type) for fold in task.plan.folds]
+    keys, ends = (np.array([session[place] for session in sessions], np.int64) for place in (0, 2))
+    sizes = _sizes(task, keys) + _result_bytes(task, sessions)
+    return [*_of(task, sessions), *nothing, *_entry(nothing, ends, sizes, is_null=True)]
+
+
+def _entry(results: Sequence[pa.Array], ends: Array, sizes: Array, *, is_null: bool) -> list[pa.Array]:
+    rows = len(ends)
+    prior = [pa.nulls(rows, result.type) for result in results]
+    times = [pa.array(ends), pa.array(ends), pa.array(sizes)]
+    return [pa.repeat(is_null, rows), *times, *prior, pa.repeat(True, rows)]
+
+
+def _sizes(task: SessionTask, keys: Array) -> Array:
+    """Return what entries count towards a bound in bytes, without their values (`core.buffer`, rule 5)."""
+    return ENTRY_BYTES + task.keys.sizes(keys) + 2 * LONG_BYTES + len(task.plan.topic)
+
+
+def _result_bytes(task: SessionTask, sessions: Sequence[Session]) -> Any:
+    """Return the encoded sizes of the results of sessions that became others: none of their cells is null."""
+    if task.texts:
+        return np.array([task.texts.sizes[session] for session in sessions], np.int64)
+    kinds = [fold.result_type for fold in task.plan.folds]
+    return sum(1 if kind == "boolean" else LONG_BYTES for kind in kinds) + task.plan.sizes.row_bytes
+
+
+def _keys(task: SessionTask, slots: Array) -> list[pa.Array]:
+    starts, ends = task.bounds(slots)
+    return [*task.keys.columns(task.frame["key"][slots]), pa.array(starts), pa.array(ends)]
+
+
+def _of(task: SessionTask, sessions: Iterable[Session]) -> list[pa.Array]:
+    """Return the key columns of sessions."""
+    rows = np.array(list(sessions), np.int64).reshape(-1, 3)
+    return [*task.keys.columns(rows[:, 0].copy()), pa.array(rows[:, 1].copy()), pa.array(rows[:, 2].copy())]
+
+
+def _rows(
+    task: SessionTask, paths: Sequence[str], shapes: tuple[Shape, Shape], ends_from_ms: int
+) -> Iterator[tuple[list[Session], list[pa.Array], list[bool]]]:
+    """Yield sessions that end at or after a time, their value columns, and whether they are gone, as they were written."""
+    key, value = shapes
+    columns = [*key.names, *value.names, "_tombstone"]
+    width = len(key.columns)
+    for batch in changelog_batches(paths, columns, wanted=Reaches(key.names[-1], ends_from_ms - 1)):
+        mask = np.asarray(batch.column(width - 1)) >= ends_from_ms
+        some = batch if mask.all() else batch.filter(pa.array(mask))
+        if some.num_rows:
+            numbers = task.keys.numbers(some.columns[: width - 2]).tolist()
+            bounds = [some.column(width - 2).to_pylist(), some.column(width - 1).to_pylist()]
+            yield list(zip(numbers, *bounds, strict=True)), some.columns[width:-1], some.column(-1).to_pylist()

@@ -1,0 +1,95 @@
+"""A task's graph for one epoch: processors made by their suppliers, connected by name, in the topology's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rewindow.errors import ConfigError, RewindowError
+from rewindow.streams.error_context import where
+from rewindow.streams.error_policy import Guard
+from rewindow.streams.fixed_key import Adapted
+from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.processor import Processor, ProcessorContext, Take, to_all
+from rewindow.streams.sink import Sink
+from rewindow.streams.state.stores import Store
+from rewindow.streams.task_context import TaskScope
+from rewindow.streams.topology import SubTopology
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """The processors and contexts by node, upstream first, and for each source what takes its records."""
+
+    processors: dict[str, Processor]
+    contexts: dict[str, ProcessorContext]
+    entries: list[Take]
+
+
+def wire(
+    part: SubTopology, scope: TaskScope, sinks: Mapping[str, Sink], guards: Mapping[str, Guard] | None = None
+) -> Wiring:
+    """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier gives what it gave before."""
+    processors = {node.name: _make(node) for node in part.nodes if isinstance(node, ProcessorNode)}
+    contexts = {name: _context(processor, name, scope) for name, processor in processors.items()}
+    entries: dict[str, list[Take]] = {source.name: [] for source in part.sources}
+    for node in part.nodes:
+        if isinstance(node, SourceNode):
+            continue
+        take = _take(sinks[node.topic] if isinstance(node, SinkNode) else processors[node.name])
+        if guards and node.name in guards:
+            take = guards[node.name].before(take)
+        for parent in node.parents:
+            if parent in entries:
+                entries[parent].append(take)
+            else:
+                guard = guards.get(parent) if guards else None
+                contexts[parent].attach(node.name, guard.behind(take) if guard else take)
+    return Wiring(processors, contexts, [to_all(entries[source.name]) for source in part.sources])
+
+
+def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
+    """Return each store with the nodes that are connected to it."""
+    users: dict[str, list[str]] = {name: [] for name in stores}
+    for node in part.nodes:
+        for store in node.stores if isinstance(node, ProcessorNode) else ():
+            users[store].append(node.name)
+    return {name: (store, tuple(users[name])) for name, store in stores.items()}
+
+
+def check_suppliers(part: SubTopology) -> None:
+    """See that each supplier makes a new processor at every call. Raises `ConfigError` (78) naming the one that does not."""
+    made: list[Processor] = []
+    for node in part.nodes:
+        if isinstance(node, ProcessorNode):
+            for _ in range(2):
+                processor = _make(node)
+                if any(processor is other for other in made):
+                    message = (
+                        f"node {node.name!r}: its supplier gives the same processor again, whose fields would outlive "
+                        "the epoch: pass the class, or a function that makes a new one"
+                    )
+                    raise ConfigError(message)
+                made.append(processor)
+
+
+def _make(node: ProcessorNode) -> Processor:
+    try:
+        processor: object = node.supplier()  # what it gives is up to the user
+    except RewindowError:
+        raise
+    except Exception as error:
+        message = f"node {node.name!r}: its supplier failed, {type(error).__name__}: {error}{where(error)}"
+        raise ConfigError(f"{message}: pass a class without arguments, or a function that makes a new one") from error
+    if not isinstance(processor, Processor):
+        message = f"node {node.name!r}: its supplier gave a {type(processor).__name__}, not a Processor"
+        raise ConfigError(message)
+    return processor
+
+
+def _context(processor: Processor, name: str, scope: TaskScope) -> ProcessorContext:
+    return (processor.context_type if isinstance(processor, Adapted) else ProcessorContext)(name, scope)
+
+
+def _take(target: Processor | Sink) -> Take:
+    return target.take if isinstance(target, Adapted) else target.process

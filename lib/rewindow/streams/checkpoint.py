@@ -1,0 +1,126 @@
+"""The small part of a task's state, as plain data: clocks, positions, schedules. Stores are kept in their changelogs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rewindow.streams.punctuation import Schedule
+from rewindow.streams.record import MAX_MS, UNKNOWN
+from rewindow.streams.state.join_store import JoinStore, RecordStore
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.prefix_store import PrefixStore
+from rewindow.streams.state.session_store import SessionStore
+from rewindow.streams.state.spill import Disk, OpenTimedShelf
+from rewindow.streams.state.spilling_key_value import ShelvedStore
+from rewindow.streams.state.spilling_kinds import (
+    ShelvedBuffer,
+    ShelvedJoin,
+    ShelvedPairs,
+    ShelvedRecords,
+    ShelvedSessions,
+    ShelvedVersions,
+)
+from rewindow.streams.state.spilling_windows import ShelvedWindows
+from rewindow.streams.state.stores import (
+    BUFFER,
+    JOIN,
+    KEY_VALUE,
+    PREFIX,
+    RECORDS,
+    SESSION,
+    VERSIONED,
+    WINDOW,
+    Store,
+    StoreBuilder,
+)
+from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer
+from rewindow.streams.state.versioned_store import VersionedStore
+from rewindow.streams.state.window_store import WindowStore
+
+STORE_KINDS: Mapping[str, type[Store]] = {
+    KEY_VALUE: KeyValueStore,
+    WINDOW: WindowStore,
+    BUFFER: TimeOrderedBuffer,
+    VERSIONED: VersionedStore,
+    RECORDS: RecordStore,
+    JOIN: JoinStore,
+    SESSION: SessionStore,
+    PREFIX: PrefixStore,
+}
+
+_SHELVED: Mapping[str, Callable[[StoreBuilder, OpenTimedShelf, int], Store]] = {
+    KEY_VALUE: ShelvedStore,
+    WINDOW: ShelvedWindows,
+    BUFFER: ShelvedBuffer,
+    VERSIONED: ShelvedVersions,
+    RECORDS: ShelvedRecords,
+    JOIN: ShelvedJoin,
+    SESSION: ShelvedSessions,
+    PREFIX: ShelvedPairs,
+}
+"""The same for stores that may be larger than their memory."""
+
+
+def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) -> Store:
+    """Return an empty store of the builder's kind, one of so many that share the task's memory.
+
+    One that may not be all in memory opens a file when it needs one.
+    """
+    is_bound = builder.memory_records is not None or builder.memory_bytes is not None
+    if disk is None or not (is_bound or disk.memory_bytes is not None):
+        return STORE_KINDS[builder.kind](builder)
+    memory_bytes = MAX_MS if disk.memory_bytes is None else disk.memory_bytes // stores
+    return _SHELVED[builder.kind](builder, disk.shelf, memory_bytes)
+
+
+def open_stores(
+    builders: Sequence[StoreBuilder],
+    state: TaskState,
+    restored: Mapping[str, Iterable[tuple[Any, Any]]],
+    disk: Disk | None,
+) -> dict[str, Store]:
+    """Return stores as a checkpoint has them: ``restored`` are their ``(key, value)`` rows."""
+    stores = {builder.name: new_store(builder, disk, len(builders)) for builder in builders}
+    for name, store in stores.items():
+        store.restore(restored.get(name, ()), state.store_clocks.get(name, UNKNOWN))
+        if isinstance(store, TimeOrderedBuffer):
+            store.is_new = name not in state.held
+    return stores
+
+
+def held_in(stores: Mapping[str, Store]) -> dict[str, int]:
+    """Return how many records each buffer holds back."""
+    return {name: len(store) for name, store in stores.items() if isinstance(store, TimeOrderedBuffer)}
+
+
+@dataclass(slots=True)
+class TaskState:
+    """What a task remembers besides its stores.
+
+    Times are epoch milliseconds, -1 for unknown. ``offsets`` is the next offset to take of each topic, ``emitted``
+    the next offset to give in each topic written, ``calls`` and ``registrations`` number the schedules ever made.
+    ``held`` is the number of records that each buffer holds back.
+    """
+
+    stream_time_ms: int = UNKNOWN
+    wall_clock_ms: int = UNKNOWN
+    partition_times: dict[str, int] = field(default_factory=dict)
+    offsets: dict[str, int] = field(default_factory=dict)
+    emitted: dict[str, int] = field(default_factory=dict)
+    node_times: dict[str, int] = field(default_factory=dict)
+    store_clocks: dict[str, int] = field(default_factory=dict)
+    schedules: list[Schedule] = field(default_factory=list)
+    calls: dict[str, int] = field(default_factory=dict)
+    registrations: int = 0
+    held: dict[str, int] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write; equal states give equal ones."""
+        return {**asdict(self), "schedules": [schedule.as_json() for schedule in self.schedules]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TaskState:
+        """Rebuild what `as_json` made."""
+        return cls(**{**data, "schedules": [Schedule.from_json(schedule) for schedule in data["schedules"]]})

@@ -1,0 +1,184 @@
+"""Schedules and when they are due (KIP-138, the time-shift proposal, KIP-1146; decisions D2-D8).
+
+Rules of this file:
+
+1. A schedule is due when its clock has reached ``due_ms``; equality fires.
+2. After it fired at clock ``T`` it is next due at the first point of its own grid strictly after ``T``: a jump fires once.
+3. Before its clock is known a schedule is pending, unless ``start_time`` says when stream time shall reach it.
+4. Schedules due together fire by due time, then in the order of their registration (D6).
+5. A schedule is plain data: the node, a method's name, plain arguments. That is what lets it outlive an epoch (D7).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from rewindow.streams.duration import at_or_after, strictly_after
+from rewindow.streams.record import MAX_MS, UNKNOWN
+from rewindow.streams.serde.canonical_json import from_plain, to_plain
+
+NEVER = MAX_MS + 1
+"""A due time that no clock reaches."""
+
+
+class PunctuationType(Enum):
+    """Which clock a schedule follows (KIP-138)."""
+
+    STREAM_TIME = "STREAM_TIME"
+    WALL_CLOCK_TIME = "WALL_CLOCK_TIME"
+
+
+@dataclass(slots=True)
+class Schedule:
+    """One repeated callback of one node.
+
+    ``identity`` finds it again: ``name:<name>``, ``init:<k>`` for the k-th unnamed call in `init`, ``call:<n>``
+    for unnamed calls elsewhere. ``due_ms`` is None while its clock is unknown.
+    """
+
+    node: str
+    identity: str
+    type: PunctuationType
+    interval_ms: int
+    method: str
+    args: tuple[Any, ...]
+    time_shift_ms: int | None
+    start_time_ms: int | None
+    registration: int
+    due_ms: int | None = None
+    is_cancelled: bool = False
+
+    def arm(self, now_ms: int, *, is_firing: bool = False) -> None:
+        """Set the first due time from the clock, which may be unknown (-1).
+
+        ``is_firing``: a punctuation of this clock is being handled; then the shifted grid goes on strictly after it (D3).
+        """
+        is_stream = self.type is PunctuationType.STREAM_TIME
+        if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
+            late = self.start_time_ms < now_ms
+            self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms
+        elif now_ms != UNKNOWN and self.time_shift_ms is not None:
+            first = strictly_after if is_firing else at_or_after
+            self.due_ms = first(now_ms, self.time_shift_ms, self.interval_ms)
+        elif now_ms != UNKNOWN:
+            self.due_ms = now_ms + self.interval_ms
+
+    def become_known(self, now_ms: int) -> None:
+        """Arm a pending schedule with the first known time: a plain stream-time schedule fires at it (D2)."""
+        fires_now = self.type is PunctuationType.STREAM_TIME and self.time_shift_ms is None
+        if fires_now:
+            self.due_ms = now_ms
+        else:
+            self.arm(now_ms)
+
+    def advance(self, now_ms: int) -> None:
+        """Move the due time to the next grid point strictly after the clock."""
+        due_ms = self.due_ms if self.due_ms is not None else now_ms
+        self.due_ms = strictly_after(now_ms, due_ms, self.interval_ms)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a dictionary that `json` can write."""
+        return {**asdict(self), "type": self.type.value, "args": to_plain(list(self.args))}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Schedule:
+        """Rebuild what `as_json` made."""
+        return cls(**{**data, "type": PunctuationType(data["type"]), "args": tuple(from_plain(data["args"]))})
+
+
+class Cancellable:
+    """The handle of a schedule (KIP-138). Cancelling twice is harmless."""
+
+    __slots__ = ("_schedule",)
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+
+    def cancel(self) -> None:
+        """Stop the schedule. One that is due in the same round does not fire any more."""
+        self._schedule.is_cancelled = True
+
+
+class PunctuationQueue:
+    """The schedules of one type in one task, by due time."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Schedule]] = []
+        self._pending: list[Schedule] = []
+        self.next_due_ms = NEVER
+        """The earliest due time; `NEVER` if nothing is armed. A cancelled schedule may still stand here."""
+
+    def add(self, schedule: Schedule) -> None:
+        """Take in a schedule, armed or pending."""
+        if schedule.due_ms is None:
+            self._pending.append(schedule)
+            return
+        heapq.heappush(self._heap, (schedule.due_ms, schedule.registration, schedule))
+        self.next_due_ms = self._heap[0][0]
+
+    def clock_became_known(self, now_ms: int) -> None:
+        """Arm what waited for the clock's first value."""
+        pending, self._pending = self._pending, []
+        for schedule in pending:
+            if not schedule.is_cancelled:
+                schedule.become_known(now_ms)
+                self.add(schedule)
+
+    def fire(self, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
+        """Fire all that is due at a clock that jumped to ``now_ms``: each at most once, with the clock as argument."""
+        while (schedule := self._pop_due(now_ms)) is not None:
+            self._run(schedule, now_ms, punctuate)
+
+    def fire_each(self, until_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
+        """Fire all that is due on a clock that glides to ``until_ms``: each as often as it is due, at its due time."""
+        while (schedule := self._pop_due(until_ms)) is not None:
+            due_ms = schedule.due_ms
+            if due_ms is not None:
+                self._run(schedule, due_ms, punctuate)
+
+    def fire_last(self, punctuate: Callable[[Schedule, int], None]) -> None:
+        """Fire every live schedule once more at its next due time (D18), in order of due time."""
+        entries, self._heap, self.next_due_ms = sorted(self._heap, key=lambda entry: entry[:2]), [], NEVER
+        for due_ms, _, schedule in entries:
+            if not schedule.is_cancelled:
+                punctuate(schedule, due_ms)
+                schedule.is_cancelled = True
+
+    def mark(self) -> Callable[[], None]:
+        """Return what puts the queue back as it is now."""
+        heap, pending, next_due_ms = self._heap.copy(), self._pending.copy(), self.next_due_ms
+
+        def put_back() -> None:
+            self._heap, self._pending, self.next_due_ms = heap, pending, next_due_ms
+
+        return put_back
+
+    def forget_cancelled(self) -> None:
+        """Let go of what was cancelled before its time."""
+        self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]
+        heapq.heapify(self._heap)
+        self._pending = [schedule for schedule in self._pending if not schedule.is_cancelled]
+        self.next_due_ms = self._heap[0][0] if self._heap else NEVER
+
+    def __iter__(self) -> Iterator[Schedule]:
+        """All schedules that are not cancelled, in the order of registration."""
+        entries = [schedule for _, _, schedule in self._heap] + self._pending
+        return iter(sorted((s for s in entries if not s.is_cancelled), key=lambda s: s.registration))
+
+    def _pop_due(self, now_ms: int) -> Schedule | None:
+        schedule = None
+        while schedule is None and self._heap and self._heap[0][0] <= now_ms:
+            _, _, candidate = heapq.heappop(self._heap)
+            schedule = None if candidate.is_cancelled else candidate
+        self.next_due_ms = self._heap[0][0] if self._heap else NEVER
+        return schedule
+
+    def _run(self, schedule: Schedule, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
+        punctuate(schedule, now_ms)
+        if not schedule.is_cancelled:
+            schedule.advance(now_ms)
+            self.add(schedule)

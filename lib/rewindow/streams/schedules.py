@@ -1,0 +1,178 @@
+"""The schedules of one task, and how a processor that is made anew in each epoch finds its own again (D7).
+
+A name identifies a schedule within its node: using it again replaces. Without a name the k-th call in `init` means the
+k-th that `init` ever made, live or cancelled; a call elsewhere is a schedule of its own, forgotten once it is cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+from rewindow.errors import CheckpointError, ConfigError
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.processor import Processor
+from rewindow.streams.punctuation import Cancellable, PunctuationQueue, PunctuationType, Schedule
+from rewindow.streams.serde.canonical_json import dump_value, load_value
+
+_PRUNE_AT = 256
+
+
+class Schedules:
+    """All schedules of a task, by node and identity, and the queues in which they wait."""
+
+    def __init__(self, state: TaskState) -> None:
+        """Take up the schedules of a checkpoint."""
+        self.queues = {type_: PunctuationQueue() for type_ in PunctuationType}
+        self.processors: Mapping[str, Processor] = {}
+        """Those of the current epoch, by node."""
+        self.firing: PunctuationType | None = None
+        """The clock whose punctuation is being handled."""
+        self._known = {(schedule.node, schedule.identity): schedule for schedule in state.schedules}
+        self._calls = dict(state.calls)
+        self._registrations = state.registrations
+        self._initializing: str | None = None
+        self._found: dict[str, None] = {}
+        self._prune_at = _PRUNE_AT
+        for schedule in self._known.values():
+            if not schedule.is_cancelled:
+                self.queues[schedule.type].add(schedule)
+
+    def begin_init(self, node: str) -> None:
+        """From here to `end_init` calls are matched with those that ``node`` made in `init` before."""
+        self._initializing = node
+        self._found = {}
+
+    def end_init(self, node: str) -> None:
+        """End `init` of a node. Raises `CheckpointError` (76) if a live schedule of it no longer finds its method."""
+        self._initializing = None
+        for schedule in self._known.values():
+            if schedule.node == node and not schedule.is_cancelled:
+                self.callback(schedule)
+
+    def schedule(
+        self,
+        node: str,
+        now_ms: int,
+        *,
+        interval_ms: int,
+        type_: PunctuationType,
+        callback: Callable[..., None],
+        name: str | None,
+        time_shift_ms: int | None,
+        start_time_ms: int | None,
+        args: tuple[Any, ...],
+    ) -> Cancellable:
+        """See `ProcessorContext.schedule`. ``now_ms`` is the clock that ``type_`` names."""
+        if time_shift_ms is not None and start_time_ms is not None:
+            raise ConfigError(f"{node}: a schedule has a time_shift or a start_time, not both (D4)")
+        method = self._method_name(node, callback)
+        identity = self._identity(node, name)
+        known = self._known.get((node, identity))
+        if known is not None:
+            if self._initializing == node and identity not in self._found:
+                self._found[identity] = None
+                return Cancellable(known)
+            known.is_cancelled = True
+        self._found[identity] = None
+        # Through text and back at once: what the callback gets is the same with and without a restart.
+        plain = tuple(load_value(dump_value(list(args))))
+        number, self._registrations = self._registrations, self._registrations + 1
+        schedule = Schedule(node, identity, type_, interval_ms, method, plain, time_shift_ms, start_time_ms, number)
+        schedule.arm(now_ms, is_firing=self.firing is type_)
+        self._known[node, identity] = schedule
+        self.queues[type_].add(schedule)
+        self._forget_cancelled()
+        return Cancellable(schedule)
+
+    def cancellable(self, node: str, name: str) -> Cancellable:
+        """See `ProcessorContext.cancellable`."""
+        schedule = self._known.get((node, f"name:{name}"))
+        if schedule is None:
+            raise ConfigError(f"{node} has no schedule named {name!r}: pass name={name!r} to schedule() first")
+        return Cancellable(schedule)
+
+    def callback(self, schedule: Schedule) -> Callable[..., None]:
+        """Return the method that a schedule calls. Raises `CheckpointError` (76) if the code has it no more."""
+        method = getattr(self.processors.get(schedule.node), schedule.method, None)
+        if method is None:
+            message = (
+                f"the checkpoint has a schedule of {schedule.node} that calls {schedule.method!r}, which is gone: "
+                "keep the method, or start a lineage of its own with --lineage"
+            )
+            raise CheckpointError(message)
+        return method  # type: ignore[no-any-return]
+
+    def call(self, schedule: Schedule, now_ms: int) -> None:
+        """Run a schedule's method. It gets arguments of its own, whatever it does to them."""
+        before, self.firing = self.firing, schedule.type
+        try:
+            self.callback(schedule)(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
+        finally:
+            self.firing = before
+
+    def mark(self) -> Callable[[], None]:
+        """Return what puts all schedules back as they are now."""
+        known, calls, registrations = self._known.copy(), self._calls.copy(), self._registrations
+        states = [(one, one.is_cancelled, one.due_ms) for one in known.values()]
+        queues = [queue.mark() for queue in self.queues.values()]
+
+        def put_back() -> None:
+            self._known, self._calls, self._registrations = known, calls, registrations
+            for schedule, is_cancelled, due_ms in states:
+                schedule.is_cancelled, schedule.due_ms = is_cancelled, due_ms
+            for put_queue_back in queues:
+                put_queue_back()
+
+        return put_back
+
+    def state(self) -> dict[str, Any]:
+        """Return the parts of `TaskState` that live here. A cancelled schedule stays if `init` would ask for it again."""
+        kept = [schedule for schedule in self._known.values() if not _is_forgotten(schedule)]
+        return {
+            "schedules": sorted(kept, key=lambda schedule: schedule.registration),
+            "calls": dict(sorted(self._calls.items())),
+            "registrations": self._registrations,
+        }
+
+    def __iter__(self) -> Iterator[Schedule]:
+        """Iterate over the schedules that will fire, by type and registration."""
+        for queue in self.queues.values():
+            yield from queue
+
+    def _identity(self, node: str, name: str | None) -> str:
+        if name is not None:
+            return f"name:{name}"
+        if self._initializing == node:
+            made = sum(identity.startswith("init:") for identity in self._found)
+            return f"init:{made}"
+        number = self._calls.get(node, 0)
+        self._calls[node] = number + 1
+        return f"call:{number}"
+
+    def _method_name(self, node: str, callback: Callable[..., None]) -> str:
+        owner, name = getattr(callback, "__self__", None), getattr(callback, "__name__", "")
+        if owner is not None and owner is self.processors.get(node):
+            # A private name is kept as Python spells it outside the class.
+            for spelled in (name, *(f"_{kind.__name__.lstrip('_')}{name}" for kind in type(owner).__mro__)):
+                if getattr(owner, spelled, None) == callback:
+                    return spelled
+        message = (
+            f"{node}: the callback {callback!r} is not a method of this processor. A schedule outlives the processor, "
+            "so it is kept by the method's name: pass self.<method>, and what it needs as args=(...)"
+        )
+        raise ConfigError(message)
+
+    def _forget_cancelled(self) -> None:
+        """Drop what was cancelled and cannot be asked for, now and then, so that a long run does not grow."""
+        if len(self._known) < self._prune_at:
+            return
+        self._known = {key: schedule for key, schedule in self._known.items() if not _is_forgotten(schedule)}
+        for queue in self.queues.values():
+            queue.forget_cancelled()
+        self._prune_at = max(_PRUNE_AT, 2 * len(self._known))
+
+
+def _is_forgotten(schedule: Schedule) -> bool:
+    return schedule.is_cancelled and schedule.identity.startswith("call:")

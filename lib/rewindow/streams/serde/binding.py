@@ -1,0 +1,273 @@
+"""Types as they flow through a topology, and the shapes they become once the feed's logs are known.
+
+A declared type is a Python type, None (nothing is known: JSON text), or one of the expressions below, which the DSL
+makes on its way from a topic to a sink. Binding is a pure function of the topology and the logs' columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from rewindow.errors import ConfigError
+from rewindow.streams.nodes import SinkNode
+from rewindow.streams.record import row_class
+from rewindow.streams.serde.field_types import field_type, named_shape, number_type, sum_type
+from rewindow.streams.serde.meta_columns import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
+from rewindow.streams.serde.schema import (
+    Column,
+    Shape,
+    check_distinct,
+    list_shape,
+    renamed,
+    row_shape,
+    scalar_shape,
+    shape_of,
+    windowed_shape,
+)
+from rewindow.streams.serde.table_schema import change_shape, version_key_shape, version_shape
+from rewindow.streams.serde.values import as_row, row_keeper
+from rewindow.streams.state.changelog_schema import (
+    buffered_shape,
+    entry_codec,
+    nullable_shape,
+    record_key_shape,
+    stamped_shape,
+)
+from rewindow.streams.state.stores import (
+    BUFFER,
+    JOIN,
+    RECORDS,
+    SESSION,
+    VERSIONED,
+    WINDOW,
+    Keeping,
+    StoreBuilder,
+    canonically,
+)
+from rewindow.streams.topology import SubTopology
+
+
+class LogType(NamedTuple):
+    """The type of a log's ``key`` or ``value``, as it was landed."""
+
+    topic: str
+    part: str
+
+
+class WindowedType(NamedTuple):
+    """A windowed key over another type."""
+
+    key: Any
+    is_session: bool = False
+
+
+class FieldType(NamedTuple):
+    """The type of one field of a row type; of the whole value if ``field`` is None."""
+
+    row: Any
+    field: str | None
+
+
+class SumType(NamedTuple):
+    """The type of the sum of one field of a row type, or of the whole values."""
+
+    row: Any
+    field: str | None
+
+
+class OptionalType(NamedTuple):
+    """The type of one field of a row type, or of the whole values, where null is not a row of nulls."""
+
+    row: Any
+    field: str | None
+
+
+class ListType(NamedTuple):
+    """A list of one field of a row type, or of the whole values, kept as JSON text."""
+
+    row: Any
+    field: str | None
+
+
+class EqualType(NamedTuple):
+    """The type that streams have in common where they meet; JSON text if they differ."""
+
+    types: tuple[Any, ...]
+
+
+class RowType(NamedTuple):
+    """A row made of named types."""
+
+    fields: tuple[tuple[str, Any], ...]
+
+
+class NamedType(NamedTuple):
+    """The type of what a name means in a declared expression: a field of the value, else key, value or timestamp."""
+
+    key: Any
+    value: Any
+    name: str
+
+
+class NumberType(NamedTuple):
+    """The type of a number that is computed of others: a float if one of them is. ``text``: how, for errors."""
+
+    parts: tuple[Any, ...]
+    text: str
+
+
+class ChangeType(NamedTuple):
+    """The updates of a table (`Change`) whose values have a type."""
+
+    value: Any
+
+
+LogShapes = Mapping[str, tuple[Shape, Shape]]
+"""For each topic the shapes of its key and value."""
+
+
+def log_shape(columns: tuple[Column, ...], *, is_scalar: bool) -> Shape:
+    """Return the shape of a log's key or value columns."""
+    return scalar_shape(*columns[0]) if is_scalar else row_shape(columns)
+
+
+def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
+    """Return the shape of a declared type. ``name`` is the column's name where the type brings none.
+
+    Raises `ConfigError` for a topic that the feed has not, or a field that its row has not.
+    """
+    if isinstance(declared, LogType):
+        if declared.topic not in logs:
+            message = (
+                f"the topology reads {declared.topic!r}, which the feed has not (it has {', '.join(sorted(logs))})"
+            )
+            raise ConfigError(message)
+        return logs[declared.topic][0 if declared.part == "key" else 1]
+    if isinstance(declared, WindowedType):
+        return windowed_shape(bind(declared.key, name, logs), session=declared.is_session)
+    if isinstance(declared, FieldType):
+        return scalar_shape(name, field_type(bind(declared.row, name, logs), declared.field))
+    if isinstance(declared, SumType):
+        return scalar_shape(name, sum_type(bind(declared.row, name, logs), declared.field))
+    if isinstance(declared, OptionalType | ListType):
+        part = bind(declared.row if declared.field is None else FieldType(*declared), name, logs)
+        if isinstance(declared, ListType):
+            return list_shape(name, part, declared.row if declared.field is None else None)
+        return part if part.row_type is None else nullable_shape(part, "_is_null")
+    if isinstance(declared, EqualType):
+        return _common_shape([bind(one, name, logs) for one in declared.types], name)
+    if isinstance(declared, RowType):
+        return _compound_shape({field: bind(part, field, logs) for field, part in declared.fields})
+    if isinstance(declared, NamedType):
+        key, value = bind(declared.key, name, logs), bind(declared.value, name, logs)
+        return named_shape(declared.name, name, key, value)
+    if isinstance(declared, NumberType):
+        return scalar_shape(name, number_type([bind(part, name, logs) for part in declared.parts], declared.text))
+    if isinstance(declared, ChangeType):
+        value = bind(declared.value, name, logs)
+        return change_shape(nullable_shape(value, "_is_null"))
+    return shape_of(declared, name)
+
+
+def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:
+    """Return the key's and the value's shape of what a sink writes. An internal topic tells null from a row of nulls.
+
+    Raises `ConfigError` as `bind` does, and for a table that would have a column twice.
+    """
+    key, value = bind(sink.key, "key", logs), bind(sink.value, "value", logs)
+    if sink.is_internal:
+        key, value = nullable_shape(key, "_key_is_null"), nullable_shape(value, "_value_is_null")
+    key = _with_distinct_names(key, value)
+    meta = (Column(PARTITION, "long"), *INTERNAL_META) if sink.is_internal else OUTPUT_META
+    check_distinct((*key.columns, *value.columns, *meta), f"the table of {sink.topic!r}")
+    return key, value
+
+
+def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
+    """Return the key's and the value's shape of a store's changelog. Raises `ConfigError` as `bind_sink` does."""
+    key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
+    if store.kind in (WINDOW, SESSION):
+        key = windowed_shape(key, session=store.kind == SESSION)
+    if store.kind == VERSIONED:
+        key, value = version_key_shape(key), version_shape(nullable_shape(value, "_is_null"))
+    if store.kind in (RECORDS, JOIN):
+        key = record_key_shape(key)
+    if store.kind == BUFFER:
+        value = buffered_shape(value)
+    elif store.is_stamped:
+        value = stamped_shape(value)
+    key = _with_distinct_names(key, value)
+    meta = (Column(PARTITION, "long"), *CHANGELOG_META)
+    check_distinct((*key.columns, *value.columns, *meta), f"the changelog of the store {store.name!r}")
+    return key, value
+
+
+def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
+    """Return a sub-topology whose stores know what becomes of keys and values when they are put."""
+    return replace(part, stores=tuple(_bound_store(store, logs) for store in part.stores))
+
+
+def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
+    key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
+    stamped = stamped_shape(value) if store.is_stamped else value
+    is_text = key.row_type is None and key.has_json
+    return replace(
+        store,
+        codec=entry_codec(*bind_store(store, logs)),
+        keeping=Keeping(
+            canonically(key.keep) if is_text else key.keep,
+            stamped.keep,
+            not key.has_json and not key.has_doubles,
+            not value.has_json,
+        ),
+    )
+
+
+def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
+    """Return the shape of a row whose fields have shapes of their own; a field of several columns names them all."""
+    row = row_class(tuple(parts))
+    columns: list[Column] = []
+    bounds: list[slice] = []
+    for field, part in parts.items():
+        first, is_one = len(columns), len(part.columns) == 1
+        columns += [Column(field if is_one else f"{field}_{column.name}", column.type) for column in part.columns]
+        bounds.append(slice(first, len(columns)))
+    if all(part.is_bare for part in parts.values()):
+        return row_shape(columns, row)
+    nulls = (None,) * len(columns)
+    shapes = tuple(parts.values())
+
+    def to_cells(value: Any) -> tuple[Any, ...]:
+        if value is None:
+            return nulls
+        items = as_row(value, row)
+        return tuple(cell for shape, item in zip(shapes, items, strict=True) for cell in shape.to_cells(item))
+
+    def from_cells(cells: tuple[Any, ...]) -> Any:
+        return row(*(shape.from_cells(cells[bound]) for shape, bound in zip(shapes, bounds, strict=True)))
+
+    return Shape(
+        tuple(columns),
+        to_cells,
+        from_cells,
+        row_keeper(row, [shape.keep for shape in shapes]),
+        row_type=row,
+    )
+
+
+def _with_distinct_names(key: Shape, value: Shape) -> Shape:
+    """Return the key's shape with ``key_`` before a name that the value uses too."""
+    return replace(key, columns=renamed(key.columns, value.names))
+
+
+def _common_shape(shapes: Sequence[Shape], name: str) -> Shape:
+    first = shapes[0]
+    types = {tuple(column.type for column in shape.columns) for shape in shapes}
+    if len(types) == 1 and all(shape.is_bare for shape in shapes):
+        return (
+            first if {shape.names for shape in shapes} == {first.names} else scalar_shape(name, first.columns[0].type)
+        )
+    same = all((shape.columns, shape.row_type) == (first.columns, first.row_type) for shape in shapes)
+    return first if same and first.row_type is not None else scalar_shape(name, "json")

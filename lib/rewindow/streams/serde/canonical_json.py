@@ -1,0 +1,98 @@
+"""Canonical JSON for plain Python data: the same value gives the same text, and the text gives the value back.
+
+Numbers, text, booleans and null are JSON's own, a named tuple is an object, a list an array. What JSON lacks is an
+object with one ``$`` key: ``$tuple``, ``$dict`` (pairs, so keys need not be text, in the order of the keys' texts),
+``$bytes`` (hex), ``$decimal``, ``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``, ``$window``, ``$change``,
+``$record``. Anything else is refused: nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from rewindow.errors import DataError
+from rewindow.streams.record import Change, Record, Window, Windowed, row_class
+
+
+def dump_value(value: Any) -> str:
+    """Return the canonical text of a value. Raises `DataError` for what is not plain data."""
+    return json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def load_value(text: str) -> Any:
+    """Return the value of a text that `dump_value` made."""
+    return from_plain(json.loads(text))
+
+
+def by_text(value: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a dictionary in the order of its keys' canonical texts: the order in which it was filled is no data."""
+    return value if len(value) < 2 else {key: value[key] for key in sorted(value, key=dump_value)}
+
+
+def to_plain(value: Any) -> Any:
+    """Return the JSON form of a value."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value + 0.0 if value else 0.0  # -0.0 and 0.0 are one value
+        return {"$float": repr(value)}
+    if isinstance(value, tuple):
+        return _tuple_to_plain(value)
+    if isinstance(value, list):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {"$dict": [[to_plain(key), to_plain(item)] for key, item in by_text(value).items()]}
+    if isinstance(value, bytes):
+        return {"$bytes": value.hex()}
+    if isinstance(value, Decimal):
+        return {"$decimal": str(value)}
+    what = type(value).__name__
+    message = (
+        f"a value of type {what} cannot be kept: use numbers, text, bytes, Decimal, lists, tuples, dicts or NamedTuples"
+    )
+    raise DataError(message)
+
+
+def from_plain(plain: Any) -> Any:
+    """Return the value of a JSON form."""
+    if isinstance(plain, list):
+        return [from_plain(item) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if len(plain) == 1:
+        (tag,) = plain
+        if tag in _TAGS:
+            return _TAGS[tag](plain[tag])
+    return row_class(tuple(plain))(*(from_plain(item) for item in plain.values()))
+
+
+def _tuple_to_plain(value: tuple[Any, ...]) -> Any:
+    if isinstance(value, Windowed):
+        return {"$windowed": [to_plain(value.key), *value.window]}
+    items = [to_plain(item) for item in value]
+    if value.__class__ in _TUPLES:
+        return {_TUPLES[value.__class__]: items}
+    fields = getattr(value, "_fields", None)
+    return {"$tuple": items} if fields is None else dict(zip(fields, items, strict=True))
+
+
+_TUPLES: dict[type[Any], str] = {Change: "$change", Window: "$window", Record: "$record"}
+TAGGED = frozenset((Windowed, *_TUPLES))
+"""rewindow's own tuples that come back as they were."""
+
+_TAGS: dict[str, Callable[[Any], Any]] = {
+    "$tuple": lambda items: tuple(from_plain(item) for item in items),
+    "$dict": lambda pairs: {from_plain(key): from_plain(item) for key, item in pairs},
+    "$bytes": bytes.fromhex,
+    "$decimal": Decimal,
+    "$float": float,
+    "$windowed": lambda parts: Windowed(from_plain(parts[0]), Window(*parts[1:])),
+    "$change": lambda items: Change(*map(from_plain, items)),
+    "$window": lambda items: Window(*items),
+    "$record": lambda items: Record(*map(from_plain, items)),
+}

@@ -1,0 +1,155 @@
+"""The documented bytes of a key: what decides its partition, its place among ties, and nothing else.
+
+=================  ====================================================================================
+type               bytes
+=================  ====================================================================================
+``str``            UTF-8
+``bytes``          as they are
+``bool``           one byte, 0 or 1
+``int``            8 bytes, big-endian, two's complement (Kafka's LongSerializer)
+``float``          8 bytes, IEEE 754, big-endian (Kafka's DoubleSerializer); -0.0 as 0.0
+``Decimal``        its plain text in UTF-8 without an exponent or trailing zeros: ``12.5``, ``1000``, ``0``
+tuple, row         for each item 4 bytes of length (-1 for null) and its bytes
+``Windowed``       the key's bytes, then the start (8 bytes); a session: the end, then the start
+=================  ====================================================================================
+
+A partition is ``crc32(bytes) mod partitions``: one line in Python, Spark SQL and any other language, so anybody can
+say where a key lies.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, TypeVar
+from zlib import crc32
+
+from rewindow.errors import DataError
+from rewindow.streams.record import Windowed
+from rewindow.streams.serde.canonical_json import dump_value
+
+Key = TypeVar("Key")
+
+_LONG = struct.Struct(">q")
+_DOUBLE = struct.Struct(">d")
+_LENGTH = struct.Struct(">i")
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+def encode_key(key: Any) -> bytes:
+    """Return the canonical bytes of a key.
+
+    Equal keys of one type have equal bytes. Raises `DataError` for a type that has none (a dictionary, a list, an
+    object), an integer past 64 bits, a text that UTF-8 cannot write and a Decimal that is no number.
+    """
+    if isinstance(key, str):
+        return key.encode() if key.isascii() else _encode_text(key)
+    if isinstance(key, Windowed):
+        return _encode_windowed(key)
+    if isinstance(key, bool):
+        return b"\x01" if key else b"\x00"
+    if isinstance(key, int):
+        return _encode_long(key)
+    if isinstance(key, tuple):
+        return b"".join(_encode_item(item) for item in key)
+    if isinstance(key, bytes):
+        return key
+    if isinstance(key, float):
+        return _DOUBLE.pack(key or 0.0)
+    if isinstance(key, Decimal):
+        return _encode_decimal(key)
+    message = f"a key of type {type(key).__name__} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple"
+    raise DataError(message)
+
+
+def encoded_size(value: Any) -> int:
+    """Return the number of bytes of a key or value: those of `encode_key`, else of its canonical JSON; 0 for null."""
+    if value is None:
+        return 0
+    if value.__class__ is str and value.isascii():
+        return len(value)
+    if value.__class__ is int or value.__class__ is float:
+        return 8
+    if value.__class__ is Windowed:
+        key, window = value
+        bounds = 16 if window.is_session else 8
+        return bounds + (len(key) if key.__class__ is str and key.isascii() else encoded_size(key))
+    try:
+        return _tuple_size(value) if isinstance(value, tuple) else len(encode_key(value))
+    except DataError:
+        return len(dump_value(value).encode())
+
+
+def by_bytes(keys: Iterable[Key]) -> list[Key]:
+    """Return keys in the order of their bytes. Texts sort as their UTF-8 does, so they need none."""
+    if set(map(type, keys := list(keys))) == {str}:
+        return sorted(keys)  # type: ignore[type-var]  # all are texts
+    return sorted(keys, key=encode_key)
+
+
+def canonical(key: Any) -> Any:
+    """Return the one form of a key that has no declared type: 1.5 and 1.50 are one key, and one text in a changelog.
+
+    Raises `DataError` for a Decimal that is no number.
+    """
+    if key.__class__ is Decimal:
+        return Decimal(_encode_decimal(key).decode())
+    if isinstance(key, tuple) and any(isinstance(item, Decimal | tuple) for item in key):
+        return tuple.__new__(key.__class__, [canonical(item) for item in key])
+    return key
+
+
+def partition_of(key: Any, partitions: int) -> int:
+    """Return the partition (0 <= p < partitions) in which a key lies."""
+    return crc32(encode_key(key)) % partitions
+
+
+def _encode_text(key: str) -> bytes:
+    try:
+        return key.encode()
+    except UnicodeEncodeError as error:
+        message = f"the key {key!r} has a surrogate, which UTF-8 cannot write"
+        raise DataError(message) from error
+
+
+def _encode_decimal(key: Decimal) -> bytes:
+    if not key.is_finite():
+        message = f"a key that is {key} has no bytes: use a number"
+        raise DataError(message)
+    text = format(key, "f") if key else "0"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).encode()
+
+
+def _encode_long(key: int) -> bytes:
+    try:
+        return _LONG.pack(key)
+    except struct.error as error:
+        message = f"the key {key} does not fit in 64 bits: use str for longer numbers"
+        raise DataError(message) from error
+
+
+def _encode_windowed(key: Windowed) -> bytes:
+    start_ms, end_ms, is_session = key.window
+    bounds = _LONG.pack(end_ms) + _LONG.pack(start_ms) if is_session else _LONG.pack(start_ms)
+    return encode_key(key.key) + bounds
+
+
+def _tuple_size(items: tuple[Any, ...]) -> int:
+    """Return the number of bytes of a tuple without making those of its numbers and texts."""
+    size = 4 * len(items)
+    for item in items:
+        if item.__class__ is float or (item.__class__ is int and _LEAST <= item <= _MOST):
+            size += 8
+        elif item.__class__ is str and item.isascii():
+            size += len(item)
+        elif item is not None:
+            size += len(encode_key(item))
+    return size
+
+
+def _encode_item(item: Any) -> bytes:
+    if item is None:
+        return _LENGTH.pack(-1)
+    encoded = encode_key(item)
+    return _LENGTH.pack(len(encoded)) + encoded

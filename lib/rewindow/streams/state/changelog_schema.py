@@ -1,0 +1,87 @@
+"""The shapes of what a store's changelog has besides plain values: nulls apart from rows of nulls, stamps, held updates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rewindow.streams.serde.canonical_json import dump_value, load_value
+from rewindow.streams.serde.coercion import fit_long
+from rewindow.streams.serde.schema import Column, Shape
+from rewindow.streams.state.join_store import RecordKey
+from rewindow.streams.state.spill import Codec
+from rewindow.streams.state.stores import Stamped, stamped_keep
+from rewindow.streams.state.suppress_buffer import Buffered
+
+
+def nullable_shape(shape: Shape, marker: str) -> Shape:
+    """Return the shape with a boolean column that tells a null value from a row of nulls."""
+    nulls = (None,) * len(shape.columns)
+    return Shape(
+        (*shape.columns, Column(marker, "boolean")),
+        lambda value: (*nulls, True) if value is None else (*shape.to_cells(value), False),
+        lambda cells: None if cells[-1] else shape.from_cells(cells[:-1]),
+        lambda value: None if value is None else shape.keep(value),
+    )
+
+
+def stamped_shape(shape: Shape) -> Shape:
+    """Return the shape of a `Stamped` value."""
+    return Shape(
+        (*shape.columns, Column("_timestamp", "long")),
+        lambda stamped: (*shape.to_cells(stamped.value), stamped.timestamp),
+        lambda cells: Stamped(shape.from_cells(cells[:-1]), cells[-1]),
+        stamped_keep(shape.keep),
+    )
+
+
+def buffered_shape(value: Shape) -> Shape:
+    """Return the shape of a `Buffered` value: the newest and the prior one, and what is known of them."""
+    inner = nullable_shape(value, "_is_null")
+    priors = tuple(Column(f"_prior_{column.name}", column.type) for column in value.columns)
+    prior = nullable_shape(replace(value, columns=priors), "_no_prior")
+    width = len(inner.columns)
+    return Shape(
+        (
+            *inner.columns,
+            *(Column(f"_{name}", "long") for name in ("timestamp", "buffer_time", "size")),
+            *prior.columns,
+        ),
+        lambda e: (*inner.to_cells(e.value), e.timestamp, e.buffer_time, e.size, *prior.to_cells(e.prior)),
+        lambda cells: Buffered(
+            inner.from_cells(cells[:width]),
+            cells[width],
+            cells[width + 1],
+            prior.from_cells(cells[width + 3 :]),
+            cells[width + 2],
+        ),
+        lambda e: Buffered(
+            inner.keep(e.value), fit_long(e.timestamp), fit_long(e.buffer_time), prior.keep(e.prior), fit_long(e.size)
+        ),
+    )
+
+
+def entry_codec(key: Shape, entry: Shape) -> Codec:
+    """Return what writes a store's entry as text: the same cells as its changelog has."""
+    width = len(key.columns)
+
+    def load(text: str) -> tuple[Any, Any]:
+        cells = load_value(text)
+        return key.from_cells(cells[:width]), entry.from_cells(cells[width:])
+
+    return Codec(
+        lambda one, held: dump_value((*key.checked_cells(one), *entry.checked_cells(held))),
+        load,
+        lambda one: dump_value(key.checked_cells(one)),
+        lambda text: key.from_cells(load_value(text)),
+    )
+
+
+def record_key_shape(key: Shape) -> Shape:
+    """Return the shape of a `RecordKey`: the key's columns, then ``_record_time`` and ``_record_number``."""
+    return Shape(
+        (*key.columns, Column("_record_time", "long"), Column("_record_number", "long")),
+        lambda where: (*key.to_cells(where.key), where.timestamp, where.number),
+        lambda cells: RecordKey(key.from_cells(cells[:-2]), cells[-2], cells[-1]),
+        lambda where: RecordKey(key.keep(where.key), fit_long(where.timestamp), fit_long(where.number)),
+    )

@@ -1,0 +1,241 @@
+"""The task: one partition number over all topics of one sub-topology. READ THIS FIRST.
+
+Rules of this file:
+
+1. Everything that happens, happens here, in one order. Nothing here knows a file, a table, a clock or a thread. How the
+   simulated clocks move, and what they fire, is in `streams.clocks`.
+2. For each record: wall-clock punctuations that are due -> stream time moves -> the record passes through the whole
+   graph, depth first -> stream-time punctuations that are due.
+3. At an epoch's end: the wall clock glides to the watermark; where time follows the watermark (D22), stream time and
+   then each node, upstream first, learn of it; then stream-time punctuations; then all processors are closed.
+4. Nothing but stores, schedules and clocks outlives an epoch. So it makes no difference whether a run ends there.
+5. The same events, state and settings give the same emissions and the same state (law 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from rewindow.errors import InvariantError
+from rewindow.streams.assembly import Wiring, check_suppliers, connections, wire
+from rewindow.streams.checkpoint import TaskState, held_in, open_stores
+from rewindow.streams.clocks import Clocks
+from rewindow.streams.dropped_records import Drop
+from rewindow.streams.error_context import explained
+from rewindow.streams.error_policy import guards
+from rewindow.streams.limits import CHECK_EVERY, check_stores
+from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
+from rewindow.streams.nodes import SinkNode
+from rewindow.streams.ordering import Event
+from rewindow.streams.record import MAX_MS, UNKNOWN, make_record
+from rewindow.streams.semantics import Semantics, StreamTimeFrom
+from rewindow.streams.settings import Settings
+from rewindow.streams.sink import Sink, Write, open_sinks
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.stores import Store
+from rewindow.streams.task_context import TaskScope
+from rewindow.streams.topology import SubTopology
+
+
+class Task:
+    """Replays the epochs of one partition through one sub-topology."""
+
+    def __init__(
+        self,
+        part: SubTopology,
+        partition: int,
+        *,
+        writers: Callable[[SinkNode], Sink | Write],
+        semantics: Semantics | None = None,
+        state: TaskState | None = None,
+        restored: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        watermark_lags: Mapping[str, int] | None = None,
+        dropped: Drop | None = None,
+        disk: Disk | None = None,
+        job: str = "",
+        settings: Settings | None = None,
+    ) -> None:
+        """Restore a task from its state and the ``(key, value)`` rows of its stores, or begin a new one.
+
+        ``writers`` gives for each sink what takes the emissions there. ``watermark_lags``: see
+        `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them: as
+        ``settings`` say all, or those at which a node failed. ``disk`` has the local files of stores that may not be
+        all in memory (without it, they are). ``job`` is the name that idempotency keys begin with.
+        """
+        state = state or TaskState()
+        self._part = part
+        self._semantics = semantics or Semantics()
+        self._lags = watermark_lags or {}
+        self._stores = open_stores(part.stores, state, restored or {}, disk)
+        settings, users = settings or Settings(), connections(part, self._stores)
+        self._scope = TaskScope(partition, state, users, dropped if settings.keeps_dropped else None, dropped, job)
+        self._guards = self._scope.forgiving = guards(part, settings, self._scope, self._stores)
+        self._scope.forget_all_but([node.name for node in part.nodes])
+        self._topics = [source.topic for source in part.sources]
+        self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
+        self._sinks = open_sinks(part, writers, self._scope, state.emitted, settings.limits)
+        self._limits = settings.limits
+        times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
+        self._clocks = Clocks(self._scope, self._semantics, times, settings.limits)
+        self._wiring: Wiring | None = None
+        self._ending = ("epoch", 0)
+        self._is_checked = False
+
+    @property
+    def metrics_rows(self) -> list[dict[str, Any]]:
+        """What the task counted since it was made."""
+        return self._scope.metrics.as_rows()
+
+    @property
+    def scope(self) -> TaskScope:
+        """The clocks, schedules and metrics, for drivers and tests."""
+        return self._scope
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """The next offset to take of each topic."""
+        return dict(zip(self._topics, self._offsets, strict=True))
+
+    @property
+    def stores(self) -> Mapping[str, Store]:
+        """The stores by name."""
+        return self._stores
+
+    def replay(self, events: Iterable[Event]) -> None:
+        """Take events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
+        with explained(self._scope):
+            events = iter(events)
+            while self._replay(islice(events, CHECK_EVERY)):
+                check_stores(self._part, self._stores, self._limits, self._scope)
+
+    def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
+        """Close the epoch at its watermark (-1: none). ``is_final``: after it comes nothing, ever (D18).
+
+        ``number`` is the epoch's own: the place of what is drawn or sent at its end (`streams.call_ids`).
+        """
+        with explained(self._scope):
+            self._end_epoch(watermark_ms, is_final=is_final, number=number)
+
+    def advance_wall_clock(self, now_ms: int) -> None:
+        """Let the wall clock jump: what is due fires once, with the clock as argument (D8, ``run``)."""
+        with explained(self._scope):
+            self._open()
+            self._clocks.jump(now_ms)
+
+    def state(self) -> TaskState:
+        """Return the small state, to be kept beside the stores' changes."""
+        return TaskState(
+            **self._scope.live_state(),
+            partition_times=dict(zip(self._topics, self._clocks.partition_times, strict=True)),
+            offsets=self.offsets,
+            emitted={topic: sink.number for topic, sink in self._sinks.items()},
+            store_clocks={name: store.clock_ms for name, store in self._stores.items()},
+            held=held_in(self._stores),
+        )
+
+    def _replay(self, events: Iterable[Event]) -> int:
+        """Take some events; return how many there were."""
+        entries = self._open().entries
+        scope, moment, clocks = self._scope, self._scope.moment, self._clocks
+        partition_times, offsets, topics = clocks.partition_times, self._offsets, self._topics
+        stream_queue = clocks.stream_queue
+        stream_ms = scope.stream_time_ms
+        last_order_ms, taken, late, late_ms, latest_ms, least_ms = UNKNOWN, 0, 0, 0, 0, MAX_MS
+        # What follows runs for each record of all history: what need not be done anew for each is done when it changes.
+        rank_at_hand, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
+        for order_ms, rank, offset, timestamp, key, value in events:
+            if order_ms < last_order_ms:
+                raise InvariantError(f"{topics[rank]} offset {offset} comes too late in the order of its epoch")
+            last_order_ms = order_ms
+            if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock move
+                clocks.take(rank, timestamp)
+                stream_ms, rank_at_hand = scope.stream_time_ms, UNKNOWN
+            late_by_ms = stream_ms - timestamp
+            if late_by_ms > 0:
+                late += 1
+                late_ms += late_by_ms
+                if late_by_ms > latest_ms:
+                    latest_ms = late_by_ms
+                if late_by_ms < least_ms:
+                    least_ms = late_by_ms
+            if rank != rank_at_hand:
+                if taken:
+                    offsets[last_rank] = last_offset + 1
+                rank_at_hand, take, moment.topic = rank, entries[rank], topics[rank]
+            last_rank, last_offset = rank, offset
+            moment.offset, moment.timestamp, moment.order_ms = offset, timestamp, order_ms
+            taken += 1
+            take(make_record((key, value, timestamp, ())))
+            if stream_queue.next_due_ms <= stream_ms:
+                stream_queue.fire(stream_ms, clocks.punctuate)
+                rank_at_hand = UNKNOWN
+        if taken:
+            offsets[last_rank] = last_offset + 1
+            scope.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
+            least_ms = least_ms if late == taken else 0
+            scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
+        return taken
+
+    def _end_epoch(self, watermark_ms: int, *, is_final: bool, number: int) -> None:
+        wiring = self._open()
+        self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
+        self._ending = ("epoch", number)
+        self._clocks.glide(watermark_ms)
+        if self._semantics.stream_time_from is StreamTimeFrom.WATERMARK and watermark_ms != UNKNOWN:
+            self._take_watermark(watermark_ms)
+        if is_final:
+            self._finish(number)
+        self._close(wiring)
+
+    def _take_watermark(self, watermark_ms: int) -> None:
+        lag = max((self._lags.get(source.name, 0) for source in self._part.sources), default=0)
+        if watermark_ms >= lag:
+            self._clocks.move_stream_time(watermark_ms - lag)
+        self._tell_nodes(watermark_ms)
+        self._clocks.fire_stream_time()
+
+    def _finish(self, number: int) -> None:
+        self._ending = ("final", number)
+        self._clocks.fire_last()
+        self._tell_nodes(MAX_MS)
+
+    def _tell_nodes(self, watermark_ms: int) -> None:
+        moment = self._scope.moment
+        for name, processor in self._scope.processors.items():
+            lowered = watermark_ms if watermark_ms == MAX_MS else watermark_ms - self._lags.get(name, 0)
+            if lowered >= 0:
+                # Infinity is no timestamp: a record of it would drag every clock below it there.
+                moment.timestamp = lowered if lowered < MAX_MS else max(self._scope.stream_time_ms, 0)
+                moment.order_ms, moment.firing = MAX_MS, self._ending
+                processor.on_watermark(lowered)
+
+    def _open(self) -> Wiring:
+        """Make the processors of this epoch and initialise them, upstream first. What was handled before is forgotten."""
+        if self._wiring is not None:
+            return self._wiring
+        if not self._is_checked:
+            check_suppliers(self._part)
+            self._is_checked = True
+        scope = self._scope
+        wiring = self._wiring = wire(self._part, scope, self._sinks, self._guards)
+        scope.processors = scope.schedules.processors = wiring.processors
+        for name, processor in wiring.processors.items():
+            scope.moment.be_between(scope.stream_time_ms, UNKNOWN)
+            scope.schedules.begin_init(name)
+            processor.init(wiring.contexts[name])
+            scope.schedules.end_init(name)
+        scope.begin_time()
+        return wiring
+
+    def _close(self, wiring: Wiring) -> None:
+        self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
+        check_stores(self._part, self._stores, self._limits, self._scope)
+        self._clocks.end_epoch()
+        self._scope.end_time()
+        for context in wiring.contexts.values():
+            context.close()
+        for processor in wiring.processors.values():
+            processor.close()
+        self._wiring = None

@@ -1,0 +1,207 @@
+"""The graph: sources, processors, sinks and stores by name; checked as it is built, cut at repartitions.
+
+A topology is plain data and runs nothing. Children are served in the order in which they were added, and so is a tie
+between two topics: the source that was added first goes first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewindow.errors import TopologyError
+from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.processor import Processor
+from rewindow.streams.settings import FAIL, OnError
+from rewindow.streams.state.stores import StoreBuilder
+from rewindow.streams.subtopologies import check_written_once, connected, in_run_order
+
+REPARTITION_SUFFIX = "-repartition"
+
+
+@dataclass(frozen=True, slots=True)
+class SubTopology:
+    """A part that one task runs: connected nodes and their stores. ``index`` is its place in the run."""
+
+    index: int
+    nodes: tuple[Node, ...]
+    stores: tuple[StoreBuilder, ...]
+
+    @property
+    def sources(self) -> tuple[SourceNode, ...]:
+        """Its sources; their order decides ties between topics (law 1)."""
+        return tuple(node for node in self.nodes if isinstance(node, SourceNode))
+
+    @property
+    def sinks(self) -> tuple[SinkNode, ...]:
+        """Its sinks."""
+        return tuple(node for node in self.nodes if isinstance(node, SinkNode))
+
+
+@dataclass
+class Topology:
+    """A graph under construction, and when it is done."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    stores: dict[str, StoreBuilder] = field(default_factory=dict)
+
+    def add_source(self, name: str, topic: str) -> Topology:
+        """Read a topic of the feed. Raises `TopologyError` if another source reads it already."""
+        self._check_topic_is_read_once(topic)
+        return self._add(SourceNode(name, topic=topic))
+
+    def add_processor(
+        self,
+        name: str,
+        supplier: Callable[[], Processor],
+        *parents: str,
+        stores: tuple[str, ...] = (),
+        holds_ms: int = 0,
+        on_error: OnError = FAIL,
+    ) -> Topology:
+        """Add a node. ``stores`` names stores that were added before; ``holds_ms``, ``on_error`` see `ProcessorNode`."""
+        given: object = supplier  # it is up to the user
+        if not callable(given):
+            raise TopologyError(
+                f"processor {name!r} is given {supplier!r}: pass the class, or a function that makes one"
+            )
+        for store in stores:
+            if store not in self.stores:
+                raise TopologyError(
+                    f"processor {name!r} wants the store {store!r}, which was not added: add_store it first"
+                )
+        return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
+
+    def add_store(self, builder: StoreBuilder) -> Topology:
+        """Declare a store; processors are connected by naming it."""
+        if self.stores.get(builder.name, builder) != builder:
+            raise TopologyError(f"two stores are called {builder.name!r}: give one of them another name")
+        self.stores[builder.name] = builder
+        return self
+
+    def add_sink(self, name: str, topic: str, *parents: str, key: Any = None, value: Any = None) -> Topology:
+        """Write a topic, which the job's configuration maps to a table."""
+        return self._add(SinkNode(name, parents, topic, key, value))
+
+    def add_repartition(self, name: str, *parents: str, key: Any = None, value: Any = None) -> str:
+        """Send records to the partitions of their keys; return the name of the source below, the new parent."""
+        topic = name + REPARTITION_SUFFIX
+        self._check_topic_is_read_once(topic)
+        self._add(SinkNode(f"{topic}-sink", parents, topic, key, value, is_internal=True))
+        self._add(SourceNode(f"{topic}-source", topic=topic, is_internal=True))
+        return f"{topic}-source"
+
+    def sub_topologies(self) -> tuple[SubTopology, ...]:
+        """Return the parts in the order in which a run takes them.
+
+        Raises `TopologyError` for a cycle, a topic written by two parts, or a topology without a source.
+        """
+        if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
+            raise TopologyError("a topology reads at least one topic: add a source")
+        parts = in_run_order(connected(self.nodes.values()))
+        used = [self._stores_of(part) for part in parts]
+        check_written_once(parts)
+        return tuple(
+            SubTopology(index, tuple(part), stores)
+            for index, (part, stores) in enumerate(zip(parts, used, strict=True))
+        )
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the graph as plain data: for `explain`, and what the fingerprint covers."""
+        return [
+            {
+                "sub_topology": part.index,
+                "nodes": [_describe_node(node) for node in part.nodes],
+                "stores": [_describe_store(store) for store in part.stores],
+            }
+            for part in self.sub_topologies()
+        ]
+
+    def fingerprint(self) -> str:
+        """Return the hash of `describe`: two topologies with the same one fit the same checkpoint."""
+        text = json.dumps(self.describe(), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def watermark_lags(self) -> dict[str, int]:
+        """Return for each node by how much the watermark is lowered above it (D22): what its ancestors may hold back."""
+        lags: dict[str, int] = {}
+        written: dict[str, list[int]] = {}
+        for part in self.sub_topologies():
+            for node in part.nodes:
+                if isinstance(node, SourceNode):
+                    lags[node.name] = max(written.get(node.topic, [0])) if node.is_internal else 0
+                else:
+                    lags[node.name] = max(lags[parent] + self._holds(parent) for parent in node.parents)
+                if isinstance(node, SinkNode) and node.is_internal:
+                    written.setdefault(node.topic, []).append(lags[node.name])
+        return lags
+
+    def _holds(self, name: str) -> int:
+        node = self.nodes[name]
+        return node.holds_ms if isinstance(node, ProcessorNode) else 0
+
+    def _add(self, node: Node) -> Topology:
+        if isinstance(node, SinkNode) and node.name in self.nodes and not node.is_internal:
+            raise TopologyError(f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})")
+        if not isinstance(node.name, str):
+            raise TopologyError(f"{node.name!r} cannot name a node: give it a text")
+        if node.name in self.nodes:
+            raise TopologyError(f"two nodes are called {node.name!r}: give one of them another name")
+        if not node.parents and not isinstance(node, SourceNode):
+            raise TopologyError(f"node {node.name!r} has no parent: name the nodes whose records it shall get")
+        for parent in node.parents:
+            if not isinstance(self.nodes.get(parent), SourceNode | ProcessorNode):
+                message = (
+                    f"node {node.name!r} names the parent {parent!r}, which is no source or processor added before it"
+                )
+                raise TopologyError(message)
+        self.nodes[node.name] = node
+        return self
+
+    def _check_topic_is_read_once(self, topic: str) -> None:
+        if any(isinstance(node, SourceNode) and node.topic == topic for node in self.nodes.values()):
+            message = f"topic {topic!r} has a source already: use that source's name as the parent of both"
+            raise TopologyError(message)
+
+    def _stores_of(self, part: list[Node]) -> tuple[StoreBuilder, ...]:
+        names = [name for node in part if isinstance(node, ProcessorNode) for name in node.stores]
+        return tuple(self.stores[name] for name in dict.fromkeys(names))
+
+
+def _describe_node(node: Node) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": node.name, "parents": list(node.parents)}
+    if isinstance(node, ProcessorNode):
+        described |= {"processor": describe_supplier(node.supplier), "stores": list(node.stores)}
+        if node.holds_ms:
+            described["holds_ms"] = node.holds_ms
+    elif isinstance(node, SinkNode):
+        described |= {"sink": node.topic, "key": _type_name(node.key), "value": _type_name(node.value)}
+    elif isinstance(node, SourceNode):
+        described |= {"source": node.topic}
+    return described
+
+
+def _describe_store(store: StoreBuilder) -> dict[str, Any]:
+    return {
+        "name": store.name,
+        "kind": store.kind,
+        "key": _type_name(store.key),
+        "value": _type_name(store.value),
+        "window_size_ms": store.window_size_ms,
+        "retention_ms": store.retention_ms,
+    }
+
+
+def describe_supplier(supplier: Any) -> str:
+    """Return a name for what a supplier makes: its own ``describe()``, else the class or function's name."""
+    describe = getattr(supplier, "describe", None)
+    return describe() if callable(describe) else getattr(supplier, "__name__", type(supplier).__name__)
+
+
+def _type_name(declared: Any) -> str:
+    if declared is None:
+        return "json"
+    return declared.__name__ if isinstance(declared, type) else str(declared)

@@ -1,0 +1,1 @@
+"""Windows: which ones a record belongs to, and when each is closed."""

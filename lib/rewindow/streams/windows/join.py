@@ -1,0 +1,122 @@
+"""Join windows: how far apart in time two records may be to be joined (KIP-328 gives them their grace).
+
+A record of the right side at ``r`` joins one of the left side at ``l`` where ``l - before <= r <= l + after``, both
+bounds included. Both are whole milliseconds; one of them may be negative, which moves the window to one side of ``l``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from rewindow.errors import ConfigError
+from rewindow.streams.duration import to_ms
+from rewindow.streams.windows.time import grace_of
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class JoinWindows:
+    """The records of the other side that a record can be joined with.
+
+    ``grace_ms`` says for how long a record without a partner waits for late ones. It keeps nobody out: a record that
+    is later still joins what the other side's store retains, as in Kafka.
+    """
+
+    before_ms: int
+    after_ms: int
+    grace_ms: int
+    until_ms: int | None = None
+    is_eager: bool = False
+    """A result without a partner is sent at once and not when the window is over: the rule of the old form of `of`."""
+
+    @classmethod
+    def of(cls, difference: str | timedelta, *, grace: str | timedelta | None = None) -> JoinWindows:
+        """Join records that are at most this far apart (Kafka's ``ofTimeDifferenceAndGrace``).
+
+        A store forgets what lies before + after + grace behind its newest record: where that is nothing at all, it keeps
+        no record long enough to join it, as in Kafka, unless it is given a retention.
+        Without ``grace`` it is the deprecated form, as Kafka keeps it: a grace of one day, and a record without a
+        partner is sent with null at once, even if a partner comes later.
+        Raises `ConfigError` for a negative difference or grace.
+        """
+        difference_ms = to_ms(difference)
+        if difference_ms < 0:
+            message = f"JoinWindows.of({difference!r}): the difference is 0 or more; before() and after() may be less"
+            raise ConfigError(message)
+        if grace is not None:
+            return cls(difference_ms, difference_ms, grace_of("JoinWindows", grace))
+        warnings.warn(
+            'JoinWindows.of(difference) is deprecated: name the grace, JoinWindows.of(difference, grace="1d")',
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return cls(difference_ms, difference_ms, DAY_MS, is_eager=True)
+
+    def before(self, difference: str | timedelta) -> JoinWindows:
+        """Let the right record be at most this much earlier than the left one; less than nothing: it must be later.
+
+        Raises `ConfigError` if the window would end before it starts (before + after < 0).
+        """
+        return self._checked(replace(self, before_ms=to_ms(difference)), f"before({difference!r})")
+
+    def after(self, difference: str | timedelta) -> JoinWindows:
+        """Let the right record be at most this much later than the left one; less than nothing: it must be earlier.
+
+        Raises `ConfigError` if the window would end before it starts (before + after < 0).
+        """
+        return self._checked(replace(self, after_ms=to_ms(difference)), f"after({difference!r})")
+
+    def until(self, retention: str | timedelta) -> JoinWindows:
+        """Keep the records of both sides this long.
+
+        Deprecated by KIP-328: how long a store keeps records is the store's, ``store=Materialized.as_(name,
+        retention=...)``. Raises `ConfigError` for less than before + after + grace.
+        """
+        warnings.warn(
+            'until() is deprecated (KIP-328): use store=Materialized.as_(name, retention="1d")',
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        until_ms = to_ms(retention)
+        least_ms = self.size_ms if self.is_eager else self.needed_retention_ms
+        if until_ms < least_ms:
+            message = f"until({retention!r}): the records of a join are kept for {least_ms} ms at least"
+            raise ConfigError(message)
+        return replace(self, until_ms=until_ms)
+
+    @property
+    def size_ms(self) -> int:
+        """From the earliest to the latest partner of a record."""
+        return self.before_ms + self.after_ms
+
+    @property
+    def needed_retention_ms(self) -> int:
+        """The least retention of the stores: before + after + grace."""
+        return self.size_ms + self.grace_ms
+
+    @property
+    def retention_ms(self) -> int:
+        """The retention of stores for which the user names none."""
+        return self.needed_retention_ms if self.until_ms is None else self.until_ms
+
+    @property
+    def holds_ms(self) -> int:
+        """The longest that a result without a partner lies behind its record (D22)."""
+        return max(self.before_ms, 0) + max(self.after_ms, 0) + self.grace_ms
+
+    def _checked(self, changed: JoinWindows, what: str) -> JoinWindows:
+        if changed.size_ms < 0:
+            message = (
+                f"{what}: the window would end before it starts (before {changed.before_ms} ms, after "
+                f"{changed.after_ms} ms): their sum is 0 or more"
+            )
+            raise ConfigError(message)
+        return changed
+
+    def __str__(self) -> str:
+        """Say it in `explain`, and so in the fingerprint."""
+        eager = ", eager" if self.is_eager else ""
+        return f"before={self.before_ms}, after={self.after_ms}, grace={self.grace_ms}{eager}"

@@ -1,0 +1,111 @@
+"""Windows that begin where records are: sliding windows and sessions. Both ends are part of a window.
+
+So a window with the end 10 holds a record of the time 10, and it is closed one millisecond later than a window on a
+grid: once the clock of its operator has passed ``end + grace``, of sessions ``end + gap + grace``. Results are final then and
+not before (D10; Kafka's suppress is a millisecond early).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import ClassVar
+
+from rewindow.errors import ConfigError
+from rewindow.streams.duration import to_ms
+from rewindow.streams.state.stores import SESSION
+from rewindow.streams.windows.time import Windows, grace_of, until_of
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindows(Windows):
+    """All records of a key that are at most ``difference`` apart: ``[t - difference, t]`` and ``[t + 1, t + 1 + difference]``.
+
+    A window exists for each distinct set of records (KIP-450). Records before ``difference`` share ``[0, difference]``.
+    """
+
+    size_ms: int
+    grace_ms: int
+
+    @classmethod
+    def of(cls, difference: str | timedelta, *, grace: str | timedelta) -> SlidingWindows:
+        """Windows of a largest time difference that take late records for as long as the grace says.
+
+        Raises `ConfigError` if one of the two is negative.
+        """
+        difference_ms = to_ms(difference)
+        if difference_ms < 0:
+            message = f"SlidingWindows.of({difference!r}): the largest difference of two timestamps is 0 or more"
+            raise ConfigError(message)
+        return cls(difference_ms, grace_of("SlidingWindows", grace))
+
+    @property
+    def final_after_end_ms(self) -> int:
+        """See `Windows`."""
+        return self.grace_ms + 1
+
+    @property
+    def needed_retention_ms(self) -> int:
+        """See `Windows`."""
+        return max(1, 2 * self.size_ms + self.grace_ms)
+
+    @property
+    def holds_ms(self) -> int:
+        """See `Windows`."""
+        return self.size_ms + self.final_after_end_ms
+
+    def __str__(self) -> str:
+        """Say it in `explain`, and so in the fingerprint."""
+        return f"sliding, difference={self.size_ms}, grace={self.grace_ms}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows(Windows):
+    """Records of a key with no longer pause between them than the gap: ``[first, last]``. A record may join two sessions."""
+
+    gap_ms: int
+    grace_ms: int
+    until_ms: int | None = None
+    size_ms: int = 0
+
+    store_kind: ClassVar[str] = SESSION
+
+    @classmethod
+    def of(cls, gap: str | timedelta, *, grace: str | timedelta) -> SessionWindows:
+        """Sessions that end after a pause longer than the gap and take late records for as long as the grace says.
+
+        Raises `ConfigError` if one of the two is negative.
+        """
+        gap_ms = to_ms(gap)
+        if gap_ms < 0:
+            message = f"SessionWindows.of({gap!r}): the gap is 0 or more"
+            raise ConfigError(message)
+        return cls(gap_ms, grace_of("SessionWindows", grace))
+
+    def until(self, retention: str | timedelta) -> SessionWindows:
+        """Keep sessions in their store this long after they end. Deprecated: see `TimeWindows.until`."""
+        return replace(self, until_ms=until_of(self, retention))
+
+    @property
+    def final_after_end_ms(self) -> int:
+        """See `Windows`."""
+        return self.gap_ms + self.grace_ms + 1
+
+    @property
+    def needed_retention_ms(self) -> int:
+        """See `Windows`."""
+        return max(1, self.gap_ms + self.grace_ms)
+
+    @property
+    def retention_ms(self) -> int:
+        """See `Windows`."""
+        return self.needed_retention_ms if self.until_ms is None else self.until_ms
+
+    @property
+    def holds_ms(self) -> int:
+        """See `Windows`. A result of a session has its end for its timestamp."""
+        return self.final_after_end_ms
+
+    def __str__(self) -> str:
+        """Say it in `explain`, and so in the fingerprint."""
+        return f"session, gap={self.gap_ms}, grace={self.grace_ms}"

@@ -1,0 +1,217 @@
+"""Windows as interval arithmetic: which windows a record belongs to, and when a window is closed.
+
+Here are those that lie on a grid, whatever records come: tumbling, hopping and unlimited ones, ``[start, end)`` in epoch
+milliseconds; none starts before 0. Such a window is closed once the clock that its operator keeps has reached
+``end + grace``: at exactly that time it takes no record any more and its result is final.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import ClassVar
+
+from rewindow.errors import ConfigError
+from rewindow.streams.duration import to_ms
+from rewindow.streams.record import MAX_MS, Window, make_window
+from rewindow.streams.state.stores import WINDOW
+
+
+class Windows(ABC):
+    """What every kind of window says of itself: when its result is final, and for how long a store must keep it."""
+
+    __slots__ = ()
+
+    store_kind: ClassVar[str] = WINDOW
+    size_ms: int
+    """From the start of a window to its end; 0 for sessions, which have no size."""
+    grace_ms: int
+
+    @property
+    @abstractmethod
+    def final_after_end_ms(self) -> int:
+        """A window's result can change no more once its operator's clock has reached the window's end plus this (D10)."""
+
+    @property
+    @abstractmethod
+    def needed_retention_ms(self) -> int:
+        """The least retention of a store: size and grace, of sessions gap and grace, of sliding windows twice the size."""
+
+    @property
+    def retention_ms(self) -> int:
+        """The retention of a store for which the user names none."""
+        return self.needed_retention_ms
+
+    @property
+    @abstractmethod
+    def holds_ms(self) -> int:
+        """The longest that a final result lies behind the first record of its window (D22)."""
+
+
+class GridWindows(Windows):
+    """Windows that start at fixed times."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def closes_after_ms(self) -> int:
+        """How long after a window's start it is closed."""
+
+    @abstractmethod
+    def starts(self, timestamp: int) -> Sequence[int]:
+        """Return the starts of the windows that hold a timestamp, ascending."""
+
+    @abstractmethod
+    def window(self, start_ms: int) -> Window:
+        """Return the window that starts then."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindows(GridWindows):
+    """Tumbling windows, or hopping ones with `advance_by` (KIP-328: grace is part of the window's definition)."""
+
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+    until_ms: int | None = None
+
+    @classmethod
+    def of(cls, size: str | timedelta, *, grace: str | timedelta) -> TimeWindows:
+        """Windows of a size that take late records for as long as the grace says (``"0s"`` for none).
+
+        Raises `ConfigError` for a size below 1 ms or a negative grace.
+        """
+        size_ms = to_ms(size)
+        if size_ms < 1:
+            message = f"TimeWindows.of({size!r}): a window is at least 1 ms long"
+            raise ConfigError(message)
+        return cls(size_ms, size_ms, grace_of("TimeWindows", grace))
+
+    def advance_by(self, advance: str | timedelta) -> TimeWindows:
+        """Hopping windows: one starts every ``advance``.
+
+        Raises `ConfigError` unless 0 < advance <= size.
+        """
+        advance_ms = to_ms(advance)
+        if not 0 < advance_ms <= self.size_ms:
+            message = f"advance_by({advance!r}): the advance is more than 0 and at most the size, {self.size_ms} ms"
+            raise ConfigError(message)
+        return replace(self, advance_ms=advance_ms)
+
+    def until(self, retention: str | timedelta) -> TimeWindows:
+        """Keep windows in their store this long after they start.
+
+        Deprecated by KIP-328: how long a store keeps windows is the store's, ``Materialized.as_(name, retention=...)``.
+        Raises `ConfigError` for less than size and grace.
+        """
+        return replace(self, until_ms=until_of(self, retention))
+
+    @property
+    def closes_after_ms(self) -> int:
+        """See `GridWindows`: size + grace."""
+        return self.size_ms + self.grace_ms
+
+    @property
+    def final_after_end_ms(self) -> int:
+        """See `Windows`."""
+        return self.grace_ms
+
+    @property
+    def needed_retention_ms(self) -> int:
+        """See `Windows`."""
+        return self.closes_after_ms
+
+    @property
+    def retention_ms(self) -> int:
+        """See `Windows`."""
+        return self.needed_retention_ms if self.until_ms is None else self.until_ms
+
+    @property
+    def holds_ms(self) -> int:
+        """See `Windows`."""
+        return self.closes_after_ms
+
+    def starts(self, timestamp: int) -> range:
+        """See `GridWindows`."""
+        first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
+        return range(first, timestamp + 1, self.advance_ms)
+
+    def window(self, start_ms: int) -> Window:
+        """See `GridWindows`."""
+        return make_window((start_ms, start_ms + self.size_ms, False))
+
+    def __str__(self) -> str:
+        """Say it in `explain`, and so in the fingerprint."""
+        return f"size={self.size_ms}, advance={self.advance_ms}, grace={self.grace_ms}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnlimitedWindows(GridWindows):
+    """One window that never closes: all records from a start on. Those before it are in no window, and not late.
+
+    It has no grace, is not dropped from its store, and has a final result only when nothing ever comes any more (D18).
+    """
+
+    start_ms: int = 0
+    size_ms: int = MAX_MS
+    grace_ms: int = 0
+
+    final_after_end_ms: ClassVar[int] = 0
+    holds_ms: ClassVar[int] = MAX_MS
+    needed_retention_ms: ClassVar[int] = MAX_MS
+    closes_after_ms: ClassVar[int] = MAX_MS + 1
+    """No clock gets there."""
+
+    @classmethod
+    def of(cls) -> UnlimitedWindows:
+        """All records since the epoch began, 1970-01-01T00:00Z."""
+        return cls()
+
+    def start_on(self, start: str | int | timedelta) -> UnlimitedWindows:
+        """Begin at a time: epoch milliseconds, or a duration since the epoch. Raises `ConfigError` if it is negative."""
+        start_ms = to_ms(start)
+        if start_ms < 0:
+            message = f"start_on({start!r}): no window starts before 1970-01-01T00:00Z, which is 0"
+            raise ConfigError(message)
+        return UnlimitedWindows(start_ms, MAX_MS - start_ms)
+
+    def starts(self, timestamp: int) -> tuple[int, ...]:
+        """See `GridWindows`."""
+        return (self.start_ms,) if timestamp >= self.start_ms else ()
+
+    def window(self, start_ms: int) -> Window:
+        """See `GridWindows`."""
+        return make_window((start_ms, MAX_MS, False))
+
+    def __str__(self) -> str:
+        """Say it in `explain`, and so in the fingerprint."""
+        return f"unlimited, start={self.start_ms}"
+
+
+def grace_of(kind: str, grace: str | timedelta) -> int:
+    """Return the grace of a kind of windows in milliseconds. Raises `ConfigError` if it is negative."""
+    grace_ms = to_ms(grace)
+    if grace_ms < 0:
+        message = f"{kind}.of(grace={grace!r}): the grace is 0 or more"
+        raise ConfigError(message)
+    return grace_ms
+
+
+def until_of(windows: Windows, retention: str | timedelta) -> int:
+    """Return what the deprecated ``until`` says, with a warning. Raises `ConfigError` for less than is needed."""
+    warnings.warn(
+        'until() is deprecated (KIP-328): use store=Materialized.as_(name, retention="1d")',
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    until_ms = to_ms(retention)
+    if until_ms < windows.needed_retention_ms:
+        message = (
+            f"until({retention!r}): windows are kept for {windows.needed_retention_ms} ms at least, with their grace"
+        )
+        raise ConfigError(message)
+    return until_ms

@@ -1,0 +1,98 @@
+"""When two lineages say the same (law 2): a content hash of each output table, each store and the metrics.
+
+Of a store its current keys and values count, of metrics their totals and extrema over the lineage: how many runs made
+them does not. So one run and a thousand over the same epochs have the same hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.control.plan.branches import CommittedRun, JobState, Lineage
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
+from rewindow.tables.delta.checkpoints import changelog_files
+from rewindow.tables.delta.commit import METRICS, arrow_schema, table_path
+from rewindow.tables.delta.content_hash import content_hash, hash_rows, read_file, read_rows
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.publish import Reports
+
+_MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
+_SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
+_EXPIRES_BY = {WINDOW: "window_start", SESSION: "window_end", JOIN: "_record_time"}
+"""The column that says when a row expires, in stores whose clock forgets without a tombstone."""
+
+
+def lineage_hashes(warehouse: str, state: JobState, lineage: Lineage, reports: Reports) -> dict[str, str]:
+    """Return the content hash of each target of a lineage, by target. Everything must be published.
+
+    Of a dropped branch there is none, and of stores whose state was forgotten.
+
+    Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
+    """
+    if lineage.head is None or not lineage.is_there:
+        return {}
+    hashes = {}
+    for target, table in sorted(lineage.tables.items()):
+        if target.startswith(OUTPUT):
+            hashes[target] = content_hash(table_path(warehouse, table.path))
+        elif target.startswith(CHANGELOG) and state.has_state(lineage.head.spec.run):
+            store = target.removeprefix(CHANGELOG)
+            basis = state.basis(lineage.head.spec.run)
+            hashes[target] = hash_rows(store_rows(warehouse, lineage.head, basis, store, reports))
+        elif table.path == METRICS:
+            hashes[target] = hash_rows(metric_totals(warehouse, lineage.runs))
+    return hashes
+
+
+def store_rows(
+    warehouse: str, head: CommittedRun, basis: Sequence[CommittedRun], store: str, reports: Reports
+) -> pa.Table:
+    """Return a store's current keys and values after a run, with their partition. ``basis``: see `JobState.basis`."""
+    target = f"{CHANGELOG}{store}"
+    binding = head.spec.binding
+    table = binding.tables[target]
+    path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
+    files = changelog_files(path, target, basis, reports)
+    rows = pa.concat_tables([schema.empty_table(), *(read_file(Folder(path), file, schema) for file in files)])
+    keys = [PARTITION, *binding.keys[store]]
+    numbered = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+    last = numbered.group_by(keys, use_threads=False).aggregate([("_row", "max")])["_row_max"]
+    current = rows.take(last).filter(pc.invert(pc.field("_tombstone"))).drop_columns(["_run", "_tombstone"])
+    return _without_expired(current, _described(binding.topology, store), _clocks(reports(head), store))
+
+
+def metric_totals(warehouse: str, chain: Sequence[CommittedRun]) -> pa.Table:
+    """Return the metrics of a chain of runs: counts and totals added up, extrema taken; by task, node, name, reason."""
+    head = chain[-1].spec
+    runs = pa.array([run.spec.run for run in chain], pa.int64())
+    rows = read_rows(table_path(warehouse, METRICS), where=(pc.field("job") == head.job) & pc.field("_run").isin(runs))
+    return rows.group_by(list(_MEASURE), use_threads=False).aggregate(list(_SUMS))
+
+
+def _described(topology: Sequence[Mapping[str, Any]], store: str) -> Mapping[str, Any]:
+    return next(described for part in topology for described in part["stores"] if described["name"] == store)
+
+
+def _clocks(reports: Sequence[Any], store: str) -> dict[int, int]:
+    clocks: dict[int, int] = {}
+    for report in reports:
+        for name, clock_ms in report.state.get("store_clocks", {}).items():
+            if name == store:
+                clocks[report.partition] = clock_ms
+    return clocks
+
+
+def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[int, int]) -> pa.Table:
+    """Leave out what the store's clock has passed: it has no tombstones, the clock is what says so."""
+    at = _EXPIRES_BY.get(store["kind"])
+    if not store["retention_ms"] or at not in rows.column_names:
+        return rows
+    oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows[PARTITION].to_pylist()]
+    return rows.filter(pc.greater(rows[at], pa.array(oldest, pa.int64())))

@@ -1,0 +1,294 @@
+"""Delta tables as rewindow uses them: where they are, how they are made, and the one way in which files join them.
+
+A commit is named by an application id and a version. It lands once: the version is checked and written through one
+handle, and after any other outcome the log is read again before anything is decided (`DESIGN.md`, "The commit").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.plan.spec import MAIN
+from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
+from rewindow.storage.locations import failed, is_uri, options_of
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.features import check_writable
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.handle_cache import let_go, take
+from rewindow.tables.delta.path_safety import checked_inside
+
+Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
+
+RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journal"
+METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
+
+_ATTEMPTS, _LOOKS = 8, 3
+_CLOSED = 2**62  # the version of an application id that is done with
+_CONFIGURATION = {"delta.checkpointInterval": "10"}
+"""Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
+
+_RESERVED = ("rewindow", "logs", "state", "internal")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_ARROW: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "json": pa.string(),
+}
+
+
+def table_path(warehouse: str, path: str) -> str:
+    """Return the full path or URI of a table from its path below the warehouse. Raises as `checked_inside` does."""
+    return checked_inside(warehouse, f"{warehouse.rstrip('/')}/{path}")
+
+
+def output_path(name: str, lineage: str = MAIN) -> str:
+    """Return where below the warehouse the output table ``a.b`` lies: ``a/b``; of another lineage ``a/b__<lineage>``.
+
+    Raises `ConfigError` (78) for a name that is no table's, or that belongs to rewindow itself.
+    """
+    parts = [checked_name(part, "table") for part in name.split(".")]
+    if parts[0] in _RESERVED:
+        message = f"the table {name!r} lies where rewindow keeps its own ({', '.join(_RESERVED)}): choose another name"
+        raise ConfigError(message)
+    suffix = "" if lineage == MAIN else f"__{checked_name(lineage, 'lineage')}"
+    return "/".join(parts) + suffix
+
+
+def log_path(feed: str, topic: str) -> str:
+    """Return where below the warehouse the log of a feed's topic lies."""
+    return f"logs/{checked_name(feed, 'feed')}/{checked_name(topic, 'topic')}"
+
+
+def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
+    """Return where the changelog of a job's store lies: below a folder for each set of columns that it ever had.
+
+    All lineages with these columns share it; ``_run`` tells them apart.
+    """
+    text = json.dumps([list(column) for column in columns], ensure_ascii=False)
+    form = blake2b(text.encode(), digest_size=4).hexdigest()
+    return f"state/{checked_name(job, 'job')}/{checked_name(store, 'store')}/{form}"
+
+
+def internal_path(job: str, attempt: str, topic: str) -> str:
+    """Return the folder of an attempt's internal log."""
+    return f"internal/{checked_name(job, 'job')}/{checked_name(attempt, 'attempt')}/{checked_name(topic, 'topic')}"
+
+
+def checked_name(name: str, what: str) -> str:
+    """Return a name that is safe in paths and in SQL. Raises `ConfigError` (78) for any other."""
+    if not _NAME.fullmatch(name):
+        message = f"{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first"
+        raise ConfigError(message)
+    return name
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Return the Arrow schema of typed columns; all are nullable. Raises `ConfigError` (78) for an unknown type."""
+    return pa.schema([pa.field(column.name, _arrow_type(column)) for column in columns])
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    if column.type in _ARROW:
+        return _ARROW[column.type]
+    if match := _DECIMAL.fullmatch(column.type):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    message = (
+        f"column {column.name!r} has the unknown type {column.type!r}: use one of {', '.join(_ARROW)}, decimal(p,s)"
+    )
+    raise ConfigError(message)
+
+
+def open_table(path: str) -> DeltaTable | None:
+    """Return a handle on the newest version, the caller's alone; None if there is none.
+
+    Raises `StorageError` (74), or as `failed`.
+    """
+    try:
+        return DeltaTable(path, storage_options=options_of(path)) if is_uri(path) else take(path)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        if is_uri(path):
+            raise failed(path, error) from error
+        fix = "Put its _delta_log back from a copy, or remove the table"
+        raise StorageError(f"the Delta log of {path} cannot be read: {error}. {fix}") from error
+
+
+def create_table(
+    path: str,
+    schema: pa.Schema,
+    partition_by: Sequence[str] = (),
+    *,
+    configuration: Mapping[str, str] | None = None,
+) -> DeltaTable:
+    """Return the table, made if it was not there. Two may make it at once: one of them does.
+
+    Raises `CheckpointError` (76) if it is there with other columns, `StorageError` (74) if it cannot be made.
+    """
+    table = open_table(path)
+    if table is None:
+        failure = None
+        try:
+            DeltaTable.create(
+                path,
+                schema,
+                mode="ignore",
+                partition_by=list(partition_by),
+                configuration={**_CONFIGURATION, **(configuration or {})},
+                # Without this the slower of two makes the table once more, as version 1, with another id.
+                commit_properties=CommitProperties(max_commit_retries=0),
+                raise_if_key_not_exists=False,  # properties of our own are among them
+                storage_options=options_of(path),
+            )
+        except Exception as error:  # noqa: BLE001 - another may have made it meanwhile: the log decides
+            failure = error
+        table = open_table(path)
+        if table is None:
+            message = f"the table {path} cannot be made: {failure}. See that the folder can be written, then run again"
+            raise StorageError(message) from failure
+    _check_columns(path, table, schema, partition_by)
+    return table
+
+
+def commit_files(
+    path: str,
+    files: Sequence[StagedFile],
+    *,
+    app_id: str,
+    version: int,
+    after: int = 0,
+    table: DeltaTable | None = None,
+    retract: Retract | None = None,
+    closes: Sequence[str] = (),
+) -> bool:
+    """Add staged files to a table in exactly one Delta commit of ``(app_id, version)``; False if it was there before.
+
+    Versions of an application id are ``after`` + 1, + 2, ...: one that is already there is left alone (False), one that
+    would leave a gap is refused with `InvariantError` (70). No files make an empty commit, which counts. Anyone may
+    repeat the call at any time. ``table``: a handle just opened. ``retract`` says which files leave the table, given the
+    path and the handle. Under the ids that the commit ``closes`` nothing lands any more, not even what is on its way.
+
+    Raises `StorageError` (74) if a file is missing or has another size, if the table is gone, has features that this
+    commit would break, or if the commit does not land.
+    """
+    failure: Exception | None = None
+    was_sent, was_missing, gaps = False, False, 0
+    actions: list[AddAction] | None = None
+    for attempt in range(_ATTEMPTS):
+        if table is None or attempt > 0:
+            table = open_table(path)
+        if table is None:
+            message = f"the table {path} is gone: run or land again, which makes it anew"
+            raise StorageError(message)
+        last = table.transaction_version(app_id) or after
+        if last >= version:
+            return was_sent
+        gaps = gaps + 1 if last != version - 1 else 0
+        if gaps:
+            if gaps < _LOOKS:  # an old handle, or a listing that lags behind; several may follow an attempt
+                time.sleep(0.002 * 2**attempt)
+                continue
+            message = (
+                f"{path}: {app_id} is at {last}, so {version} would leave a gap; the table was altered by another hand"
+            )
+            raise InvariantError(message)
+        if actions is None:
+            check_writable(path, table)
+            try:
+                actions = add_actions(Folder(path), files)
+            except StorageError:
+                if was_missing:
+                    raise
+                was_missing = True  # another may have published them since this look, and `gc` taken them away
+                continue
+        others = retract(path, table) if retract else ()
+        try:
+            was_sent = True
+            commit_actions(table, _without_standstill([*actions, *others]), app_id, version, closes)
+        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
+            failure = error
+            time.sleep(0.002 * 2**attempt)
+    message = f"{path}: {app_id} {version} did not land in {_ATTEMPTS} attempts ({failure}); run again"
+    raise StorageError(message) from failure
+
+
+def _without_standstill(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:
+    """Leave out files that would go and come in one commit: they stay where they are."""
+    times = Counter(action.path for action in actions)
+    return [action for action in actions if times[action.path] == 1]
+
+
+def commit_actions(
+    table: DeltaTable,
+    actions: Sequence[AddAction | RemoveAction],
+    app_id: str,
+    version: int,
+    closes: Sequence[str] = (),
+) -> None:
+    """Commit actions with a transaction id through the handle that was asked for its version; ``closes`` other ids.
+
+    Whatever it returns or raises says nothing: read the log again. The handle is used up.
+    """
+    is_done = False
+    try:
+        table.create_write_transaction(
+            list(actions),
+            mode="append",
+            schema=table.schema(),
+            partition_by=table.metadata().partition_columns,
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(app_id, version), *(Transaction(closed, _CLOSED) for closed in closes)]
+            ),
+        )
+        is_done = True
+    finally:
+        let_go(table, is_good=is_done)
+
+
+def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
+    """Return the actions that add staged files. Raises `StorageError` (74) if one is missing or has another size."""
+    actions = []
+    for file in files:
+        facts = folder.facts(file.path)
+        if facts is None or facts.bytes != file.bytes:
+            found = "is gone" if facts is None else f"has {facts.bytes} bytes"
+            message = (
+                f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. "
+                "What a run made is made again by `rewindow republish JOB`; what was landed: put it back from a copy, "
+                "or `rewindow land FEED --new-generation`"
+            )
+            raise StorageError(message)
+        stats = json.dumps(dict(file.stats), separators=(",", ":"))
+        actions.append(AddAction(file.path, file.bytes, dict(file.partition_values), facts.modified_ms, True, stats))
+    return actions
+
+
+def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+    wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
+    if wanted != found:
+        message = f"{path} has the columns {found}, wanted are {wanted}: name another table, or start a new lineage"
+        raise CheckpointError(message)
+    cut_by = table.metadata().partition_columns
+    if list(partition_by) != cut_by:
+        message = f"{path} is partitioned by {cut_by}, wanted is {list(partition_by)}: name another table"
+        raise CheckpointError(message)
+
+
+def _column_types(schema: DeltaSchema) -> dict[str, str]:
+    return {field["name"]: field["type"] for field in json.loads(schema.to_json())["fields"]}

@@ -1,0 +1,217 @@
+"""What a table says: its rows, and the hash that two tables have in common if and only if they say the same.
+
+Rows are read from the files that the Delta log names, with Arrow alone: `DeltaTable.to_pyarrow_table` now and then
+aborts the interpreter at exit (134), and gives nulls under column mapping without a word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from rewindow.errors import StorageError
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.commit import arrow_schema, open_table
+from rewindow.tables.delta.files import Folder
+
+_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run"}
+_TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
+
+
+class TableFile(NamedTuple):
+    """A file of a table. ``path`` is below the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any."""
+
+    path: str
+    rows: int
+    bytes: int
+    partition: dict[str, Any]
+    first_run: int | None
+    last_run: int | None
+
+
+def table_files(path: str, table: DeltaTable) -> list[TableFile]:
+    """Return a table's files by path. Raises `StorageError` (74) if they do not say what the table says."""
+    _check_readable(path, table)
+    actions = pa.table(table.get_add_actions(flatten=True))
+    known = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
+    columns = {name: actions[name].to_pylist() for name in known}
+    nothing = [None] * actions.num_rows
+    cuts = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
+    check_folders(path, columns["path"], cuts)
+    files = [
+        TableFile(
+            unquote(file),
+            columns["num_records"][index] or 0,
+            columns["size_bytes"][index],
+            {name: values[index] for name, values in cuts.items()},
+            columns.get("min._run", nothing)[index],
+            columns.get("max._run", nothing)[index],
+        )
+        for index, file in enumerate(columns["path"])
+    ]
+    return sorted(files, key=lambda file: file.path)
+
+
+def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+    """Return a table's rows, in no order that means anything; partition columns included.
+
+    ``where`` is an Arrow expression over any of the table's columns. Raises `StorageError` (74) if there is no table.
+    """
+    table = _opened(path)
+    schema, folder = table_schema(table), Folder(path)
+    parts = [read_file(folder, file, schema) for file in table_files(path, table)]
+    rows = pa.concat_tables(parts) if parts else schema.empty_table()
+    rows = rows if where is None else rows.filter(where)
+    return rows if columns is None else rows.select(list(columns))
+
+
+def count_rows(path: str) -> int:
+    """Return how many rows a table has, as its Delta log says; 0 if there is no table. No file is opened."""
+    table = open_table(path)
+    return sum(file.rows for file in table_files(path, table)) if table else 0
+
+
+def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatchReader:
+    """Return a table's rows as `read_rows` does, a batch at a time."""
+    table = _opened(path)
+    schema, folder = table_schema(table), Folder(path)
+    batches = (
+        batch
+        for file in table_files(path, table)
+        for rows in _file_batches(folder, file, schema)
+        for batch in (rows if where is None else rows.filter(where)).to_batches()
+    )
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
+    """Return one file's rows under the table's schema: columns it lacks are null, partition values filled in."""
+    with folder.open_parquet(file.path) as parquet:
+        stored = set(parquet.schema_arrow.names)
+    rows = folder.read_table(file.path, [name for name in schema.names if name in stored])
+    return _filled(rows, file, schema)
+
+
+def _file_batches(folder: Folder, file: TableFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    for batch in folder.read_batches(file.path, schema.names):
+        yield _filled(pa.Table.from_batches([batch]), file, schema)
+
+
+def _filled(rows: pa.Table, file: TableFile, schema: pa.Schema) -> pa.Table:
+    stored, arrays = set(rows.column_names), []
+    for field in schema:
+        if field.name in stored:
+            arrays.append(rows[field.name].cast(field.type))
+        else:
+            value = pa.scalar(file.partition.get(field.name)).cast(field.type)
+            arrays.append(pa.chunked_array([pa.repeat(value, rows.num_rows)]))
+    return pa.table(arrays, schema=schema)
+
+
+def _opened(path: str) -> DeltaTable:
+    table = open_table(path)
+    if table is None:
+        message = f"there is no table at {path}: run or land first"
+        raise StorageError(message)
+    return table
+
+
+def table_schema(table: DeltaTable) -> pa.Schema:
+    """Return a table's Arrow schema. Types that rewindow does not write are read as text."""
+    fields = json.loads(table.schema().to_json())["fields"]
+    return arrow_schema([Column(field["name"], _column_type(field["type"])) for field in fields])
+
+
+def content_hash(path: str, *, exclude: Sequence[str] = ("_run",), where: pc.Expression | None = None) -> str:
+    """Return the content hash of a table: all rows in total order, all columns but those excluded (law 2).
+
+    How rows are cut into files and ordered in them, and in which order the columns stand, does not count; -0.0 is 0.0
+    and every NaN is one. Raises `StorageError` (74) if the table cannot be read.
+    """
+    return hash_rows(read_rows(path, where=where), exclude=exclude)
+
+
+def hash_rows(rows: pa.Table, *, exclude: Sequence[str] = ()) -> str:
+    """Return the content hash of rows (32 hexadecimal digits)."""
+    names = sorted(name for name in rows.column_names if name not in exclude)
+    canonical = pa.table([canonical_cells(rows[name]) for name in names], names=names)
+    ordered = sorted_rows(canonical)
+    digest = blake2b(digest_size=16)
+    digest.update(f"{ordered.num_rows}".encode())
+    for name in names:
+        column = ordered[name].combine_chunks()
+        digest.update(json.dumps([name, str(column.type)]).encode())
+        for part in _canonical_bytes(column):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def sorted_rows(rows: pa.Table) -> pa.Table:
+    """Return the rows in total order: by all columns, in the order in which they stand, nulls last."""
+    if rows.num_columns == 0 or rows.num_rows == 0:
+        return rows
+    keys = [(name, "ascending") for name in rows.column_names]
+    return rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()
+
+
+def canonical_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column's values as they are compared: -0.0 is 0.0 and every NaN is one NaN. Others stay as they are."""
+    if not pa.types.is_floating(column.type):
+        return column
+    whole = pc.add(column, 0.0)  # -0.0 + 0.0 is 0.0
+    return pc.if_else(pc.is_nan(whole), pa.scalar(float("nan"), column.type), whole)
+
+
+def _canonical_bytes(column: pa.Array) -> list[bytes]:
+    nulls = column.is_null().cast(pa.uint8()).to_numpy(zero_copy_only=False).tobytes()
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column, kind = column.cast(pa.int8()), pa.int8()
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return [nulls, pc.fill_null(column, 0).to_numpy(zero_copy_only=False).tobytes()]
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.string())
+    texts = pc.fill_null(column.cast(pa.large_binary()), b"")
+    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).tobytes()
+    return [nulls, lengths, b"".join(texts.to_pylist())]
+
+
+def _column_type(delta_type: Any) -> str:
+    if isinstance(delta_type, str) and (delta_type in _TYPES or delta_type.startswith("decimal(")):
+        return delta_type
+    return {"integer": "long", "short": "long", "byte": "long", "float": "double"}.get(str(delta_type), "string")
+
+
+def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequence[Any]]) -> None:
+    """See that files lie in the folders of the partitions that the table says they belong to.
+
+    Delta's log has no checksum: this is what finds a flipped bit there. Raises `StorageError` (74).
+    """
+    for name, values in partitions.items():
+        mark = f"{name}="
+        for file, value in zip(files, values, strict=True):
+            for part in file.split("/")[:-1]:
+                if part.startswith(mark) and unquote(part.removeprefix(mark)) not in (str(value), _NO_PARTITION):
+                    message = (
+                        f"the Delta log of {path} says that {file} is of {name} {value}: "
+                        "put its _delta_log back from a copy"
+                    )
+                    raise StorageError(message)
+
+
+def _check_readable(path: str, table: DeltaTable) -> None:
+    features, configuration = table.protocol().reader_features or (), table.metadata().configuration
+    found = ["column mapping"] if configuration.get("delta.columnMapping.mode", "none") != "none" else []
+    if "deletionVectors" in features and pa.table(table.deletion_vectors()).num_rows:
+        found.append("deletion vectors")
+    if found:
+        message = f"{path} cannot be read file by file: {', '.join(found)}. Rewrite it (REORG TABLE ... APPLY (PURGE))"
+        raise StorageError(message)

@@ -1,0 +1,202 @@
+"""What another hand did to published tables: RESTORE, DELETE, a drop, files rewritten or gone. Found by comparing.
+
+A table holds the rows of the runs that were published to it, and how many each has stands in its COMMIT row. `quick` asks
+the Delta log alone; `find_damage` reads what it must, and sees an UPDATE that keeps every count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.errors import StorageError
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.content_hash import TableFile, read_file, sorted_rows, table_files, table_schema
+from rewindow.tables.delta.diff import first_difference
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.publish import EVERYBODYS, Due, Reports, due_tables, net, publication_id
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A table of a lineage that is not what was published, in words."""
+
+    target: str
+    path: str
+    what: str
+
+
+class Files:
+    """The staged files of runs, and whether each is still as it was written. A file is looked at once."""
+
+    def __init__(self, warehouse: str, reports: Reports) -> None:
+        self._warehouse, self._reports = warehouse, reports
+        self._known: dict[int, Sequence[TaskReport] | None] = {}
+        self._whole: dict[tuple[str, str], bool] = {}
+
+    def reports(self, run: CommittedRun) -> Sequence[TaskReport] | None:
+        """Return what a run's tasks reported; None if the journal has lost it."""
+        if run.spec.run not in self._known:
+            try:
+                self._known[run.spec.run] = self._reports(run)
+            except StorageError:
+                self._known[run.spec.run] = None
+        return self._known[run.spec.run]
+
+    def of(self, run: CommittedRun, target: str) -> list[StagedFile]:
+        """Return what a run staged for a target."""
+        return [file for report in self.reports(run) or () for file in report.files if file.target == target]
+
+    def are_whole(self, run: CommittedRun, target: str, path: str) -> bool:
+        """Whether a run's files for a table at ``path`` are there: in its folder, or where they were staged."""
+        if self.reports(run) is None:
+            return False
+        staged = run.spec.binding.tables[target].path if target in run.spec.binding.tables else path
+        return all(self._is_whole(path, file) or self._absent(path, file, staged) for file in self.of(run, target))
+
+    def _absent(self, path: str, file: StagedFile, staged: str) -> bool:
+        here = Folder(table_path(self._warehouse, path))
+        return staged != path and here.facts(file.path) is None and self._is_whole(staged, file)
+
+    def _is_whole(self, path: str, file: StagedFile) -> bool:
+        key = (path, file.path)
+        if key not in self._whole:
+            folder = Folder(table_path(self._warehouse, path))
+            facts = folder.facts(file.path)
+            is_there = facts is not None and facts.bytes == file.bytes
+            self._whole[key] = is_there and file.file_digest in ("", folder.digest(file.path))
+        return self._whole[key]
+
+
+def check_published(warehouse: str, job: str, state: JobState, lineage: str) -> None:
+    """See that the outputs of a lineage have as many rows as were published, by the Delta log alone.
+
+    Raises `StorageError` (74) naming `republish`.
+    """
+    for found in quick(warehouse, job, state, lineage):
+        option = "" if lineage == "main" else f" --lineage {lineage}"
+        message = (
+            f"{found.path} {found.what}: it was altered by another hand (RESTORE, DELETE, a rewrite). "
+            f"Publish it again: `rewindow republish {job}{option}`"
+        )
+        raise StorageError(message)
+
+
+def quick(warehouse: str, job: str, state: JobState, lineage: str) -> Iterator[Damage]:
+    """Yield the outputs whose Delta log does not say the rows that were published."""
+    for due, table, published in _published(warehouse, job, state, lineage):
+        if not due.target.startswith(OUTPUT) or table is None:
+            continue
+        wanted, found = due_rows(due, published), Counter[int]()
+        path = table_path(warehouse, due.table.path)
+        files = [file for file in table_files(path, table) if file.rows]
+        for file in files:
+            found[file.first_run or 0] += file.rows
+        is_cut_by_run = all(file.first_run == file.last_run for file in files)
+        if found.total() != wanted.total() or (is_cut_by_run and found != wanted):
+            yield Damage(due.target, path, _difference(wanted, found, state))
+
+
+def find_damage(warehouse: str, job: str, state: JobState, lineage: str, files: Files) -> Iterator[Damage]:
+    """Yield the tables of a lineage that are not what was published; files are read."""
+    for due, table, published in _published(warehouse, job, state, lineage):
+        path = table_path(warehouse, due.table.path)
+        if table is None:
+            if due.publications:
+                yield Damage(due.target, path, "is gone")
+            continue
+        what = _damage(path, job, due, table, published, files, state)
+        if what is not None:
+            yield Damage(due.target, path, what)
+
+
+def _published(warehouse: str, job: str, state: JobState, lineage: str) -> Iterator[tuple[Due, DeltaTable | None, int]]:
+    """Yield each table with how many publications it has, but those that are about to be published anew."""
+    for due in due_tables(state, lineage):
+        table = open_table(table_path(warehouse, due.table.path))
+        epoch = due.restart.epoch
+        published = (table.transaction_version(publication_id(job, due.target, epoch)) or 0) if table else 0
+        is_on_its_way = epoch > 1 and published < due.restart.ordinal
+        if not is_on_its_way and published <= len(due.publications):  # or others know more than this state
+            yield due, table, published
+
+
+def _damage(
+    path: str, job: str, due: Due, table: DeltaTable, published: int, files: Files, state: JobState
+) -> str | None:
+    folder, schema = Folder(path), table_schema(table)
+    runs = net(due.publications[:published]).adds
+    staged = {file.path: (run, file) for run in runs for file in files.of(run, due.target)}
+    found, others = Counter[int](), []
+    for file in table_files(path, table):
+        if file.path in staged:
+            run, known = staged.pop(file.path)
+            if not files.are_whole(run, due.target, due.table.path) and not _is_as_staged(folder, known):
+                return f"lacks the file {file.path}, or it is not what was written"
+            found[run.spec.run] += file.rows
+        elif due.table.path not in EVERYBODYS or file.rows:
+            others.append(file)
+    try:
+        rows = _rows_of(folder, others, schema, due, job)
+    except StorageError as error:
+        return f"cannot be read ({error})"
+    found.update(rows["_run"].to_pylist())
+    wanted = due_rows(due, published)
+    if found != wanted:
+        return _difference(wanted, found, state)
+    for run in runs:
+        own = [known for one, known in staged.values() if one.spec.run == run.spec.run]
+        if own and all(_is_as_staged(folder, known) for known in own):
+            different = _first_difference(folder, own, rows.filter(pc.field("_run") == run.spec.run))
+            if different is not None:
+                return f"has other rows of run {run.spec.name}: {different}"
+        elif own and due.target.startswith(CHANGELOG):
+            return f"was rewritten, and what run {run.spec.name} had staged is gone"
+    return None
+
+
+def _rows_of(folder: Folder, files: Sequence[TableFile], schema: pa.Schema, due: Due, job: str) -> pa.Table:
+    """Return the rows of files that nobody staged; of a table that several jobs write, this job's."""
+    rows = pa.concat_tables([schema.empty_table(), *(read_file(folder, file, schema) for file in files)])
+    column = EVERYBODYS.get(due.table.path)
+    if column is None:
+        return rows
+    return rows.filter((pc.field(column) == job) & pc.field("_run").is_valid())
+
+
+def _first_difference(folder: Folder, staged: Sequence[StagedFile], now: pa.Table) -> str | None:
+    before = sorted_rows(pa.concat_tables([folder.read_table(file.path) for file in staged]))
+    return first_difference(before, now.select(before.column_names))
+
+
+def _is_as_staged(folder: Folder, file: StagedFile) -> bool:
+    facts = folder.facts(file.path)
+    is_there = facts is not None and facts.bytes == file.bytes
+    return is_there and file.file_digest in ("", folder.digest(file.path))
+
+
+def due_rows(due: Due, published: int) -> Counter[int]:
+    """Return how many rows of each run a table has after so many publications."""
+    rows = Counter[int]()
+    for run in net(due.publications[:published]).adds:
+        total = run.commit.targets.get(due.target)
+        if total and total.rows:
+            rows[run.spec.run] = total.rows
+    return rows
+
+
+def _difference(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:
+    names = {run.spec.run: f"run {run.spec.name}" for run in state.committed}
+    for run in sorted({*wanted, *found}):
+        if wanted.get(run, 0) != found.get(run, 0):
+            name = names.get(run, f"run {run}")
+            return f"has {found.get(run, 0)} rows of {name}, published were {wanted.get(run, 0)}"
+    return "has other rows than were published"

@@ -1,0 +1,199 @@
+"""The files below a table's folder, on a local disk or behind a URI that Arrow knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from rewindow.contracts.staged_files import named_checksum, staged_name
+from rewindow.errors import StorageError, failed_io
+from rewindow.storage.locations import is_uri, opened
+
+_CHUNK = 1 << 20
+_DIGEST_BYTES = 16
+_UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
+
+
+class FileFacts(NamedTuple):
+    """What the file system says of a file: ``bytes`` and when it was last modified, epoch milliseconds."""
+
+    bytes: int
+    modified_ms: int
+
+
+class Folder:
+    """A folder that holds a table's files. Paths are relative to it, with ``/``."""
+
+    def __init__(self, root: str) -> None:
+        """Bind to a local path or a URI. Nothing is read or made."""
+        self.root = root.rstrip("/")
+        self._fs, self._base = opened(self.root)
+
+    def full_path(self, path: str) -> str:
+        """Return the path or URI of a file, for people and error messages."""
+        return f"{self.root}/{path}"
+
+    def facts(self, path: str) -> FileFacts | None:
+        """Return a file's size and time, or None if there is no such file."""
+        info = self._fs.get_file_info(f"{self._base}/{path}")
+        if info.type != fs.FileType.File:
+            return None
+        return FileFacts(info.size, (info.mtime_ns or 0) // 1_000_000)
+
+    def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
+        """Return a Parquet file's rows; page checksums are verified where the file has them.
+
+        Raises `StorageError` (74) for a file that is gone or damaged.
+        """
+        with self.open_parquet(path) as parquet:
+            try:
+                return parquet.read(columns=columns)
+            except _UNREADABLE as error:
+                raise _unreadable(self.full_path(path), error) from error
+
+    def read_batches(self, path: str, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield a Parquet file's rows, a batch at a time: of the columns named those that it has. As `read_table`."""
+        with self.open_parquet(path) as parquet:
+            stored = set(parquet.schema_arrow.names)
+            try:
+                yield from parquet.iter_batches(columns=[name for name in names if name in stored])
+            except _UNREADABLE as error:
+                raise _unreadable(self.full_path(path), error) from error
+
+    def open_parquet(self, path: str, *, is_checked: bool = False) -> pq.ParquetFile:
+        """Open a Parquet file: its footer is read. ``is_checked``: its bytes were compared with a digest just now.
+
+        Raises `StorageError` (74) if it is gone, damaged or no Parquet file.
+        """
+        if not is_checked:
+            self.check(path)
+        try:
+            return pq.ParquetFile(f"{self._base}/{path}", filesystem=self._fs, page_checksum_verification=True)
+        except _UNREADABLE as error:
+            raise _unreadable(self.full_path(path), error) from error
+
+    def check(self, path: str) -> None:
+        """Raise `StorageError` (74) if a file is gone, or its name says another CRC-32 than its bytes have.
+
+        Page checksums do not cover the headers of pages and the footer: a flipped bit there can be a wrong number.
+        """
+        stated = named_checksum(path)
+        if stated is None:
+            return
+        checksum = 0
+        for block in self._blocks(path):
+            checksum = crc32(block, checksum)
+        if checksum != stated:
+            message = "its bytes are not what was written"
+            raise _unreadable(self.full_path(path), OSError(message))
+
+    def write_table(self, path: str, table: pa.Table) -> FileFacts:
+        """Write a new Parquet file, with page checksums. Raises `StorageError` (74) if the disk refuses."""
+        return self._write(path, _as_parquet(table))
+
+    def write_staged(self, directory: str, attempt: str, token: str, table: pa.Table) -> tuple[str, FileFacts]:
+        """Write a new Parquet file that is named as what tasks stage; return its path too."""
+        data = _as_parquet(table)
+        path = f"{directory}/{staged_name(attempt, token, crc32(data))}"
+        return path, self._write(path, data)
+
+    def write_digested(self, directory: str, table: pa.Table) -> tuple[str, FileFacts]:
+        """Write a new Parquet file that is named by the `digest` of its bytes; return its path too."""
+        data = _as_parquet(table)
+        path = f"{directory}/{blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}.parquet"
+        return path, self._write(path, data)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it, if it is there."""
+        if self._fs.get_file_info(self._base).type == fs.FileType.Directory:
+            self._fs.delete_dir(self._base)
+
+    def files(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the path, size and time of change (epoch ms) of every file below, but Delta's log, in order of the paths."""
+        found = self._fs.get_file_info(fs.FileSelector(self._base, allow_not_found=True, recursive=True))
+        for info in sorted(found, key=lambda info: str(info.path)):
+            path = info.path[len(self._base) :].lstrip("/")
+            if info.type == fs.FileType.File and not path.startswith("_delta_log/"):
+                yield path, info.size, (info.mtime_ns or 0) // 1_000_000
+
+    def delete(self, path: str, *, is_folder: bool = False) -> None:
+        """Delete a file, or a folder with all that is in it, if it is there. Raises `StorageError` (74)."""
+        full = f"{self._base}/{path}"
+        try:
+            kind = self._fs.get_file_info(full).type
+            if is_folder and kind == fs.FileType.Directory:
+                self._fs.delete_dir(full)
+            elif kind == fs.FileType.File:
+                self._fs.delete_file(full)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            message = f"{self.full_path(path)} cannot be deleted: {error}. Mend the permission, then call again"
+            raise StorageError(message) from error
+
+    def copy_from(self, other: Folder, path: str, size: int) -> None:
+        """Copy a file of another folder to the same path here, unless one of that size is there.
+
+        Raises `StorageError` (74) if it cannot be read or written.
+        """
+        facts = self.facts(path)
+        if facts is not None and facts.bytes == size:
+            return
+        try:
+            with other._fs.open_input_stream(f"{other._base}/{path}", compression=None) as stream:
+                data = stream.read()
+        except OSError as error:
+            raise _unreadable(other.full_path(path), error) from error
+        self._write(path, data)
+
+    def _write(self, path: str, data: pa.Buffer) -> FileFacts:
+        full = f"{self._base}/{path}"
+        try:
+            if not is_uri(self.root):  # a bucket has no folders
+                self._fs.create_dir(full.rpartition("/")[0], recursive=True)
+            with self._fs.open_output_stream(full, compression=None) as stream:
+                stream.write(data)
+        except (OSError, pa.ArrowException) as error:
+            message = (
+                f"{self.full_path(path)} cannot be written: {error}. Make room or mend the permission, then run again"
+            )
+            raise failed_io(error, message) from error
+        facts = self.facts(path)
+        if facts is None:
+            message = (
+                f"{self.full_path(path)} is gone right after it was written: see what cleans up there, then run again"
+            )
+            raise StorageError(message)
+        return facts
+
+    def digest(self, path: str) -> str:
+        """Return the BLAKE2b digest (16 bytes, hexadecimal) of a file's bytes."""
+        state: Any = blake2b(digest_size=_DIGEST_BYTES)
+        for block in self._blocks(path):
+            state.update(block)
+        return str(state.hexdigest())
+
+    def _blocks(self, path: str) -> Iterator[bytes]:
+        try:
+            with self._fs.open_input_stream(f"{self._base}/{path}", compression=None) as stream:
+                while block := stream.read(_CHUNK):
+                    yield block
+        except OSError as error:
+            raise _unreadable(self.full_path(path), error) from error
+
+
+def _as_parquet(table: pa.Table) -> pa.Buffer:
+    """Return a table as a Parquet file, with page checksums."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, write_page_checksum=True)
+    return sink.getvalue()
+
+
+def _unreadable(path: str, error: Exception) -> StorageError:
+    return StorageError(f"{path} cannot be read: {error}. Put the file back from a copy, or replay what made it")

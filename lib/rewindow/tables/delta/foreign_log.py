@@ -1,0 +1,85 @@
+"""The commits of somebody else's Delta table, read from its log as they are: files added and removed, when, by what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyarrow import fs
+
+from rewindow.storage.locations import is_uri, opened
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A data file: its full path, its partition values as text, and whether it brings rows (or only moves them)."""
+
+    path: str
+    values: tuple[tuple[str, str | None], ...]
+    data_change: bool
+    has_deletions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """One version of a table. ``time_ms`` is what its writer recorded; ``takes_rows``: it removes or replaces rows."""
+
+    version: int
+    time_ms: int | None
+    operation: str
+    adds: tuple[AddedFile, ...]
+    takes_rows: bool
+
+
+def read_commit(root: str, version: int) -> TableCommit | None:
+    """Return a version of a table, or None if the log no longer has it."""
+    text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
+    return None if text is None else _parse(root, version, (json.loads(line) for line in text.split("\n") if line))
+
+
+def full_path(root: str, path: str) -> str:
+    """Return where a data file lies. Paths in a Delta log are URL-encoded, and absolute in a shallow clone."""
+    if path.startswith("file:"):
+        return unquote(urlsplit(path).path)
+    plain = unquote(path)
+    return plain if plain.startswith("/") or is_uri(plain) else f"{root.rstrip('/')}/{plain}"
+
+
+def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> TableCommit:
+    time_ms: int | None = None
+    operation, takes_rows = "unknown", False
+    adds = []
+    for action in actions:
+        if info := action.get("commitInfo"):
+            time_ms = info.get("inCommitTimestamp", info.get("timestamp"))
+            mode = (info.get("operationParameters") or {}).get("mode")
+            operation = " ".join(filter(None, (info.get("operation", operation), mode)))
+        elif add := action.get("add"):
+            adds.append(
+                AddedFile(
+                    full_path(root, add["path"]),
+                    tuple(sorted((add.get("partitionValues") or {}).items())),
+                    add.get("dataChange", True),
+                    bool(add.get("deletionVector")),
+                )
+            )
+        elif remove := action.get("remove"):
+            takes_rows = takes_rows or remove.get("dataChange", True)
+    return TableCommit(version, time_ms, operation, tuple(adds), takes_rows)
+
+
+def _read(path: str) -> str | None:
+    if is_uri(path):
+        system, place = opened(path)
+        if system.get_file_info(place).type == fs.FileType.NotFound:
+            return None
+        with system.open_input_stream(place) as stream:
+            return bytes(stream.read()).decode()
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,50 @@
+"""What `gc` does to a job's tables and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.planner import Alive
+from rewindow.control.plan.retention import dead_attempts
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.orphan_files import Garbage, Sweeping
+from rewindow.tables.delta.snapshots import stage_snapshot
+from rewindow.tables.delta.warehouse import DeltaTables
+
+
+class Keeper:
+    """The files of one job."""
+
+    def __init__(self, tables: DeltaTables, job: str, new_attempt: Callable[[], str], alive: Alive) -> None:
+        """Bind to a job. ``new_attempt`` names each snapshot's files; ``alive`` says whether an attempt still runs."""
+        self._tables, self._job, self._new_attempt, self._alive = tables, job, new_attempt, alive
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Write the rows of a snapshot; see `snapshots.stage_snapshot`."""
+        return stage_snapshot(self._tables, state, run, self._new_attempt())
+
+    def drop_reports(self) -> int:
+        """Take the reports of dead attempts out of the journal; return how many."""
+        return self._sweeping().drop_reports()
+
+    def garbage(self, keep_ms: int) -> Iterator[Garbage]:
+        """Return what can be deleted now; all of it is found before anything is deleted."""
+        yield from list(self._sweeping().garbage(keep_ms))
+
+    def delete(self, garbage: Garbage) -> None:
+        """Delete a file or folder; one that is gone already is no matter."""
+        Folder(garbage.folder).delete(garbage.path, is_folder=garbage.is_folder)
+
+    def compact_ledger(self) -> None:
+        """Merge the ledger's files."""
+        self._tables.ledger(self._job).compact()
+
+    def _sweeping(self) -> Sweeping:
+        # The rows first: a plan that came between the two looks must be known to the state, or it would look dead.
+        rows = self._tables.ledger(self._job).read()
+        state = self._tables.state(self._job)
+        dead = dead_attempts(rows, state)
+        plans = [lineage.pending for lineage in state.lineages.values() if lineage.pending]
+        is_quiet = not any(self._alive(plan.attempt) for plan in plans)
+        return Sweeping(self._tables.warehouse, self._job, state, dead, is_quiet=is_quiet)

@@ -1,0 +1,246 @@
+"""The ledger: a shared log of rows, numbered without gaps for each name, in which a row is true once it is there.
+
+An append is a compare-and-set. The writer proposes the next number it has seen to be free; Delta lands the commit only
+if no other of the same name came between; and then the ledger is read again, and the row at that number says who won.
+No return value and no exception ever decides (a lost answer looks like a failure, a skipped write like a success).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.spec import canonical_json
+from rewindow.errors import InvariantError, StorageError
+from rewindow.tables.delta.commit import checked_name, commit_actions, create_table, open_table
+from rewindow.tables.delta.features import check_writable
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.probe_put_if_absent import check_store
+
+__all__ = ["Ledger", "LedgerRow"]
+
+_Cells = tuple[int, str, str, int]
+"""A row as it is stored: seq, kind, body, recorded_at."""
+
+_DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
+_WRITER = "_writer"
+_ATTEMPTS = 6
+_FILES_MAX = 40
+"""A name's small files are merged into one when there are more, so that reading stays a matter of milliseconds."""
+_SMALL_ROWS = 400
+
+_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("seq", pa.int64()),
+        ("kind", pa.string()),
+        ("body", pa.string()),
+        ("recorded_at", pa.int64()),
+    ]
+)
+_CONFIGURATION = {
+    "delta.appendOnly": "true",
+    "delta.logRetentionDuration": "interval 3650 days",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """What one handle has read."""
+
+    table: DeltaTable
+    paths: tuple[str, ...]
+    texts: tuple[str, ...]
+    rows: tuple[LedgerRow, ...]
+
+
+class Ledger:
+    """The rows of one name (a job, a feed) in a ledger table, which is made when first needed."""
+
+    def __init__(self, path: str, name: str) -> None:
+        """Bind to a table and a name. Nothing is read or made."""
+        self.path = path
+        self.name = checked_name(name, "ledger")
+        self._folder = Folder(path)
+        self._app_id = f"rewindow.ledger/{name}"
+        self._merge_id = f"rewindow.ledger-files/{name}"
+        self._read_files: dict[str, list[_Cells]] = {}
+        self._seen: _Snapshot | None = None
+        self._known: list[tuple[str, LedgerRow]] = []
+
+    def read(self) -> list[LedgerRow]:
+        """Return this name's rows, in order, from a fresh look at the table.
+
+        Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read.
+        """
+        seen = self._look()
+        return list(seen.rows) if seen else []
+
+    def append(self, rows: Sequence[LedgerRow]) -> bool:
+        """Append rows, numbered from the next free number on, in one commit. True: they are there. False: another's.
+
+        After False read again, judge anew and number anew. Raises `InvariantError` (70) for numbers that leave a gap,
+        `StorageError` (74) if the rows did not land or nobody can tell.
+        """
+        first = rows[0].seq
+        if first < 1 or [row.seq for row in rows] != list(range(first, first + len(rows))):
+            message = f"ledger {self.name}: rows must be numbered without gaps, got {[row.seq for row in rows]}"
+            raise InvariantError(message)
+        token = uuid4().hex
+        texts = tuple(canonical_json({**row.body, _WRITER: token}) for row in rows)
+        action: AddAction | None = None
+        failure: Exception | None = None
+        seen = self._seen  # what the caller judged by; should it be stale, Delta refuses the commit
+        if seen is None or len(seen.rows) != first - 1:
+            seen = self._look_or_create()
+        for attempt in range(_ATTEMPTS):
+            if len(seen.rows) >= first:
+                break
+            if len(seen.rows) != first - 1:
+                message = f"ledger {self.name} has {len(seen.rows)} rows: {first} is not the next number"
+                raise InvariantError(message)
+            if action is None:
+                check_writable(self.path, seen.table)
+                action = self._write(rows, texts)
+            try:
+                commit_actions(seen.table, [action], self._app_id, rows[-1].seq)
+            except Exception as error:  # noqa: BLE001 - it may have landed all the same: the rows decide
+                failure = error
+                time.sleep(0.002 * 2**attempt)
+            seen = self._look_or_create()
+        if len(seen.rows) < first:
+            message = f"ledger {self.name}: row {first} did not land in {_ATTEMPTS} attempts ({failure}); run again"
+            raise StorageError(message) from failure
+        is_mine = seen.texts[first - 1 : first - 1 + len(texts)] == texts
+        if is_mine:
+            small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
+            if len(small) > _FILES_MAX:
+                self._merge(seen, small)
+        return is_mine
+
+    def _look_or_create(self) -> _Snapshot:
+        seen = self._look()
+        if seen is None:
+            check_store(self.path)
+            create_table(self.path, _SCHEMA, ("name",), configuration=_CONFIGURATION)
+            seen = self._look()
+        if seen is None:
+            message = f"the ledger {self.path} went away while it was used: restore its folder from a copy"
+            raise StorageError(message)
+        return seen
+
+    def _look(self) -> _Snapshot | None:
+        self._seen = None
+        table = open_table(self.path)
+        if table is None:
+            return None
+        actions = pa.table(table.get_add_actions(flatten=True))
+        names, paths = actions["partition.name"].to_pylist(), actions["path"].to_pylist()
+        own = tuple(sorted(path for path, name in zip(paths, names, strict=True) if name == self.name))
+        cells = self._cells(own)
+        if len(cells) < len(self._known):
+            message = f"{self.path} was listed as it was before: no storage that does so can be trusted. Run again"
+            raise StorageError(message)
+        self._read_files = {path: self._read_files[path] for path in own}
+        self._check(cells, table.transaction_version(self._app_id) or 0)
+        self._known = [
+            known if known and known[0] == row[2] else (row[2], LedgerRow(row[0], row[1], _load(row[2]), row[3]))
+            for row, known in zip(cells, chain(self._known, repeat(None)), strict=False)
+        ]
+        texts, rows = (tuple(part) for part in zip(*self._known, strict=True)) if self._known else ((), ())
+        self._seen = _Snapshot(table, own, texts, rows)
+        return self._seen
+
+    def _cells(self, paths: Sequence[str]) -> list[_Cells]:
+        """Return the rows of files by number. A row that stands in two files is one row: its writer's token says so."""
+        return sorted({cells for path in paths for cells in self._rows_of(path)}, key=lambda cells: cells[0])
+
+    def _rows_of(self, path: str) -> list[_Cells]:
+        """Return a file's rows. A file never changes, so it is read once; its name says what its bytes must be."""
+        if path not in self._read_files:
+            named = _DIGEST.search(path)
+            if named and self._folder.digest(path) != named[1]:
+                full = self._folder.full_path(path)
+                message = f"{full} is not what was written: put it back from a copy. Do not run or land before"
+                raise StorageError(message)
+            columns = self._folder.read_table(path, ["seq", "kind", "body", "recorded_at"]).to_pydict()
+            self._read_files[path] = list(zip(*columns.values(), strict=True))
+        return self._read_files[path]
+
+    def _check(self, cells: Sequence[_Cells], last: int) -> None:
+        numbers = [row[0] for row in cells]
+        if numbers != list(range(1, len(numbers) + 1)) or last != len(numbers):
+            message = (
+                f"the ledger of {self.name} in {self.path} is damaged: its rows are numbered {_in_short(numbers)}, "
+                f"its last commit says {last}. Do not run or land; restore the table from a copy"
+            )
+            raise InvariantError(message)
+
+    def _write(self, rows: Sequence[LedgerRow], texts: Sequence[str]) -> AddAction:
+        cells = [(row.seq, row.kind, text, row.recorded_at) for row, text in zip(rows, texts, strict=True)]
+        return self._write_file(cells, data_change=True)
+
+    def _write_file(self, cells: Sequence[_Cells], *, data_change: bool) -> AddAction:
+        arrays = [list(column) for column in zip(*cells, strict=True)]
+        table = pa.table(arrays, schema=pa.schema([_SCHEMA.field(name) for name in _SCHEMA.names if name != "name"]))
+        path, facts = self._folder.write_digested(f"name={self.name}", table)
+        stats = {
+            "numRecords": len(cells),
+            "minValues": {"seq": cells[0][0]},
+            "maxValues": {"seq": cells[-1][0]},
+            "nullCount": {"seq": 0},
+        }
+        return AddAction(path, facts.bytes, {"name": self.name}, facts.modified_ms, data_change, json.dumps(stats))
+
+    def compact(self) -> None:
+        """Merge all small files of this name into one. The rows stay what they are."""
+        seen = self._look()
+        if seen is not None:
+            small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
+            if len(small) > 1:
+                self._merge(seen, small)
+
+    def _merge(self, seen: _Snapshot, paths: Sequence[str]) -> None:
+        """Merge some of this name's files into one. The rows stay what they are, and so does every number.
+
+        Two at once, or one that fails, do no harm. The transaction id makes the second fail: Delta itself lets both
+        remove the same files and add the rows twice.
+        """
+        merged = self._write_file(self._cells(paths), data_change=False)
+        now = time.time_ns() // 1_000_000
+        partition: dict[str, str | None] = {"name": self.name}
+        removals = [RemoveAction(path, False, now, None, partition) for path in paths]
+        actions: list[AddAction | RemoveAction] = [merged, *removals]
+        try:
+            seen.table.create_write_transaction(
+                actions,
+                mode="append",
+                schema=seen.table.schema(),
+                partition_by=["name"],
+                commit_properties=CommitProperties(app_transactions=[Transaction(self._merge_id, len(seen.rows))]),
+            )
+        except (DeltaError, OSError):
+            return
+
+
+def _load(text: str) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(text)
+    body.pop(_WRITER, None)
+    return body
+
+
+def _in_short(numbers: Sequence[int]) -> str:
+    shown = ", ".join(str(number) for number in numbers[-5:])
+    return f"..., {shown}" if len(numbers) > 5 else shown or "not at all"

@@ -1,0 +1,198 @@
+"""The files that nothing needs: found in the folders of a job's tables, and deleted.
+
+What goes: files and reports of attempts that the ledger proves dead, at once. Files that left a table, and files of
+nobody (a verification, a snapshot or a mending that died), when they are older than the time to keep. What no commit names
+"yet" never goes.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.tables.delta.commit import JOURNAL, RUNS, commit_files, open_table, table_path
+from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.publish import EVERYBODYS
+from rewindow.tables.delta.retract import removals
+
+HOUR_MS = 3_600_000
+NOBODYS_MS = 24 * HOUR_MS
+"""A file of an attempt that no ledger row names may be of a process that still runs: it stays for a day at least."""
+
+_NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """A file, or a folder with all that is in it, that nothing needs."""
+
+    folder: str
+    path: str
+    bytes: int
+    why: str
+    is_folder: bool = False
+
+
+class Sweeping:
+    """The folders of one job."""
+
+    def __init__(self, warehouse: str, job: str, state: JobState, dead: Collection[str], *, is_quiet: bool) -> None:
+        """Bind to what the ledger says. ``is_quiet``: no run of the job is being made."""
+        self._warehouse, self._job, self._state = warehouse, job, state
+        self._dead, self._is_quiet = frozenset(dead), is_quiet
+        pending = [one.pending for one in state.lineages.values() if one.pending]
+        self._pending = {plan.attempt.id for plan in pending} | {plan.repeats or "" for plan in pending}
+
+    def garbage(self, keep_ms: int) -> Iterator[Garbage]:
+        """Yield what can go, as things are now."""
+        for path, targets in sorted(self._tables().items()):
+            yield from self._of_table(path, targets, keep_ms)
+        yield from self._internal(keep_ms)
+        yield from self._of_ledgers(keep_ms)
+
+    def drop_reports(self) -> int:
+        """Take the reports of dead attempts out of the journal, in one commit; return how many."""
+        path = table_path(self._warehouse, JOURNAL)
+        table = open_table(path)
+        if table is None:
+            return 0
+        gone = {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
+        listed = {file.path for file in table_files(path, table)} & gone
+        if not listed:
+            return 0
+        app_id = f"rewindow.gc/{self._job}"
+        version = (table.transaction_version(app_id) or 0) + 1
+        nothing: list[StagedFile] = []
+        commit_files(
+            path, nothing, app_id=app_id, version=version, table=table, retract=lambda at, of: removals(at, of, listed)
+        )
+        return len(listed)
+
+    def _tables(self) -> dict[str, set[str]]:
+        """Return the targets of each table that a run of the job ever wrote, by path; its journal too."""
+        found: dict[str, set[str]] = {}
+        for run in self._state.committed:
+            for target, table in run.spec.binding.tables.items():
+                found.setdefault(table.path, set()).add(target)
+        for lineage in self._state.lineages.values():
+            for target, table in lineage.tables.items():
+                found.setdefault(table.path, set()).add(target)
+            if lineage.pending is not None:
+                for target, table in lineage.pending.binding.tables.items():
+                    found.setdefault(table.path, set()).add(target)
+        return found
+
+    def _of_table(self, path: str, targets: Collection[str], keep_ms: int) -> Iterator[Garbage]:
+        root = table_path(self._warehouse, path)
+        table, folder = open_table(root), Folder(root)
+        listed = {file.path for file in table_files(root, table)} if table else set()
+        if path in self._dropped():
+            yield from self._whole(root, keep_ms)
+            return
+        old = left_before(table, keep_ms) if table else set()
+        nobodys = left_before(table, max(keep_ms, NOBODYS_MS)) if table else set()
+        counts, known = self._counting(path, targets), self._known()
+        is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may be reading what left it
+        for name, size, _ in folder.files():
+            if name in listed or not name.endswith(".parquet"):
+                continue
+            attempt = staged_by(name)
+            if attempt in self._dead:
+                yield Garbage(root, name, size, "an attempt that died")
+            elif path in EVERYBODYS or attempt in self._pending or attempt in counts:
+                continue
+            elif attempt in known and name in old and (self._is_quiet or not is_changelog):
+                yield Garbage(root, name, size, "left the table")
+            elif attempt not in known and name in nobodys:
+                yield Garbage(root, name, size, "nobody's")
+
+    def _internal(self, keep_ms: int) -> Iterator[Garbage]:
+        """Yield the internal logs of attempts: dead ones at once, others when they are old."""
+        root = table_path(self._warehouse, f"internal/{self._job}")
+        sizes: dict[str, tuple[int, int]] = {}
+        for name, size, modified_ms in Folder(root).files():
+            attempt = name.partition("/")[0]
+            known, last = sizes.get(attempt, (0, 0))
+            sizes[attempt] = (known + size, max(last, modified_ms))
+        now_ms, known_attempts = time.time_ns() // 1_000_000, self._known()
+        for attempt, (size, last) in sorted(sizes.items()):
+            if attempt in self._pending:
+                continue
+            keep = keep_ms if attempt in known_attempts else max(keep_ms, NOBODYS_MS)
+            if attempt in self._dead or last < now_ms - keep:
+                yield Garbage(root, attempt, size, "the internal logs of an attempt", is_folder=True)
+
+    def _of_ledgers(self, keep_ms: int) -> Iterator[Garbage]:
+        """Yield reports of dead attempts, and files of the ledger that were merged into one a day ago."""
+        root = table_path(self._warehouse, JOURNAL)
+        table = open_table(root)
+        listed = {file.path for file in table_files(root, table)} if table else set()
+        for attempt in sorted(self._dead):
+            path = f"job={self._job}/{attempt}.parquet"
+            facts = Folder(root).facts(path)
+            if facts is not None and path not in listed:
+                yield Garbage(root, path, facts.bytes, "the reports of an attempt that died")
+        root = table_path(self._warehouse, RUNS)
+        ledger = open_table(root)
+        for path in sorted(left_before(ledger, max(keep_ms, NOBODYS_MS))) if ledger else ():
+            facts = Folder(root).facts(path)
+            if path.startswith(f"name={self._job}/") and facts is not None:
+                yield Garbage(root, path, facts.bytes, "merged into another file of the ledger")
+
+    def _whole(self, root: str, keep_ms: int) -> Iterator[Garbage]:
+        """Yield the table of a branch that was given up, once nobody has touched it for the time to keep."""
+        files = list(Folder(root).files())
+        last = max((modified_ms for _, _, modified_ms in files), default=0)
+        if files and last <= time.time_ns() // 1_000_000 - keep_ms:
+            parent, _, name = root.rpartition("/")
+            yield Garbage(parent, name, sum(size for _, size, _ in files), "a dropped branch's table", is_folder=True)
+
+    def _dropped(self) -> set[str]:
+        """Return the paths of output tables that only dropped branches have."""
+        kept, gone = set(), set()
+        for lineage in self._state.lineages.values():
+            own = {
+                run.spec.binding.tables[target].path
+                for run in lineage.own_runs
+                for target in run.spec.binding.tables
+                if target.startswith(OUTPUT)
+            }
+            paths = {table.path for target, table in lineage.tables.items() if target.startswith(OUTPUT)}
+            if lineage.is_there:
+                kept |= paths
+            elif lineage.own_runs and all(run.spec.lineage == lineage.name for run in lineage.own_runs):
+                gone |= own & paths
+        return gone - kept
+
+    def _counting(self, path: str, targets: Collection[str]) -> set[str]:
+        """Return the attempts whose files for a table are what publishes it."""
+        if any(target.startswith(CHANGELOG) for target in targets):
+            return {run.commit.attempt for run in self._state.naming(path)}
+        return {run.commit.attempt for one in self._state.lineages.values() if one.is_there for run in one.own_runs}
+
+    def _known(self) -> set[str]:
+        state = self._state
+        runs = (*state.committed, *state.snapshots.values())
+        return {attempt for run in runs for attempt in (run.spec.attempt.id, run.commit.attempt)}
+
+
+def left_before(table: DeltaTable, keep_ms: int) -> set[str]:
+    """Return the files below a table that are not in it: those that left so long ago, and those of nobody that are so old."""
+    hours = -(-keep_ms // HOUR_MS)
+    paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
+    return {unquote(path) for path in paths}
+
+
+def staged_by(path: str) -> str:
+    """Return the attempt that a staged file's name says; nothing for another name."""
+    staged = _NAME.fullmatch(path.rpartition("/")[2])
+    return staged[1] if staged else ""

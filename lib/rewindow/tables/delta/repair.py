@@ -1,0 +1,123 @@
+"""What `republish` needs of a warehouse: which tables are damaged, which runs lost files, and whether new ones are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branch_decisions import check_has_state
+from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.repair_decisions import needed
+from rewindow.control.plan.spec import CHANGELOG, RunSpec, TargetTotal
+from rewindow.control.plan.tasks import Restored
+from rewindow.errors import StorageError
+from rewindow.tables.delta.audit import INTERNAL, audit_counts, audit_files, totals
+from rewindow.tables.delta.checkpoints import find_checkpoint
+from rewindow.tables.delta.commit import internal_path, table_path
+from rewindow.tables.delta.diff import first_difference, staged_rows
+from rewindow.tables.delta.drift import Damage, Files, find_damage
+from rewindow.tables.delta.publish import due_tables, net
+from rewindow.tables.delta.warehouse import DeltaTables
+
+
+class Mending:
+    """The tables of one job, looked at for damage."""
+
+    def __init__(self, tables: DeltaTables) -> None:
+        """Bind to a warehouse. Nothing is read."""
+        self._tables = tables
+        self._files = Files(tables.warehouse, tables.reports)
+
+    def damage(self, job: str, state: JobState, lineage: str) -> list[Damage]:
+        """Return the tables of a lineage that are not what was published."""
+        return list(find_damage(self._tables.warehouse, job, state, lineage, self._files))
+
+    def lost(self, state: JobState, lineage: str, targets: Sequence[str]) -> tuple[list[CommittedRun], list[int]]:
+        """Return the runs whose files for these targets are no more as they were written, in ledger order.
+
+        First those that count, with all that they stand on; then the numbers of those that nothing stands on.
+        """
+        files, counts = self._files, needed(state)
+        gone: dict[int, CommittedRun] = {}
+        for due in due_tables(state, lineage):
+            if due.target in targets:
+                for run in net(due.publications).adds:
+                    if not files.are_whole(run, due.target, due.table.path):
+                        gone[run.spec.run] = run
+        snapshots = {one.spec.run for one in state.snapshots.values()}
+        given_up = [number for number in gone if number not in counts or number in snapshots]
+        wanted = {number: run for number, run in gone.items() if number not in given_up}
+        waiting = list(wanted.values())
+        while waiting:
+            for one in state.basis(waiting.pop().spec.parent):
+                number = one.spec.run
+                if number not in wanted and number not in snapshots and not self._has_state_files(files, one):
+                    wanted[number] = one
+                    waiting.append(one)
+        return sorted(wanted.values(), key=lambda run: run.spec.run), given_up
+
+    def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
+        """Return what a run's tasks reported; nothing if the journal has lost it."""
+        return self._files.reports(run) or ()
+
+    def restore(self, state: JobState, spec: RunSpec) -> Restored:
+        """Return the checkpoint that a run went on from, of the files that were staged: the tables may be damaged."""
+        check_has_state(state, spec.parent)
+        head = state.chain_to(spec.parent)[-1:]
+        basis = state.basis(spec.parent)
+        return find_checkpoint(
+            self._tables.warehouse, head[0] if head else None, basis, self._tables.reports, as_staged=True
+        )
+
+    def audit(self, spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
+        """Read back what was staged. Raises as `DeltaTables.audit` does."""
+        audit_counts(spec, feed, reports)
+        audit_files(reports, self._roots(spec))
+
+    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
+        """Return for each target what was made for it."""
+        return totals(reports)
+
+    def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
+        """Return in words the first row of a target that was made otherwise, as far as rows of before are still there."""
+        known = self.known_reports(run)
+        before = [file for report in known for file in report.files if file.target == target]
+        roots = self._roots(spec)
+        old, new = roots.get(target), roots.get(target)
+        if target.startswith(INTERNAL):
+            topic = target.removeprefix(INTERNAL)
+            old, new = (
+                table_path(self._tables.warehouse, internal_path(spec.job, attempt, topic))
+                for attempt in (run.commit.attempt, spec.attempt.id)
+            )
+        now = staged_rows(new, reports, target) if new else None
+        for file in before:
+            rows = self._rows(old, file)
+            said = first_difference(rows, now) if rows is not None else None
+            if said is not None and said.startswith("before"):
+                return said
+        if before and all(self._rows(old, file) is not None for file in before):
+            rows = staged_rows(old or "", known, target)
+            return first_difference(rows, now) or "the rows are equal, their digests are not"
+        first = now.slice(0, 1).to_pylist() if now is not None else []
+        return f"what it had made is gone; the first row is now {first[0] if first else 'none'}"
+
+    def _rows(self, root: str | None, file: StagedFile) -> pa.Table | None:
+        """Return a staged file's rows; None if it is gone or damaged."""
+        try:
+            return staged_rows(root, [TaskReport(0, 0, (file,), {}, (), {})], file.target) if root else None
+        except StorageError:
+            return None
+
+    def _has_state_files(self, files: Files, run: CommittedRun) -> bool:
+        return all(
+            files.are_whole(run, target, table.path)
+            for target, table in run.spec.binding.tables.items()
+            if target.startswith(CHANGELOG)
+        )
+
+    def _roots(self, spec: RunSpec) -> dict[str, str]:
+        return {target: table_path(self._tables.warehouse, table.path) for target, table in spec.binding.tables.items()}

@@ -1,0 +1,83 @@
+"""The files that leave an output table when runs are rewound: in one commit, and never a row of another run with them.
+
+A file holds the rows of one run, unless somebody else merged files (OPTIMIZE). Then what stays is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
+
+from rewindow.tables.delta.content_hash import TableFile, read_file, table_files, table_schema
+from rewindow.tables.delta.files import Folder
+
+Actions = Sequence[AddAction | RemoveAction]
+
+
+def retract_all(path: str, table: DeltaTable) -> Actions:
+    """Return what takes every file out of a table, as its handle sees it."""
+    return [_removal(file) for file in table_files(path, table)]
+
+
+def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Actions:
+    """Return what takes the rows of some runs out of a table, as its handle sees it.
+
+    Raises `StorageError` (74) if a file that must be read cannot be.
+    """
+    actions: list[AddAction | RemoveAction] = []
+    for file in table_files(path, table):
+        if file.first_run is not None and file.first_run == file.last_run:
+            if file.first_run in runs:
+                actions.append(_removal(file))
+        elif _may_have(file, runs):
+            actions += _without(path, table, file, pc.field("_run").isin(list(runs)))
+    return actions
+
+
+def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actions:
+    """Return what takes the rows of one job out of a table that several write; ``column`` says whose a row is."""
+    actions: list[AddAction | RemoveAction] = []
+    for file in table_files(path, table):
+        actions += _without(path, table, file, pc.field(column) == job)
+    return actions
+
+
+def removals(path: str, table: DeltaTable, names: AbstractSet[str]) -> Actions:
+    """Return what takes files of these paths out of a table, as far as its handle sees them."""
+    return [_removal(file) for file in table_files(path, table) if file.path in names]
+
+
+def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
+    if file.first_run is None or file.last_run is None:
+        return True
+    return any(file.first_run <= run <= file.last_run for run in runs)
+
+
+def _without(path: str, table: DeltaTable, file: TableFile, gone: pc.Expression) -> Actions:
+    rows = read_file(Folder(path), file, table_schema(table))
+    is_kept = pc.invert(pc.coalesce(gone, pc.scalar(value=False)))  # a row of nobody stays
+    kept = rows.filter(is_kept)
+    if kept.num_rows == rows.num_rows:
+        return []
+    if kept.num_rows == 0:
+        return [_removal(file)]
+    stored = kept.drop_columns(list(file.partition))
+    name, facts = Folder(path).write_digested("kept", stored)
+    bounds = pc.min_max(kept["_run"]).as_py()
+    stats = {"numRecords": kept.num_rows, "minValues": {"_run": bounds["min"]}, "maxValues": {"_run": bounds["max"]}}
+    values = {key: None if value is None else str(value) for key, value in file.partition.items()}
+    added = AddAction(
+        name, facts.bytes, values, facts.modified_ms, True, json.dumps({**stats, "nullCount": {"_run": 0}})
+    )
+    return [_removal(file), added]
+
+
+def _removal(file: TableFile) -> RemoveAction:
+    values: dict[str, str | None] = {k: None if v is None else str(v) for k, v in file.partition.items()}
+    return RemoveAction(file.path, True, time.time_ns() // 1_000_000, None, values)

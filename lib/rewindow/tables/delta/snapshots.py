@@ -1,0 +1,66 @@
+"""A snapshot: all stores of a job after a run, as rows of its own in the changelogs. It is read in place of what came before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.retention import decide_snapshot
+from rewindow.control.plan.spec import CHANGELOG
+from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.tables.delta.audit import audit_files, totals
+from rewindow.tables.delta.branch_hash import store_rows
+from rewindow.tables.delta.commit import JOURNAL, arrow_schema, table_path
+from rewindow.tables.delta.content_hash import hash_rows
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.journal import Journal
+from rewindow.tables.delta.warehouse import DeltaTables
+
+
+def stage_snapshot(tables: DeltaTables, state: JobState, run: CommittedRun, attempt: str) -> LedgerRow:
+    """Write the rows of a snapshot and return the row that makes them count, if it is the next of the ledger.
+
+    Nothing is in a table yet. Raises `StorageError` (74) if a store cannot be read, or a file not be written.
+    """
+    number = state.rows + 1  # what its rows bear as `_run`
+    files = tuple(
+        file for store in sorted(run.spec.binding.stores) for file in _files(tables, state, run, store, number, attempt)
+    )
+    reports = [TaskReport(0, 0, files, {}, (), {})]
+    roots = {target: table_path(tables.warehouse, table.path) for target, table in run.spec.binding.tables.items()}
+    journal = Journal(table_path(tables.warehouse, JOURNAL), run.spec.job).append(attempt, reports)
+    audit_files(reports, roots)
+    return decide_snapshot(state, run, attempt, journal, totals(reports))
+
+
+def _files(
+    tables: DeltaTables, state: JobState, run: CommittedRun, store: str, number: int, attempt: str
+) -> Iterator[StagedFile]:
+    """Write a store's live rows, a file for each partition."""
+    target = f"{CHANGELOG}{store}"
+    table = run.spec.binding.tables[target]
+    folder, schema = Folder(table_path(tables.warehouse, table.path)), arrow_schema(table.columns)
+    rows = store_rows(tables.warehouse, run, state.basis(run.spec.run), store, tables.reports)
+    rows = rows.append_column("_run", pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows))
+    rows = rows.append_column("_tombstone", pa.repeat(pa.scalar(value=False), rows.num_rows))
+    for partition in sorted(set(rows[PARTITION].to_pylist())):
+        own = rows.filter(pc.field(PARTITION) == partition).select(schema.names).drop_columns([PARTITION])
+        path, facts = folder.write_staged(f"{PARTITION}={partition}", attempt, uuid4().hex, own)
+        bounds = {"_run": number}
+        stats = {"numRecords": own.num_rows, "minValues": bounds, "maxValues": bounds, "nullCount": {"_run": 0}}
+        yield StagedFile(
+            target,
+            partition,
+            path,
+            own.num_rows,
+            facts.bytes,
+            {PARTITION: str(partition)},
+            stats,
+            hash_rows(own, exclude=("_run",)),
+            folder.digest(path),
+        )

@@ -1,0 +1,234 @@
+"""A Delta table as a source: which files its versions added, when, and whether it is still the table that was landed.
+
+New rows are those of files added with new data in the versions since; OPTIMIZE adds none. A version that takes rows
+away is refused: a log is only added to. Rows arrive when ``arrived_at`` says, else when their version was committed (a
+commit whose clock went back counts as made when the one before it was).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.storage.locations import is_uri
+from rewindow.tables.delta.commit import open_table
+from rewindow.tables.delta.features import direct_problem
+from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, full_path, read_commit
+
+DELTA = "delta"
+"""The kind of position that tables have: id, version, the version's arrival, versions that arrive later than landed."""
+
+Dated = tuple[TableCommit, int | None]
+"""A commit and its arrival (epoch ms)."""
+
+
+def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
+    """Return a Delta table as it is now, against the position that is landed (None: nothing is).
+
+    Raises `SourceError` (66) if there is no table, or if it is no longer the one that was landed or cannot be read;
+    `DataError` (65) if a version took rows away; `ConfigError` (78) if no arrival can be told.
+    """
+    table = open_table(spec.source.location)
+    if table is None:
+        message = f"there is no Delta table at {spec.source.name}: mend `source:`, or make the table first"
+        raise SourceError(message)
+    return _TableLook(spec, table, position, window).look()
+
+
+class _TableLook:
+    """One look at one table."""
+
+    def __init__(
+        self, spec: LogSpec, table: DeltaTable, position: Mapping[str, Any] | None, window: ReadWindow
+    ) -> None:
+        self._spec, self._table, self._window = spec, table, window
+        self._root, self._name = spec.source.location, spec.source.name
+        self._position = position
+        self._version = table.version()
+        self._metadata = table.metadata()
+        self._needs_commits = spec.arrived_at is None
+        self._plain = not direct_problem(table)
+        """Whether its files can be read as they are. If not, Spark reads the table."""
+
+    def look(self) -> SourceLook:
+        active = self._active_files()
+        if self._position is None:
+            commits = self._first_commits(active) if self._needs_commits else None
+            fresh = _pieces(commits) if commits is not None else [Piece(path, None, v) for path, v in active.items()]
+            return self._result(fresh, (), commits or [], overlapping=False)
+        self._check_same_table(self._position)
+        commits = self._dated(self._new_commits(self._position["version"]), self._position.get("arrival"))
+        fresh = _pieces(commits if self._needs_commits else [(commit, None) for commit, _ in commits])
+        self._check_there(fresh, active)
+        if self._window.until_ms is None:
+            return self._result(fresh, (), commits, overlapping=False)
+        if self._needs_commits:
+            pending = self._pending(self._position)
+            rest = _pieces(pending)
+            self._check_there(rest, active)
+            return self._result(fresh, rest, [*pending, *commits], overlapping=False)
+        new = {piece.path for piece in fresh}
+        overlapping = not new <= active.keys()
+        rest = [Piece(path, None, values) for path, values in active.items() if overlapping or path not in new]
+        return self._result(fresh, rest, commits, overlapping=overlapping)
+
+    def _result(
+        self, fresh: Sequence[Piece], rest: Sequence[Piece], commits: Sequence[Dated], *, overlapping: bool
+    ) -> SourceLook:
+        arrivals = [arrival for _, arrival in commits if arrival is not None]
+        last = arrivals[-1] if arrivals else self._position.get("arrival") if self._position else None
+        until = self._window.until_ms
+        later = [
+            [commit.version, arrival]
+            for commit, arrival in commits
+            if self._needs_commits and until is not None and arrival is not None and arrival >= until
+        ]
+        position = {"kind": DELTA, "id": self._metadata.id, "version": self._version, "arrival": last, "later": later}
+        return SourceLook(
+            position,
+            tuple(fresh),
+            tuple(rest),
+            overlapping=overlapping,
+            schema=self._table.schema().to_json(),
+            partition_columns=tuple(self._metadata.partition_columns),
+            version=None if self._plain else self._version,
+        )
+
+    def _first_commits(self, active: Mapping[str, Any]) -> list[Dated] | None:
+        """Return all commits with their arrivals, for a first landing; None if that is impossible but not needed."""
+        found = [read_commit(self._root, version) for version in range(self._version + 1)]
+        commits = [commit for commit in found if commit is not None]
+        if len(commits) == len(found):
+            if not any(commit.takes_rows for commit in commits):
+                return self._dated(commits, None)
+            kept = [_only(commit, active) for commit in commits]
+            if active.keys() == {file.path for commit in kept for file in commit.adds}:
+                return self._dated(kept, None)
+        if self._window.until_ms is None and self._spec.timestamp != ARRIVAL:
+            return None
+        message = (
+            f"log {self._spec.topic}: the Delta log of {self._name} no longer says when its rows were added (old "
+            "versions are cleaned up, or rows were rewritten): name a column that does, `arrived_at: COLUMN`"
+        )
+        raise ConfigError(message)
+
+    def _new_commits(self, after: int) -> list[TableCommit]:
+        commits = []
+        for version in range(after + 1, self._version + 1):
+            commit = read_commit(self._root, version)
+            if commit is None:
+                message = (
+                    f"{self._name}: version {version} was cleaned out of its Delta log before it was landed. Land more "
+                    "often than delta.logRetentionDuration, or again: `rewindow land FEED --new-generation`"
+                )
+                raise SourceError(message)
+            self._check_only_adds(commit)
+            commits.append(commit)
+        return commits
+
+    def _pending(self, position: Mapping[str, Any]) -> list[Dated]:
+        """Return the commits that were looked at before, and whose arrival was not landed then."""
+        pending: list[Dated] = []
+        for version, arrival in position.get("later", ()):
+            commit = read_commit(self._root, version)
+            if commit is None:
+                message = (
+                    f"{self._name}: version {version} was cleaned out of its Delta log: "
+                    "`rewindow land FEED --new-generation`"
+                )
+                raise SourceError(message)
+            pending.append((commit, arrival))
+        return pending
+
+    def _dated(self, commits: Sequence[TableCommit], before: int | None) -> list[Dated]:
+        dated: list[Dated] = []
+        for commit in commits:
+            times = [time for time in (before, commit.time_ms) if time is not None]
+            before = max(times) if times else None
+            dated.append((commit, before))
+        return dated
+
+    def _active_files(self) -> dict[str, tuple[tuple[str, str | None], ...]]:
+        columns = self._metadata.partition_columns
+        actions = pa.table(self._table.get_add_actions(flatten=True)).to_pydict()
+        paths = actions.get("path", [])
+        cells = zip(*(actions[f"partition.{name}"] for name in columns), strict=True) if columns else [()] * len(paths)
+        return {
+            full_path(self._root, path): tuple(zip(columns, map(_partition_text, values), strict=True))
+            for path, values in zip(paths, cells, strict=True)
+        }
+
+    def _check_same_table(self, position: Mapping[str, Any]) -> None:
+        if position.get("kind") != DELTA or position["id"] != self._metadata.id:
+            what = "was dropped and made anew"
+        elif position["version"] > self._version:
+            what = f"went back from version {position['version']} to {self._version}"
+        else:
+            return
+        message = (
+            f"{self._name} {what} since it was landed. Put the table back, or land it again: "
+            "`rewindow land FEED --new-generation [--keep N]`"
+        )
+        raise SourceError(message)
+
+    def _check_only_adds(self, commit: TableCommit) -> None:
+        if commit.operation.startswith("RESTORE"):
+            message = (
+                f"{self._name}: version {commit.version} is a RESTORE, so rows that were landed may be gone. Land it "
+                "again: `rewindow land FEED --new-generation [--keep N]`"
+            )
+            raise SourceError(message)
+        if commit.takes_rows:
+            message = (
+                f"{self._name}: version {commit.version} ({commit.operation}) changed or deleted rows; a log is only "
+                "added to. Undo it, or land the table again: `rewindow land FEED --new-generation [--keep N]`"
+            )
+            raise DataError(message)
+        if any(file.has_deletions for file in commit.adds if file.data_change):
+            message = f"{self._name}: version {commit.version} added files with deletion vectors: switch them off"
+            raise SourceError(message)
+
+    def _check_there(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
+        """See that files which OPTIMIZE has replaced since are still there: VACUUM takes them after a while."""
+        for piece in pieces:
+            if piece.path in active:
+                continue
+            if not self._plain or not (is_uri(piece.path) or Path(piece.path).exists()):
+                gone = (
+                    "and deleted by VACUUM" if self._plain else "(the table is read as a whole: it has column mapping)"
+                )
+                message = (
+                    f"{self._name}: {piece.path} was rewritten by OPTIMIZE {gone} before it was landed. "
+                    "Land more often than that, or all again: `rewindow land FEED --new-generation`"
+                )
+                raise SourceError(message)
+
+
+def _pieces(commits: Sequence[Dated]) -> list[Piece]:
+    return [Piece(file.path, arrival, file.values) for commit, arrival in commits for file in _new_files(commit)]
+
+
+def _new_files(commit: TableCommit) -> Iterator[AddedFile]:
+    return (file for file in commit.adds if file.data_change)
+
+
+def _only(commit: TableCommit, active: Mapping[str, Any]) -> TableCommit:
+    adds = tuple(file for file in _new_files(commit) if file.path in active)
+    return TableCommit(commit.version, commit.time_ms, commit.operation, adds, commit.takes_rows)
+
+
+def _partition_text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return str(value)

@@ -1,0 +1,149 @@
+"""A job's stores as tables for people: what is in them after a run, how two runs differ, and files of it to take away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pc_csv
+import pyarrow.parquet as pq
+
+from rewindow.control.plan.branch_decisions import check_has_state
+from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.spec import CHANGELOG
+from rewindow.errors import UsageError
+from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.tables.delta.branch_hash import store_rows
+from rewindow.tables.delta.checkpoints import changelog_files
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.warehouse import DeltaTables
+
+FORMATS = ("parquet", "csv", "json")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChange:
+    """A key whose value two runs do not share; None where it is not there."""
+
+    key: Row
+    before: Row | None
+    after: Row | None
+
+
+class Stores:
+    """The stores of a job after one run."""
+
+    def __init__(self, tables: DeltaTables, state: JobState, run: CommittedRun) -> None:
+        """Bind to a run. Raises `CheckpointError` (76) if its state was forgotten."""
+        check_has_state(state, run.spec.run)
+        self._tables, self._state, self._run = tables, state, run
+        self._binding = run.spec.binding
+
+    def describe(self) -> list[Row]:
+        """Return for each store its keys now, what a restore reads, the last run that changed it, and its columns."""
+        return [self._describe(store) for store in sorted(self._binding.stores)]
+
+    def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:
+        """Return a store's rows, by key. ``where``: only those with these values, as text, in key columns.
+
+        Raises `UsageError` (2) for a store or a column that there is not.
+        """
+        keys = self.keys(store)
+        rows = store_rows(self._tables.warehouse, self._run, self._basis(), store, self._tables.reports)
+        for column, value in (where or {}).items():
+            if column not in keys:
+                message = f"{column!r} is no key column of store {store!r}: it has {_listed(keys)}"
+                raise UsageError(message)
+            rows = rows.filter(pa.array([_text(one) == value for one in rows[column].to_pylist()], pa.bool_()))
+        return rows.sort_by([(name, "ascending") for name in keys]) if rows.num_rows else rows
+
+    def keys(self, store: str) -> Sequence[str]:
+        """Return the names of a store's key columns. Raises `UsageError` (2) for a store that there is not."""
+        if store not in self._binding.stores:
+            message = f"there is no store {store!r}: run {self._run.spec.name} has {_listed(self._binding.stores)}"
+            raise UsageError(message)
+        return self._binding.keys[store]
+
+    def _describe(self, store: str) -> Row:
+        target = f"{CHANGELOG}{store}"
+        path = table_path(self._tables.warehouse, self._binding.tables[target].path)
+        files = changelog_files(path, target, self._basis(), self._tables.reports)
+        changed = [run for run in self._state.chain_to(self._run.spec.run) if _rows(run, target)]
+        columns = ", ".join(f"{name} {kind}" for name, kind in self._binding.stores[store])
+        return {
+            "store": store,
+            "keys": self.rows(store).num_rows,
+            "rows": sum(file.rows for file in files),
+            "bytes": sum(file.bytes for file in files),
+            "last run": changed[-1].spec.name if changed else "",
+            "columns": columns,
+        }
+
+    def _basis(self) -> tuple[CommittedRun, ...]:
+        return self._state.basis(self._run.spec.run)
+
+
+def changes(first: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[StoreChange]:
+    """Yield the keys, in order, whose values two states of a store do not share."""
+    one, other = _by_key(first, keys), _by_key(second, keys)
+    for key in sorted({**one, **other}, key=repr):
+        if one.get(key) != other.get(key):
+            yield StoreChange(dict(zip(keys, key, strict=True)), one.get(key), other.get(key))
+
+
+def as_rows(rows: pa.Table) -> list[Row]:
+    """Return rows as plain data, which `json` can write."""
+    return [{name: _plain(value) for name, value in row.items()} for row in rows.to_pylist()]
+
+
+def export(rows: pa.Table, to: Path) -> None:
+    """Write rows to a new file, in the format that its name ends with. Raises `UsageError` (2) for others, or an old file."""
+    suffix = to.suffix.removeprefix(".").lower()
+    if suffix not in FORMATS:
+        message = f"{to} is of no format that can be written: end its name with .{', .'.join(FORMATS)}"
+        raise UsageError(message)
+    if to.exists():
+        message = f"{to} is there already: name a new file, or remove that one"
+        raise UsageError(message)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if suffix == "parquet":
+        pq.write_table(rows, to, write_page_checksum=True)
+    elif suffix == "csv":
+        texts = [column.cast(pa.string()) if pa.types.is_binary(column.type) else column for column in rows.columns]
+        pc_csv.write_csv(pa.table(texts, names=rows.column_names), to)
+    else:
+        to.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in as_rows(rows)), encoding="utf-8")
+
+
+def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[Any, ...], Row]:
+    found = {}
+    for row in as_rows(rows):
+        key = tuple(row[name] for name in keys)
+        found[key] = {name: value for name, value in row.items() if name not in keys and name != PARTITION}
+    return found
+
+
+def _rows(run: CommittedRun, target: str) -> int:
+    total = run.commit.targets.get(target)
+    return total.rows if total else 0
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(_plain(value))

@@ -1,0 +1,49 @@
+"""What a catalog's tables hold, compared and hashed: as much of the rows as it takes comes to this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.engine.spark.errors import mapped
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.commit import arrow_schema
+from rewindow.tables.delta.content_hash import hash_rows
+from rewindow.tables.delta.diff import Difference, check_keys, compare_pairs
+from rewindow.tables.delta.diff_partitions import BUCKET_ROWS
+
+
+def compare_frames(
+    frames: Sequence[DataFrame],
+    columns: Sequence[Sequence[Column]],
+    keys: Sequence[str],
+    *,
+    epochs: tuple[int, int],
+    samples: int,
+) -> Difference:
+    """Compare two output tables key by key (`compare_tables`): the rows of a part of the keys come to this process."""
+    schemas = [arrow_schema(some) for some in columns]
+    check_keys(schemas[0], schemas[1], keys)
+    inside = (F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1])
+    asked = [frame.where(inside) for frame in frames]
+    with mapped():
+        parts = 1 + max(frame.count() for frame in asked) // BUCKET_ROWS if keys else 1
+        part = F.pmod(F.xxhash64(*(F.col(f"`{name}`") for name in keys)), F.lit(parts)) if keys else F.lit(0)
+        pairs = (
+            tuple(_fetched(frame.where(part == n), schema) for frame, schema in zip(asked, schemas, strict=True))
+            for n in range(parts)
+        )
+        return compare_pairs(((one, other) for one, other in pairs), keys, samples=samples)
+
+
+def frame_hash(frame: DataFrame, columns: Sequence[Column]) -> str:
+    """Return the content hash of a table: its rows come to this process."""
+    with mapped():
+        return hash_rows(_fetched(frame, arrow_schema(columns)), exclude=("_run",))
+
+
+def _fetched(frame: DataFrame, schema: pa.Schema) -> pa.Table:
+    return frame.toArrow().select(schema.names).cast(schema)

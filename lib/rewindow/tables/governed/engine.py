@@ -1,0 +1,183 @@
+"""The engine of staged rows: what a task needs comes to it as rows of Spark's, what it makes leaves it as rows.
+
+In between it is the task of staged files: the blocks of internal logs and stores are laid down in a folder of the worker,
+the task reads and writes there, and the files that it made become the blocks of the journal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.contracts.tasks import Lane, StageWork, TaskWork
+from rewindow.engine.spark.engine import SparkEngine, groups_of
+from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.settings import for_packs
+from rewindow.engine.spark.shuffle_reader import (
+    DATA,
+    FIRST,
+    GROUP,
+    LAST,
+    PACK,
+    PIECE,
+    TASK,
+    TOPIC,
+    run_shuffled,
+    shuffled_frame,
+)
+from rewindow.engine.worker.failures import mark
+from rewindow.engine.worker.output import Place, stage_rows
+from rewindow.errors import RewindowError, StorageError
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.journal import REPORT, ROW, SparkJournal, file_row, journal_row
+
+ROOT = "block:"
+"""How the roots of a run's targets begin: what follows is the beginning of a block's path."""
+
+_BLOCK_TOPIC = -2
+"""The topic of packs that are blocks, numbered as `_paths_of` lists them: they come before all others of their task."""
+
+_WANTED = pa.schema([(GROUP, pa.int64()), (TASK, pa.int64()), (FIRST, pa.int64()), ("path", pa.string())])
+
+
+class RowsEngine(SparkEngine):
+    """Runs stages whose tasks may neither read nor write the tables' files."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        journal_of: Callable[[str], SparkJournal],
+        *,
+        slots: int,
+        import_paths: Sequence[str] = (),
+        lane: Lane,
+    ) -> None:
+        """``journal_of`` a job: where what its tasks make is appended, and where they find what earlier ones made."""
+        super().__init__(spark, slots=slots, import_paths=import_paths, lane=lane)
+        self._journal_of = journal_of
+        self._journal = journal_of("none")
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        """Run one sub-topology: one job of Spark's, one append to the journal. Raises the worker's own `RewindowError`."""
+        failure: RewindowError | None = None
+        self._journal = self._journal_of(work.job)
+        try:
+            with mapped(), for_packs(self._spark, has_files=True):
+                self._journal.append(work.attempt, work.stage, self._rows(work))
+        except RewindowError as error:
+            failure = error  # the append may have landed all the same: the journal says
+        reports = self._journal.reports(work.attempt, work.stage)
+        if len(reports) != len(work.tasks):
+            message = f"stage {work.stage} of attempt {work.attempt} is not in the journal: run again"
+            raise failure or StorageError(message)
+        return reports
+
+    def stage_rows(
+        self,
+        target: str,
+        root: str,  # noqa: ARG002 - the journal is where they go
+        attempt: str,
+        columns: Sequence[Column],
+        rows: Iterable[tuple[Any, ...]],
+    ) -> list[StagedFile]:
+        """Stage a few rows that the driver itself made: they go to the journal at once, as a stage of their own."""
+        with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+            files = stage_rows(Place(target, folder, attempt=attempt, partition=0), columns, rows)
+            blocks = [file_row(DRIVER, 0, attempt, file, folder) for file in files]
+        if blocks:
+            with mapped():
+                self._journal.append(attempt, DRIVER, self._spark.createDataFrame(pa.Table.from_batches(blocks)))
+        return files
+
+    def _rows(self, work: StageWork) -> DataFrame:
+        groups = groups_of(work.tasks, self._slots)
+        lane = self._lane if work.lane is Lane.AUTO else work.lane
+        bare = replace(work, tasks=(), lane=lane)
+        rows = shuffled_frame(self._spark, work, groups, work.load_logs(), [*self._blocks(groups)])
+        tasks = {task.partition: task for task in work.tasks}
+        return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths), ROW)
+
+    def _blocks(self, groups: Sequence[Sequence[TaskWork]]) -> Iterator[DataFrame]:
+        wanted = [
+            (group, task.partition, number, path)
+            for group, tasks in enumerate(groups)
+            for task in tasks
+            for number, path in enumerate(_paths_of(task))
+        ]
+        if wanted:
+            columns = [list(column) for column in zip(*wanted, strict=True)]
+            asked = self._spark.createDataFrame(pa.table(columns, schema=_WANTED))
+            attempts = sorted({path.partition("/")[0] for *_, path in wanted})
+            found = self._journal.blocks(attempts).join(F.broadcast(asked), "path")
+            names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1, PIECE: 0}
+            places = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
+            yield found.select(GROUP, TASK, FIRST, *places, F.col("data").alias(DATA))
+
+
+DRIVER = 1_000_000
+"""The stage, in the journal, of what the driver stages."""
+
+
+def _paths_of(task: TaskWork) -> list[str]:
+    """Return the blocks that a task reads: internal logs, and its stores' changes."""
+    internal = [file.path for files in task.internal.values() for file in files]
+    stores = [path for paths in task.stores.values() for path in paths]
+    return [path.removeprefix(ROOT) for path in (*internal, *stores) if path.startswith(ROOT)]
+
+
+def _run_rows(
+    work: StageWork, tasks: Mapping[int, TaskWork], import_paths: Iterable[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    sys.path[:0] = [path for path in import_paths if path not in sys.path]
+    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+        here = {partition: _moved(task, folder) for partition, task in tasks.items()}
+        made = {target: f"{folder}/made/{target}" for target in work.roots}
+        try:
+            for report in run_shuffled(replace(work, roots=made), here, _laid_down(batches, tasks, folder)):
+                text = json.dumps(report.as_json())
+                yield journal_row(report.stage, report.partition, REPORT, "", text, None)
+                for file in report.files:
+                    yield file_row(report.stage, report.partition, work.attempt, file, made[file.target])
+        except RewindowError as error:
+            raise RuntimeError(mark(error)) from error
+
+
+def _moved(task: TaskWork, folder: str) -> TaskWork:
+    """Return a task that finds its blocks below a folder."""
+
+    def place(path: str) -> str:
+        return f"{folder}/given/{path.removeprefix(ROOT)}"
+
+    return replace(
+        task,
+        internal={t: tuple(replace(file, path=place(file.path)) for file in some) for t, some in task.internal.items()},
+        stores={store: tuple(map(place, paths)) for store, paths in task.stores.items()},
+    )
+
+
+def _laid_down(
+    batches: Iterable[pa.RecordBatch], tasks: Mapping[int, TaskWork], folder: str
+) -> Iterator[pa.RecordBatch]:
+    """Write the blocks among the packs to files; pass the other packs on."""
+    for batch in batches:
+        is_block = np.asarray(batch.column(TOPIC)) == _BLOCK_TOPIC
+        if is_block.any():
+            blocks = batch.filter(pa.array(is_block)).select([TASK, FIRST, DATA]).to_pydict()
+            for partition, number, data in zip(*blocks.values(), strict=True):
+                file = Path(folder, "given", _paths_of(tasks[partition])[number])
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+        if not is_block.all():
+            yield batch.filter(pa.array(~is_block))

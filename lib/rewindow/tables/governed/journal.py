@@ -1,0 +1,162 @@
+"""The journal of staged rows: reports, and what tasks made, in blocks of rows of one table's columns.
+
+A block is what a staged file would be, Parquet with checksums and digest; it lies in a cell because a task may write
+nowhere else. So a run stages the same rows under the same digests, whichever way they leave it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.plan.spec import JournalFile, canonical_json
+from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.settings import for_packs
+from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
+from rewindow.errors import StorageError
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.sql import add_once, last_version, make_table
+
+ROW = "stage long, partition long, kind string, path string, text string, data binary"
+ROW_SCHEMA = pa.schema(
+    [
+        ("stage", pa.int64()),
+        ("partition", pa.int64()),
+        ("kind", pa.string()),
+        ("path", pa.string()),
+        ("text", pa.string()),
+        ("data", pa.binary()),
+    ]
+)
+REPORT, BLOCK = "report", "block"
+_KEYS = (Column("job", "string"), Column("attempt", "string"))
+_OWN = (
+    Column("stage", "long"),
+    Column("partition", "long"),
+    Column("kind", "string"),
+    Column("path", "string"),
+    Column("text", "string"),
+    Column("data", "binary"),
+)
+
+
+class SparkJournal:
+    """The attempts of one job in a journal table of a catalog."""
+
+    def __init__(self, spark: Callable[[], SparkSession], table: TableName, job: str) -> None:
+        """Bind to a table and a job. Nothing is read or made."""
+        self._spark_of, self.table, self.job = spark, table, job
+
+    def prepare(self) -> None:
+        """Make the table if it is missing."""
+        make_table(self._spark_of(), self.table, (*_OWN, *_KEYS), ("job", "attempt"))
+
+    def append(self, attempt: str, stage: int, rows: DataFrame) -> None:
+        """Append what a stage of an attempt made, in one commit. It is read back by who asks for the reports.
+
+        Each stage has a transaction id of its own: Delta would skip a lower version under a common one in silence.
+        """
+        named = rows.withColumn("job", F.lit(self.job)).withColumn("attempt", F.lit(attempt))
+        add_once(named, self.table, _stage_id(attempt, stage), 1)
+
+    def reports(self, attempt: str, stage: int | None = None) -> list[TaskReport]:
+        """Return what an attempt's tasks reported, by stage and partition."""
+        reports = [TaskReport.from_json(told) for told in self.told(attempt, stage)]
+        return sorted(reports, key=lambda report: (report.stage, report.partition))
+
+    def told(self, attempt: str, stage: int | None = None) -> list[Any]:
+        """Return what the tasks of an attempt said, as plain data, in no order."""
+        rows = self._of([attempt]).where(F.col("kind") == REPORT)
+        if stage is not None:
+            rows = rows.where(F.col("stage") == stage)
+        with mapped():
+            return [json.loads(row["text"]) for row in rows.select("text").collect()]
+
+    def has(self, attempt: str, stage: int) -> bool:
+        """Return whether a stage's append is there, whatever rows it had."""
+        return last_version(self._spark_of(), self.table, _stage_id(attempt, stage)) > 0
+
+    def blocks(self, attempts: Sequence[str]) -> DataFrame:
+        """Return the blocks of some attempts: path and data."""
+        return self._of(attempts).where(F.col("kind") == BLOCK).select("path", "data")
+
+    def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
+        """Read every block back. Raises `StorageError` (74) naming the first that is missing, doubled or altered."""
+        with mapped(), for_packs(self._spark_of(), has_files=True):
+            found = self.blocks([attempt]).mapInArrow(_digests, "path string, digest string").collect()
+        digests: dict[str, list[str]] = {}
+        for row in found:
+            digests.setdefault(row["path"], []).append(row["digest"])
+        for file in staged:
+            path = block_path(attempt, file.target, file.path)
+            if digests.get(path) != [file.file_digest]:
+                what = "is not what was staged" if path in digests else "is gone"
+                message = f"the journal {self.table}: {path} {what}. Nothing was committed: run again"
+                raise StorageError(message)
+
+    def drop(self, attempts: Sequence[str]) -> None:
+        """Take all that some attempts left out of the table, in one commit."""
+        names = ", ".join(f"'{attempt}'" for attempt in attempts)
+        where = f"job = '{self.job}' AND attempt IN ({names})"
+        with mapped():
+            self._spark_of().sql(f"DELETE FROM {self.table.quoted} WHERE {where}")  # noqa: S608 - names are checked
+
+    def _of(self, attempts: Sequence[str]) -> DataFrame:
+        rows = self._spark_of().table(self.table.quoted)
+        return rows.where((F.col("job") == self.job) & F.col("attempt").isin(list(attempts)))
+
+
+def _stage_id(attempt: str, stage: int) -> str:
+    return f"rewindow.stage/{attempt}/{stage}"
+
+
+def block_path(attempt: str, target: str, path: str) -> str:
+    """Return what a staged file is called in the journal."""
+    return f"{attempt}/{target}/{path}"
+
+
+def summary(attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
+    """Return what a COMMIT row says of an attempt's reports: bytes and a digest of their texts."""
+    texts = [canonical_json(report.as_json()).encode() for report in reports]
+    digest = blake2b(b"\n".join(texts), digest_size=DIGEST_BYTES).hexdigest()
+    return JournalFile(f"attempt={attempt}", sum(map(len, texts)), digest)
+
+
+def journal_row(stage: int, partition: int, kind: str, path: str, text: str, data: bytes | None) -> pa.RecordBatch:
+    """Return one row as Arrow wants it."""
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([cell], field.type)
+            for cell, field in zip((stage, partition, kind, path, text, data), ROW_SCHEMA, strict=True)
+        ],
+        schema=ROW_SCHEMA,
+    )
+
+
+def file_row(stage: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
+    """Return the row of a staged file below a folder of this machine; the file goes."""
+    place = Path(root, file.path)
+    data = place.read_bytes()
+    place.unlink()
+    return journal_row(stage, partition, BLOCK, block_path(attempt, file.target, file.path), "", data)
+
+
+def rows_of_block(data: bytes) -> pa.Table:
+    """Return the rows of a block; page checksums are verified."""
+    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read()
+
+
+def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        digests = [blake2b(data, digest_size=DIGEST_BYTES).hexdigest() for data in batch.column("data").to_pylist()]
+        yield pa.RecordBatch.from_arrays([batch.column("path"), pa.array(digests)], names=["path", "digest"])

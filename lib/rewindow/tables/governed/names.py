@@ -1,0 +1,56 @@
+"""Names of a catalog's tables: validated when they are made, quoted when they are used."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rewindow.control.plan.spec import MAIN
+from rewindow.errors import ConfigError
+
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
+
+
+class TableName(NamedTuple):
+    """A table in a catalog, as Unity Catalog names it."""
+
+    catalog: str
+    schema: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str, default_catalog: str) -> TableName:
+        """Return ``catalog.schema.name``; of ``schema.name`` the catalog is the default. Raises `ConfigError` (78)."""
+        parts = text.split(".")
+        if len(parts) == 2:
+            parts = [default_catalog, *parts]
+        if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts):
+            message = (
+                f"{text!r} names no table of a catalog: write catalog.schema.table, with letters, digits, '_' and '-'"
+            )
+            raise ConfigError(message)
+        return cls(*parts)
+
+    @property
+    def quoted(self) -> str:
+        """The name as SQL takes it."""
+        return f"{self.quoted_schema}.`{self.name}`"
+
+    @property
+    def quoted_schema(self) -> str:
+        """The name of its schema as SQL takes it."""
+        return f"`{self.catalog}`.`{self.schema}`"
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.name}"
+
+
+def output_name(text: str, lineage: str, default_catalog: str) -> str:
+    """Return the full name of an output table; of another lineage than main with its name at the end.
+
+    A catalog's tables have no ``-`` and no ``.``: a lineage's become ``_``. That two lineages do not share a table, the
+    table's properties see to (`CatalogTables`).
+    """
+    name = TableName.parse(text, default_catalog)
+    made = name if lineage == MAIN else name._replace(name=f"{name.name}__{re.sub('[-.]', '_', lineage)}")
+    return str(TableName.parse(str(made), default_catalog))

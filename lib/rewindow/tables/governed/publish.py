@@ -1,0 +1,99 @@
+"""Let a catalog's tables follow the ledger: each ordinal is one commit of Spark's, decided by the table's history.
+
+As in `tables.delta.publish`, what a table gets as its k-th commit is a function of the ledger alone. Delta skips a repeated
+version in silence, so beginning too early does no harm, and the history says at the end whether it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.spec import CHANGELOG
+from rewindow.engine.spark.settings import for_packs
+from rewindow.errors import ConfigError, StorageError
+from rewindow.tables.delta.publish import Due, due_tables, publication_id
+from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.sql import add_once, last_version
+
+_ATTEMPTS = 5
+
+
+def publish(
+    spark: Callable[[], SparkSession],
+    journal: SparkJournal,
+    state: JobState,
+    lineage: str,
+    name_of: Callable[[str], TableName],
+    reports: Callable[[CommittedRun], Sequence[TaskReport]],
+) -> Iterator[str]:
+    """Publish what a lineage's tables lack of what is committed; yield the name of each commit before it is made.
+
+    State needs no tables of its own: it is read from the journal. Raises `StorageError` (74) if a commit does not land.
+    """
+    for due in due_tables(state, lineage):
+        if due.target.startswith(CHANGELOG):
+            continue
+        if due.restart.epoch > 1:
+            raise ConfigError(f"{due.target}: `republish` works on staged files, not with `commit: spark`")
+        name, app_id = name_of(due.table.path), publication_id(journal.job, due.target)
+        reached = last_version(spark(), name, app_id) if due.publications else 0
+        for ordinal in range(reached + 1, len(due.publications) + 1):
+            yield f"publish {due.target} {ordinal}"
+            _land(spark(), journal, due, ordinal, name, app_id, reports)
+
+
+def _land(
+    spark: SparkSession,
+    journal: SparkJournal,
+    due: Due,
+    ordinal: int,
+    name: TableName,
+    app_id: str,
+    reports: Callable[[CommittedRun], Sequence[TaskReport]],
+) -> None:
+    publication = due.publications[ordinal - 1]
+    paths = [
+        block_path(run.commit.attempt, due.target, file.path)
+        for run in publication.adds
+        for report in reports(run)
+        for file in report.files
+        if file.target == due.target
+    ]
+    schema = spark.table(name.quoted).schema
+    attempts = [run.commit.attempt for run in publication.adds]
+    rows = journal.blocks(attempts or [""]).where(F.col("path").isin(paths or [""]))
+    frame = rows.select("data").mapInArrow(partial(_decoded, schema.names), schema)
+    runs = sorted(run.spec.run for run in (*publication.adds, *publication.removes))
+    replaces = f"_run IN ({', '.join(map(str, runs))})" if publication.removes else None
+    land_once(spark, frame, name, app_id, ordinal, replaces=replaces)
+
+
+def land_once(
+    spark: SparkSession, frame: DataFrame, name: TableName, app_id: str, ordinal: int, *, replaces: str | None = None
+) -> None:
+    """Add rows as a table's next ordinal, and see in its history that they are there. Raises `StorageError` (74)."""
+    failure: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        try:
+            with for_packs(spark, has_files=True):
+                add_once(frame, name, app_id, ordinal, replaces=replaces)
+        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the history says
+            failure = error
+        if last_version(spark, name, app_id) >= ordinal:
+            return
+    message = f"{name}: {app_id} {ordinal} did not land in {_ATTEMPTS} attempts ({failure}); run again"
+    raise StorageError(message) from failure
+
+
+def _decoded(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for data in batch.column(0).to_pylist():
+            yield from rows_of_block(data).select(list(names)).to_batches()

@@ -1,0 +1,175 @@
+"""A catalog's table as a source: Spark alone may open it, so its history and row tracking say what is new.
+
+Row tracking keeps with each row the version that added it, through OPTIMIZE and all. A log whose source has offsets of
+its own needs none: what is new has higher ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.contracts.governed_sources import NEW_ROWS, OLD_ROWS, Governed
+from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.open_table import named, open_delta
+from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.tables.delta.job_source import new_epochs
+from rewindow.tables.delta.source_table import DELTA
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.warehouse import CatalogTables
+
+_TRACKING = "delta.enableRowTracking"
+_TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
+"""How the operations begin that take rows away."""
+_QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
+_QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMPUTE STATS", "DOMAIN METADATA CLEANUP")
+_TAKEN = ("numTargetRowsUpdated", "numTargetRowsDeleted", "numDeletedRows", "numUpdatedRows")
+"""What operations say of the rows that they took."""
+
+
+class _Version(NamedTuple):
+    """A line of a table's history; ``time_ms`` is that of the commit, or of an earlier one that was later."""
+
+    number: int
+    time_ms: int
+    operation: str
+    takes_rows: bool
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it surely added no rows."""
+        return self.operation.startswith(_QUIET) or self.operation in _QUIET_TOO
+
+
+def look_at_governed(
+    spark: SparkSession, name: TableName, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow
+) -> SourceLook:
+    """Return a catalog's table as it is now, against the position that is landed (None: nothing is).
+
+    Raises `SourceError` (66) if there is no table, or if it is no longer the one that was landed; `DataError` (65) if a
+    version took rows away; `ConfigError` (78) if nobody can tell its new rows from the others.
+    """
+    with mapped():
+        if not spark.catalog.tableExists(name.quoted):
+            message = f"there is no table {name}: mend `source:`, or make the table first"
+            raise SourceError(message)
+        (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("id", "properties").collect()
+    if spec.placed is None and dict(detail["properties"]).get(_TRACKING) != "true":
+        message = (
+            f"log {spec.topic}: which rows of {name} are new is told by row tracking, which it has not: ALTER TABLE {name} "
+            f"SET TBLPROPERTIES ('{_TRACKING}' = 'true'); or name its own `partition:` and `offset:`"
+        )
+        raise ConfigError(message)
+    versions = list(_history(spark, name))
+    _check_same_table(name, detail["id"], versions, position)
+    landed = position["version"] if position else -1
+    later = [version for version in versions if version.number > landed]
+    if position is not None:
+        _check_only_adds(name, later)
+    last = versions[-1].number
+    has_new = position is None or any(not version.is_quiet for version in later)
+    with mapped():
+        schema = open_delta(spark, named(name.quoted), last).schema.json()
+    return SourceLook(
+        {"kind": DELTA, "id": detail["id"], "version": last, "arrival": versions[-1].time_ms},
+        (Piece(NEW_ROWS),) if has_new else (),
+        (Piece(OLD_ROWS),) if position is not None and window.until_ms is not None else (),
+        schema=schema,
+        version=last,
+        governed=_governed(name, spec, versions, position, window),
+    )
+
+
+def look_at_governed_output(
+    spark: SparkSession, tables: CatalogTables, spec: LogSpec, position: Mapping[str, Any] | None
+) -> SourceLook:
+    """Return a job's output as it is now, against the position that is landed; raises as `look_at_output` does."""
+    target, epochs = new_epochs(tables, spec, position)
+    name, version = tables.name_of(target.path), tables.version_of(target)
+    if version is None:
+        message = f"the table {name} is gone: run its job again, which makes it anew"
+        raise SourceError(message)
+    with mapped():
+        schema = open_delta(spark, named(name.quoted), version).schema.json()
+    governed = Governed(name.quoted)  # rows are told apart by their epoch
+    return SourceLook({}, (Piece(NEW_ROWS),), schema=schema, version=version, epochs=epochs, governed=governed)
+
+
+def _governed(
+    name: TableName,
+    spec: LogSpec,
+    versions: Sequence[_Version],
+    position: Mapping[str, Any] | None,
+    window: ReadWindow,
+) -> Governed:
+    if spec.placed:
+        return Governed(name.quoted)
+    after = position["version"] if position else None
+    if spec.arrived_at is not None:
+        return Governed(name.quoted, after)
+    if position is None and versions[0].number > 0:
+        if window.until_ms is None and spec.timestamp != ARRIVAL:
+            return Governed(name.quoted)
+        message = (
+            f"log {spec.topic}: the history of {name} no longer says when its first rows were added (old versions are "
+            "cleaned up): name a column that does, `arrived_at: COLUMN`"
+        )
+        raise ConfigError(message)
+    arrivals = tuple((version.number, version.time_ms) for version in versions)
+    return Governed(name.quoted, -1 if after is None else after, arrivals)
+
+
+def _history(spark: SparkSession, name: TableName) -> Iterator[_Version]:
+    with mapped():
+        columns = ("version", "operation", "operationParameters", "operationMetrics")
+        told = spark.sql(f"DESCRIBE HISTORY {name.quoted}").withColumn("time", F.unix_millis("timestamp"))
+        rows = told.select(*columns, "time").orderBy("version").collect()
+    before = 0
+    for row in rows:
+        before = max(before, row["time"])
+        takes = _takes_rows(row["operation"], row["operationParameters"] or {}, row["operationMetrics"] or {})
+        yield _Version(row["version"], before, row["operation"], takes)
+
+
+def _takes_rows(operation: str, parameters: Mapping[str, str], metrics: Mapping[str, str]) -> bool:
+    if (
+        operation.startswith(_TAKE)
+        or parameters.get("mode") == "Overwrite"
+        or parameters.get("outputMode") == "Complete"
+    ):
+        return True
+    return any(int(metrics.get(name) or 0) > 0 for name in _TAKEN)
+
+
+def _check_same_table(
+    name: TableName, table_id: str, versions: Sequence[_Version], position: Mapping[str, Any] | None
+) -> None:
+    if position is None:
+        return
+    again = "Put the table back, or land it again: `rewindow land FEED --new-generation [--keep N]`"
+    if position.get("kind") != DELTA or position["id"] != table_id:
+        message = f"{name} was dropped and made anew since it was landed. {again}"
+        raise SourceError(message)
+    if position["version"] > versions[-1].number:
+        message = f"{name} went back from version {position['version']} to {versions[-1].number}. {again}"
+        raise SourceError(message)
+    if versions[0].number > position["version"] + 1:
+        message = (
+            f"{name}: version {position['version'] + 1} was cleaned out of its history before it was landed. Land more "
+            "often than delta.logRetentionDuration, or again: `rewindow land FEED --new-generation`"
+        )
+        raise SourceError(message)
+
+
+def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
+    for version in versions:
+        if version.takes_rows:
+            message = (
+                f"{name}: version {version.number} ({version.operation}) changed or deleted rows; a log is only added to. "
+                "Undo it, or land the table again: `rewindow land FEED --new-generation [--keep N]`"
+            )
+            raise DataError(message)

@@ -1,0 +1,276 @@
+"""A warehouse whose tables a catalog governs: what a run asks of Delta, through Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.tasks import LogTable
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec
+from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.open_table import named
+from rewindow.errors import InvariantError, StorageError
+from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.tables.delta.audit import INTERNAL, audit_counts, worth
+from rewindow.tables.delta.checkpoints import Checkpoint
+from rewindow.tables.delta.diff import Difference, first_difference
+from rewindow.tables.delta.drift import due_rows
+from rewindow.tables.delta.publish import EVERYBODYS, due_tables, publication_id
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.governed.diff import compare_frames, frame_hash
+from rewindow.tables.governed.engine import ROOT
+from rewindow.tables.governed.journal import REPORT, SparkJournal, block_path, journal_row, rows_of_block, summary
+from rewindow.tables.governed.ledger import SparkLedger
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.publish import publish
+from rewindow.tables.governed.sql import OWNER, last_version, make_table, owner, table_version
+
+_JOURNAL, _LANDINGS = "rewindow_journal", "rewindow_landings"
+
+
+class CatalogTables(DeltaTables):
+    """The tables of one catalog's schema. Of the warehouse only heartbeats are left."""
+
+    def __init__(self, spark: Callable[[], SparkSession], home: str, warehouse: str) -> None:
+        """``home``: ``catalog.schema`` of rewindow's own tables. Nothing is read or made."""
+        super().__init__(warehouse, reads_directly=False)
+        self._spark_of = spark
+        self._home = TableName.parse(f"{home}.rewindow_runs", "")
+        self._spark_ledgers: dict[str, SparkLedger] = {}
+        self._feed_ledgers: dict[str, SparkLedger] = {}
+        self._made: set[tuple[str, str]] = set()
+
+    def journal(self, job: str) -> SparkJournal:
+        """Return a job's journal."""
+        return SparkJournal(self._spark_of, self._home._replace(name=_JOURNAL), job)
+
+    def append(self, job: str, row: LedgerRow) -> bool:
+        """Append a ledger row; whether it is this row that stands at its number now."""
+        return self._rows(job).append([replace(row, recorded_at=row.recorded_at or time.time_ns() // 1_000_000)])
+
+    def ledger_rows(self, job: str) -> list[LedgerRow]:
+        """Return a job's ledger from a fresh look."""
+        return self._rows(job).read()
+
+    @property
+    def home(self) -> str:
+        """Where the ledgers are, for people."""
+        return f"{self._home.catalog}.{self._home.schema}"
+
+    def landings(self, feed: str) -> SparkLedger:
+        """Return a feed's landing ledger."""
+        name = self._home._replace(name=_LANDINGS)
+        return self._feed_ledgers.setdefault(feed, SparkLedger(self._spark_of, name, feed))
+
+    def feed_rows(self, feed: str) -> list[LedgerRow]:
+        """Return a feed's landing ledger from a fresh look."""
+        return self.landings(feed).read()
+
+    def log_name(self, feed: str, topic: str) -> TableName:
+        """Return the table of a log that `land` writes. Whose it is stands in its properties (DESIGN.md, 58)."""
+        return self._home._replace(name=re.sub("[-.]", "_", f"log_{feed}__{topic}"))
+
+    def log_table(self, feed: Feed, topic: str) -> LogTable:
+        """Return the table of a log: Spark reads it for the tasks."""
+        placed = feed.definition.placed.get(topic)
+        name = self.name_of(placed.table) if placed else self.log_name(feed.definition.feed, topic)
+        return LogTable(named(name.quoted), f"{self._home.catalog} governs it", placed)
+
+    def name_of(self, path: str) -> TableName:
+        """Return the table that a `TableSpec` means: an output's own name, or one of rewindow's beside the ledger."""
+        if path.startswith("rewindow/"):
+            return self._home._replace(name=path.replace("/", "_"))
+        return TableName.parse(path, self._home.catalog)
+
+    def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
+        """Return where the blocks of each target are called; tables that are missing are made."""
+        if not self._made:
+            self.journal(spec.job).prepare()
+        for target, table in spec.binding.tables.items():
+            self._make(spec.job, spec.lineage, target, table)
+        return self.scratch_roots(spec, internal)
+
+    def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
+        """Return where the blocks of each target are called; a replay's have its own attempt's name."""
+        targets = (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
+        return {target: f"{ROOT}{block_path(spec.attempt.id, target, '')}".rstrip("/") for target in targets}
+
+    def discard(self, spec: RunSpec) -> None:
+        """Take what a replay made out of the journal."""
+        self.journal(spec.job).drop([spec.attempt.id])
+
+    def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
+        """Return in words the first row of a target that a replay made otherwise."""
+        before = self._staged(spec.job, run.commit.attempt, target, self.reports(run))
+        now = self._staged(spec.job, spec.attempt.id, target, reports)
+        return first_difference(before, now) or "the rows are equal, their digests are not"
+
+    def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
+        """Return the checkpoint that a run goes on from: blocks of the journal, in the order of their runs."""
+        basis = state.basis(spec.parent)
+        if not basis:
+            return Checkpoint({}, {})
+        states = {(report.stage, report.partition): report.state for report in self.reports(basis[-1])}
+        stores: dict[tuple[str, int], tuple[str, ...]] = {}
+        rows = size = 0
+        for store in basis[-1].spec.binding.stores:
+            target = f"{CHANGELOG}{store}"
+            for run in _since_it_is_there(basis, target):
+                for report in self.reports(run):
+                    for file in report.files:
+                        if file.target == target:
+                            place = store, int(file.partition_values[PARTITION])
+                            path = f"{ROOT}{block_path(run.commit.attempt, target, file.path)}"
+                            stores[place] = (*stores.get(place, ()), path)
+                            rows, size = rows + file.rows, size + file.bytes
+        return Checkpoint(states, stores, rows, size)
+
+    def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
+        """Complete what the engine appended stage by stage: the report of the run as a whole. Repeating changes nothing."""
+        last = reports[-1]
+        text = pa.Table.from_batches([journal_row(last.stage, last.partition, REPORT, "", _json(last), None)])
+        journal = self.journal(spec.job)
+        failure: Exception | None = None
+        try:
+            with mapped():
+                journal.append(spec.attempt.id, last.stage, self._spark_of().createDataFrame(text))
+        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the journal says
+            failure = error
+        staged = journal.reports(spec.attempt.id)
+        if summary("", staged) != summary("", reports):
+            message = f"attempt {spec.attempt.id} is not in the journal as it was made ({failure}): run again"
+            raise StorageError(message) from failure
+        return summary(spec.attempt.id, staged)
+
+    def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
+        """See that an attempt that repeats another made the same rows (`DeltaTables.check_repeats`)."""
+        before = self.journal(spec.job).reports(spec.repeats) if spec.repeats else []
+        if not any(report.stage == len(spec.binding.topology) for report in before):
+            return  # it died before all was in the journal: what is there proves nothing
+        try:
+            audit_counts(spec, feed, before)
+        except InvariantError:
+            return
+        for target in spec.binding.tables:
+            mine = self._staged(spec.job, spec.attempt.id, target, reports)
+            theirs = self._staged(spec.job, spec.repeats or "", target, before)
+            different = first_difference(theirs, mine, ignored=["_run"])
+            if different is not None:
+                message = (
+                    f"run {spec.name} is not deterministic: {target} differs from what the attempt before had staged, "
+                    f"{different}. Nothing was committed: find the clock, the dice or the set in the job's code; if the "
+                    "code was changed on purpose, run with --replan"
+                )
+                raise InvariantError(message)
+
+    def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
+        """Read back all that was staged; return the COMMIT that it is worth (`DeltaTables.audit`)."""
+        reports = self.journal(spec.job).reports(spec.attempt.id)
+        if summary(spec.attempt.id, reports) != staged:
+            raise StorageError(f"attempt {spec.attempt.id} is not what was staged. Nothing was committed: run again")
+        audit_counts(spec, feed, reports)
+        self.journal(spec.job).check(spec.attempt.id, [file for report in reports for file in report.files])
+        return worth(state, spec, staged, reports)
+
+    def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
+        """Bring a lineage's tables up to the ledger; yield before each commit. Anyone may, at any time."""
+        for due in due_tables(state, lineage):
+            if due.publications:
+                self._make(job, lineage, due.target, due.table)
+        yield from publish(self._spark_of, self.journal(job), state, lineage, self.name_of, self.reports)
+
+    def check_published(self, job: str, state: JobState, lineage: str) -> None:
+        """See that a lineage's outputs have the rows that were published. Raises `StorageError` (74)."""
+        for due in due_tables(state, lineage):
+            if due.target.startswith(OUTPUT) and due.publications:
+                name = self.name_of(due.table.path)
+                with mapped():
+                    published = last_version(self._spark_of(), name, publication_id(job, due.target))
+                    counted = self._frame(due.table).groupBy("_run").count().collect()
+                if {row["_run"]: row["count"] for row in counted} != due_rows(due, published):
+                    message = (
+                        f"{name} has not the rows that {job} published: another hand altered it. RESTORE it to the version "
+                        "before, or replay in another lineage"
+                    )
+                    raise StorageError(message)
+
+    def reports(self, run: CommittedRun) -> list[TaskReport]:
+        """Return what a committed run's tasks reported. Raises `StorageError` (74) if that is not what was committed."""
+        attempt = run.commit.attempt
+        if attempt not in self._reports:
+            reports = self.journal(run.spec.job).reports(attempt)
+            if summary(attempt, reports) != run.commit.journal:
+                raise StorageError(f"the journal has not what attempt {attempt} committed: put it back from a copy")
+            self._reports[attempt] = reports
+        return self._reports[attempt]
+
+    def place_of(self, table: TableSpec) -> str:
+        """Return a table's full name; of a store that of the journal, which keeps its changes."""
+        is_store = table.path.startswith("state/")
+        return str(self._home._replace(name=_JOURNAL) if is_store else self.name_of(table.path))
+
+    def count_rows(self, table: TableSpec) -> int:
+        """Return how many rows a table has."""
+        with mapped():
+            return self._frame(table).count()
+
+    def version_of(self, table: TableSpec) -> int | None:
+        """Return a table's Delta version; None if it is not there."""
+        return table_version(self._spark_of(), self.name_of(table.path))
+
+    def compare(
+        self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
+    ) -> Difference:
+        """Compare two output tables key by key; see `compare_frames`."""
+        frames, columns = [self._frame(table) for table in (first, second)], [first.columns, second.columns]
+        return compare_frames(frames, columns, keys, epochs=epochs, samples=samples)
+
+    def content_hash(self, table: TableSpec) -> str:
+        """Return the content hash of a table: its rows come to this process."""
+        return frame_hash(self._frame(table), table.columns)
+
+    def hashes(self, job: str, lineage: str) -> dict[str, str]:
+        """Return the content hash of each output table of a lineage."""
+        tables = self.state(job).lineage(lineage).tables
+        return {target: self.content_hash(table) for target, table in tables.items() if target.startswith(OUTPUT)}
+
+    def _make(self, job: str, lineage: str, target: str, table: TableSpec) -> None:
+        """Make a table that is missing, once in a process. Raises `ConfigError` (78) if it is another's."""
+        if target.startswith(CHANGELOG) or (table.path, lineage) in self._made:
+            return
+        whose = {} if table.path in EVERYBODYS else {OWNER: owner(job, lineage)}
+        make_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, whose)
+        self._made.add((table.path, lineage))
+
+    def _frame(self, table: TableSpec) -> DataFrame:
+        return self._spark_of().table(self.name_of(table.path).quoted)
+
+    def _rows(self, job: str) -> SparkLedger:
+        return self._spark_ledgers.setdefault(job, SparkLedger(self._spark_of, self._home, job))
+
+    def _staged(self, job: str, attempt: str, target: str, reports: Sequence[TaskReport]) -> pa.Table | None:
+        paths = [block_path(attempt, target, f.path) for report in reports for f in report.files if f.target == target]
+        if not paths:
+            return None
+        with mapped():
+            found = self.journal(job).blocks([attempt]).collect()
+        return pa.concat_tables([rows_of_block(bytes(row["data"])) for row in found if row["path"] in paths])
+
+
+def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
+    """Leave out the runs before a store was put in again: what was taken out begins empty."""
+    gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
+    return chain[gone[-1] :] if gone else chain
+
+
+def _json(report: TaskReport) -> str:
+    return json.dumps(report.as_json())

@@ -1,0 +1,44 @@
+"""A task of the test driver, and what waits in front of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewindow.streams.ordering import Event
+from rewindow.streams.record import TopicPartition
+from rewindow.streams.topology import SubTopology
+from rewindow.testing.local_task import LocalTask
+from rewindow.testing.partition_group import InvalidTimestamp, PartitionGroup, Picked
+
+
+class Seat:
+    """A task and the queues in front of it."""
+
+    def __init__(self, local: LocalTask, max_task_idle_ms: int, invalid_timestamp: InvalidTimestamp) -> None:
+        self.local = local
+        part: SubTopology = local.part
+        self._ranks = {source.topic: rank for rank, source in enumerate(part.sources)}
+        self._internal = {source.topic for source in part.sources if source.is_internal}
+        self._next_offset = dict.fromkeys(self._ranks, 0)
+        partitions = [TopicPartition(topic, local.partition) for topic in self._ranks]
+        self.group = PartitionGroup(partitions, max_task_idle_ms=max_task_idle_ms, invalid_timestamp=invalid_timestamp)
+        for partition in partitions:
+            self.group.set_lag(partition, 0)
+
+    def is_internal(self, topic: str) -> bool:
+        """Return whether a topic is a repartition."""
+        return topic in self._internal
+
+    def enqueue(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
+        """Put a record into the queue of its topic."""
+        offset = self._next_offset[topic]
+        self._next_offset[topic] = offset + 1
+        self.group.add(TopicPartition(topic, self.local.partition), [(offset, timestamp, key, value)])
+
+    def process(self, picked: Picked) -> None:
+        """Let the task take a record."""
+        if not picked.is_corrupted:
+            order_ms = self.group.partition_times[picked.partition]
+            rank = self._ranks[picked.partition.topic]
+            event: Event = (order_ms, rank, picked.offset, picked.timestamp, picked.key, picked.value)
+            self.local.task.replay((event,))

@@ -1,0 +1,80 @@
+"""What a command says while it works and when it is done: the log's lines, the bars of a terminal, the summary."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rewindow.app.cli.progress import watched
+from rewindow.contracts.steps import Step
+from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.ingest.local_engine import HOUR, T0
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with without_spark():
+        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+
+
+def test_each_step_is_a_line_with_its_run(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    landed = bench.run("land", "activity", "--log-format", "json")
+    assert {"recover", "look", "write events", "decide"} <= {
+        json.loads(line)["step"] for line in landed.err.splitlines()
+    }
+    answer = bench.run("run", "counts", "--log-format=json")
+    lines = [json.loads(line) for line in answer.err.splitlines()]
+    execute = next(line for line in lines if line.get("step") == "execute sub-topology 0")
+    assert (execute["job"], execute["lineage"], execute["run"]) == ("counts", "main", "main/3")
+    assert (execute["sub_topology"], execute["records"], execute["level"]) == (0, 12, "info")
+    assert [line["run_id"] for line in lines if line.get("step") == "commit"] == [execute["run_id"]]
+    assert lines[-1]["event"] == "summary"
+    assert lines[-1]["records"] == {"events": 12}
+
+
+def test_a_run_sums_itself_up(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    late = {"user": "ann", "t": T0, "got": T0 + 3 * HOUR, "x": 1}
+    bench.rows("h3", [late, {**late, "user": None}])
+    assert bench.run("land", "activity").code == 0
+    summary = json.loads(bench.run("run", "counts", "--json").out)["summary"]
+    assert summary["records"] == {"events": 14}
+    assert set(summary["rows"]) == {"totals"}
+    assert summary["dropped"] == {"late": {"window-closed": 1}, "skipped": {"null-key": 1}}
+    assert summary["commits"] >= 4
+    assert summary["seconds"] > 0
+    assert json.loads(bench.run("run", "counts", "--json").out)["summary"] is None
+
+
+def test_people_read_it_below_the_run(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    bench.run("land", "activity")
+    answer = bench.run("run", "counts")
+    assert "commits in" in answer.out.splitlines()[-1]
+    assert answer.err == "", "nothing is logged that nobody asked for"
+
+
+def test_a_failure_is_a_line_too(template: Bench) -> None:
+    answer = template.run("run", "nobody", "--log-format", "json")
+    line = json.loads(answer.err.splitlines()[0])
+    assert (line["event"], line["exit_code"], line["level"]) == ("failed", 78, "error")
+    assert template.run("run", "counts", "--log-format", "xml").code == 2
+
+
+def test_a_terminal_shows_the_step_and_how_much_of_its_records_is_done() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=120)
+    with watched(console, is_quiet=False) as watch:
+        watch(Step("execute sub-topology 0", records=1_000_000))
+        watch.share(0.5)
+    assert "execute sub-topology 0, 1,000,000 records" in out.getvalue()
+    out.truncate(0)
+    with watched(Console(file=out), is_quiet=False) as watch:
+        watch("plan")
+    assert not out.getvalue().strip("\0"), "not on a terminal: nothing"

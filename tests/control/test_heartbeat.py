@@ -1,0 +1,53 @@
+"""Who counts as alive: this process does; a killed one does not, collected or not; another host by its heartbeat."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from rewindow.control.heartbeat import SILENT_SECONDS, Heartbeat, is_alive, this_attempt
+
+
+def test_this_process_is_alive(tmp_path: Path) -> None:
+    attempt = this_attempt()
+    with Heartbeat(str(tmp_path), attempt):
+        assert is_alive(str(tmp_path), attempt)
+    assert not is_alive(str(tmp_path), attempt), "a notebook's process lives on when its run is over"
+
+
+def test_a_process_number_given_again_is_not_the_process_that_had_it(tmp_path: Path) -> None:
+    assert not is_alive(str(tmp_path), replace(this_attempt(), pid_started=1))
+
+
+def test_a_killed_child_is_dead_before_it_is_collected(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        process = psutil.Process(child.pid)
+        attempt = replace(this_attempt(), pid=child.pid, pid_started=round(process.create_time() * 1000))
+        assert is_alive(str(tmp_path), attempt)
+        child.kill()
+        while process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        assert not is_alive(str(tmp_path), attempt)
+    finally:
+        child.kill()
+        child.wait()
+    assert not is_alive(str(tmp_path), attempt)
+
+
+def test_another_host_lives_as_long_as_its_heart_beats(tmp_path: Path) -> None:
+    attempt = replace(this_attempt(), host="elsewhere")
+    assert not is_alive(str(tmp_path), attempt)
+    with Heartbeat(str(tmp_path), attempt):
+        assert is_alive(str(tmp_path), attempt)
+        (beat,) = (tmp_path / "rewindow" / "heartbeats").iterdir()
+        silent = time.time() - SILENT_SECONDS - 1
+        os.utime(beat, (silent, silent))
+        assert not is_alive(str(tmp_path), attempt)
+    assert not is_alive(str(tmp_path), attempt)

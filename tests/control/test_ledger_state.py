@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindow.control.plan.branch_decisions import decide_branch, decide_drop, decide_promote, decide_rewind, find_run
+from rewindow.control.plan.branches import JobState, LedgerRow, Standing
+from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, fold
+from rewindow.control.plan.planner import UpToDate, check_is_pending
+from rewindow.control.plan.spec import Commit, RunRequest, RunSpec, add_digests
+from rewindow.errors import CheckpointError, InvariantError, RewindowError
+from rewindow.tables.delta.publish import net
+from tests.control.ledgers import BINDING, a_feed, commit_row, plan, plan_row, planned, run_rows
+
+
+def test_an_empty_ledger_is_a_job_without_lineages():
+    assert fold([]) == JobState()
+
+
+def test_runs_follow_each_other_within_their_lineage():
+    rows = run_rows([], "a", through_landing=1)
+    rows = run_rows(rows, "b", lineage="trial")
+    rows = run_rows(rows, "c")
+
+    state = fold(rows)
+
+    assert [(run.spec.name, run.spec.run, run.spec.parent) for run in state.committed] == [
+        ("main/1", 1, None),
+        ("trial/1", 3, None),
+        ("main/2", 5, 1),
+    ]
+    assert [list(run.spec.epochs) for run in state.lineage("main").runs] == [[1], [2, 3]]
+    assert [run.shared_ordinal for run in state.committed] == [1, 2, 3]
+    assert [len(state.lineage(name).publications) for name in ("main", "trial")] == [2, 1]
+
+
+def test_a_plan_and_a_commit_come_back_from_their_json_as_they_were():
+    rows = run_rows([], "a", key="2013-01")
+    spec, commit = RunSpec.from_json(rows[0].body), Commit.from_json(rows[1].body)
+
+    assert plan_row(spec).body == rows[0].body
+    assert commit.as_json() == rows[1].body
+
+
+def test_a_plan_fences_the_one_before_it():
+    first = planned([], "a")
+    second = planned([plan_row(first)], "b")
+    rows = [plan_row(first), plan_row(second)]
+
+    assert fold(rows).is_pending(second)
+    assert not fold(rows).is_pending(first)
+    with pytest.raises(InvariantError, match="whose plan is not pending"):
+        fold([*rows, commit_row(rows, first)])
+
+
+def test_a_fence_leaves_nothing_to_commit():
+    spec = planned([], "a")
+    rows = [plan_row(spec), LedgerRow(2, FENCE, {"run": 1})]
+
+    assert fold(rows).lineage("main").pending is None
+    with pytest.raises(InvariantError):
+        fold([*rows, commit_row(rows, spec)])
+    with pytest.raises(InvariantError):
+        fold([*rows, LedgerRow(3, FENCE, {"run": 1})])
+
+
+def test_two_commits_of_one_plan_are_refused():
+    rows = run_rows([], "a")
+    with pytest.raises(InvariantError):
+        fold([*rows, LedgerRow(3, COMMIT, rows[1].body)])
+
+
+def test_a_note_means_nothing():
+    assert fold([LedgerRow(1, NOTE, {"text": "hello"})]) == JobState(rows=1)
+
+
+def test_a_row_of_a_later_version_stops_this_one():
+    with pytest.raises(InvariantError, match="update rewindow"):
+        fold([LedgerRow(1, "SWITCH", {})])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run": 9},
+        {"parent": 7},
+        {"number": 5},
+        {"first_epoch": 1},
+        {"first_epoch": 4},
+        {"last_epoch": 1},
+        {"generation": 0},
+        {"clock_from_ms": 0},
+        {"clock_to_ms": 0},
+        {"job": "another"},
+    ],
+    ids=str,
+)
+def test_a_plan_that_does_not_follow_is_refused(change):
+    rows = run_rows([], "a", through_landing=1)
+    spec = planned(rows, "b")
+    fold([*rows, plan_row(spec)])
+
+    wrong = LedgerRow(3, "PLAN", replace(spec, **change).as_json())
+
+    with pytest.raises(InvariantError, match="row 3"):
+        fold([*rows, wrong])
+
+
+@pytest.mark.parametrize("change", [{"chain": "0" * 64}, {"attempt": "z"}, {"run": 4}, {"watermark_ms": 1}], ids=str)
+def test_a_commit_that_is_not_of_the_plan_is_refused(change):
+    spec = planned([], "a")
+    row = commit_row([plan_row(spec)], spec)
+    with pytest.raises(InvariantError):
+        fold([plan_row(spec), LedgerRow(2, COMMIT, {**row.body, **change})])
+
+
+def test_altering_a_committed_plan_breaks_the_chain():
+    rows = run_rows([], "a")
+    altered = {**rows[0].body, "generation": 2}
+    with pytest.raises(InvariantError, match="chain"):
+        fold([LedgerRow(1, "PLAN", altered), rows[1]])
+
+
+def test_a_sealed_lineage_takes_no_plan():
+    open_rows = run_rows([], "a", through_landing=1)
+    sealed = run_rows([], "a", through_landing=1, final=True)
+    with pytest.raises(InvariantError, match="sealed"):
+        fold([*sealed, plan_row(planned(open_rows, "b"))])
+
+
+def test_a_final_run_may_take_no_epoch():
+    rows = run_rows([], "a")
+    rows = run_rows(rows, "b", final=True)
+    state = fold(rows)
+    assert list(state.lineage("main").runs[-1].spec.epochs) == []
+    assert (state.lineage("main").last_epoch, state.lineage("main").is_sealed) == (3, True)
+
+
+def test_whoever_was_fenced_is_told_to_run_again():
+    first = planned([], "a")
+    second = planned([plan_row(first)], "b")
+    state = fold([plan_row(first), plan_row(second)])
+    check_is_pending(state, second)
+    with pytest.raises(Exception, match="fenced") as fenced:
+        check_is_pending(state, first)
+    assert fenced.value.exit_code == 75
+
+
+def test_digests_add_up_and_wrap_around():
+    assert add_digests([]) == "0" * 32
+    assert add_digests(["f" * 32, "0" * 15 + "1" + "0" * 15 + "2"]) == "0" * 31 + "1"
+
+
+actions = st.lists(
+    st.tuples(
+        st.sampled_from(["run", "run", "die", "fence", "note", "branch", "rewind", "promote", "drop"]),
+        st.sampled_from(["main", "trial"]),
+        st.integers(1, 4),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+TRAVELS = ("branch", "rewind", "promote", "drop")
+
+
+def travelled(action, state, lineage, landings, name):
+    """Decide a travel, if it is one that can be made."""
+    names = [name for name, one in state.lineages.items() if name != "main" and one.standing is Standing.OPEN]
+    branch = names[landings % len(names)] if names else "none"
+    head = state.lineage(lineage).head
+    back = str(max(0, head.spec.number - landings)) if head else "0"
+    try:
+        match action:
+            case "branch":
+                at = find_run(state, state.lineage(lineage), back)
+                return [decide_branch(state, name if landings % 2 else "trial", lineage, at)]
+            case "rewind":
+                return [decide_rewind(state, lineage, back)]
+            case "promote":
+                return [decide_promote(state, branch, "main", BINDING)]
+            case _:
+                return [decide_drop(state, branch)]
+    except RewindowError:
+        return []
+
+
+def history(script):
+    """Play a job's life on a feed that grows: runs, attempts that die, fences, notes, and travels in time."""
+    rows: list[LedgerRow] = []
+    for number, (action, lineage, landings, replan) in enumerate(script):
+        feed = a_feed(landings + number)
+        pending = fold(rows).lineage(lineage).pending
+        if action in TRAVELS:
+            rows += travelled(action, fold(rows), lineage, landings, f"branch-{number}")
+        elif action == "note":
+            rows.append(LedgerRow(len(rows) + 1, NOTE, {}))
+        elif action == "fence":
+            if pending:
+                rows.append(LedgerRow(len(rows) + 1, FENCE, {"run": pending.run}))
+        else:
+            try:
+                spec = plan(rows, f"attempt-{number}", feed, RunRequest(lineage=lineage, replan=replan))
+            except CheckpointError:
+                continue  # a branch that was promoted or dropped
+            if isinstance(spec, UpToDate):
+                continue
+            rows.append(plan_row(spec))
+            if action == "run":
+                rows.append(commit_row(rows, spec))
+    return rows
+
+
+@given(actions)
+def test_what_the_planner_writes_is_legal_and_takes_each_epoch_once(script):
+    state = fold(history(script))
+    for lineage in state.lineages.values():
+        epochs = [epoch for run in lineage.runs for epoch in run.spec.epochs]
+        assert epochs == list(range(1, len(epochs) + 1))
+        # What its tables hold in the end are the rows of its own runs: nothing lost, nothing doubled, nothing else.
+        added = [run.seq for publication in lineage.publications for run in publication.adds]
+        removed = [run.seq for publication in lineage.publications for run in publication.removes]
+        assert Counter(added) == Counter([*removed, *(run.seq for run in lineage.own_runs)])
+        assert net(lineage.publications).adds == lineage.own_runs
+    assert [run.shared_ordinal for run in state.committed] == list(range(1, len(state.committed) + 1))
+    assert len({run.spec.run for run in state.committed}) == len(state.committed)
+
+
+@given(actions, st.data())
+def test_a_ledger_with_a_row_lost_doubled_or_moved_is_illegal(script, data):
+    rows = history(script)
+    numbered = [row for row in rows if row.kind != NOTE]
+    if not numbered:
+        return
+    at = data.draw(st.integers(0, len(rows) - 1))
+    kind = data.draw(st.sampled_from(["lost", "doubled", "moved"]))
+    if kind == "lost":
+        broken = rows[:at] + rows[at + 1 :]
+        if at == len(rows) - 1:
+            return  # that is just an earlier ledger
+    elif kind == "doubled":
+        broken = [*rows[: at + 1], rows[at], *rows[at + 1 :]]
+    else:
+        to = data.draw(st.integers(0, len(rows) - 1))
+        broken = list(rows)
+        broken[at], broken[to] = broken[to], broken[at]
+        if at == to:
+            return
+    with pytest.raises(InvariantError):
+        fold(broken)
+
+
+@given(actions, st.data())
+def test_a_commit_lost_and_the_rows_renumbered_stops_at_the_next_plan(script, data):
+    rows = history(script)
+    commits = [row for row in rows if row.kind == COMMIT]
+    if not commits:
+        return
+    lost = data.draw(st.sampled_from(commits))
+    renumbered = [LedgerRow(n, row.kind, row.body) for n, row in enumerate((r for r in rows if r != lost), start=1)]
+    later = [row for row in rows if row.seq > lost.seq and row.kind == "PLAN"]
+    if later:
+        with pytest.raises(InvariantError):
+            fold(renumbered)

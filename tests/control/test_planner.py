@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rewindow.control.ingest.landings import Feed, LandedRange
+from rewindow.control.plan.explain import describe_plan, explain, when
+from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.ledger_state import fold
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec
+from rewindow.errors import CheckpointError, NotNowError, SourceError, UsageError
+from rewindow.streams.record import MAX_MS
+from rewindow.streams.serde.schema import Column
+from tests.control.ledgers import BINDING, HOUR, a_feed, plan, plan_row, planned, run_rows
+
+
+def epochs(spec):
+    return list(spec.epochs)
+
+
+def test_a_run_takes_all_epochs_that_the_lineage_has_not():
+    assert epochs(planned([], "a")) == [1, 2, 3]
+    assert epochs(planned(run_rows([], "a"), "b", a_feed(5))) == [4, 5]
+
+
+def test_through_a_landing_or_a_time_stops_earlier():
+    assert epochs(planned([], "a", through_landing=2)) == [1, 2]
+    assert epochs(planned([], "a", through_ms=2 * HOUR)) == [1, 2]
+    assert epochs(planned([], "a", through_ms=3 * HOUR - 1)) == [1, 2]
+
+
+def test_until_is_a_time_of_arrival():
+    feed = a_feed(3)
+    landings = tuple(replace(one, interval=((n - 1) * HOUR, n * HOUR)) for n, one in enumerate(feed.landings, start=1))
+    timed = Feed(feed.definition, landings)
+    assert epochs(planned([], "a", timed, until_ms=2 * HOUR)) == [1, 2]
+    assert epochs(planned([], "a", timed, until_ms=3 * HOUR - 1)) == [1, 2]
+    assert isinstance(plan([], "a", timed, request=RunRequest(until_ms=HOUR - 1)), UpToDate)
+    with pytest.raises(UsageError, match="use --through"):
+        planned([], "a", feed, until_ms=HOUR)
+
+
+def test_a_landing_that_is_not_there_yet_is_for_later():
+    with pytest.raises(NotNowError, match="land activity"):
+        plan([], "a", request=RunRequest(through_landing=4))
+
+
+def test_there_may_be_nothing_to_do():
+    rows = run_rows([], "a")
+    for request, why in [
+        (RunRequest(), "has taken all epochs through 3"),
+        (RunRequest(through_landing=2), "beyond epoch 2"),
+        (RunRequest(through_ms=0), "above the time"),
+    ]:
+        decision = plan(rows, "b", request=request)
+        assert isinstance(decision, UpToDate)
+        assert why in decision.reason
+    empty = plan([], "a", Feed(a_feed().definition, ()))
+    assert isinstance(empty, UpToDate)
+    assert "no landings" in empty.reason
+
+
+def test_a_request_is_done_once():
+    rows = run_rows([], "a", through_landing=1, key="2013-01")
+    decision = plan(rows, "b", request=RunRequest(key="2013-01"))
+    assert decision == UpToDate("the request '2013-01' is committed as run main/1")
+    assert isinstance(plan(rows, "b", request=RunRequest(key="2013-02")), RunSpec)
+
+
+def test_the_clock_goes_from_the_parents_last_watermark_to_this_runs():
+    rows = run_rows([], "a", through_landing=1)
+    first, second = fold(rows).committed[0].spec, planned(rows, "b")
+    assert (first.clock_from_ms, first.clock_to_ms) == (-1, HOUR)
+    assert (second.clock_from_ms, second.clock_to_ms) == (HOUR, 3 * HOUR)
+
+
+def test_a_live_attempt_has_the_lineage():
+    rows = [plan_row(planned([], "a"))]
+    with pytest.raises(NotNowError, match="process 7"):
+        plan(rows, "b", alive=True)
+    assert isinstance(plan(rows, "b", request=RunRequest(lineage="trial"), alive=True), RunSpec)
+    assert isinstance(plan(rows, "b", request=RunRequest(take_over=True), alive=True), RunSpec)
+
+
+def test_a_dead_attempts_plan_is_done_again_as_it_was():
+    rows = [plan_row(planned([], "a", through_landing=2))]
+    again = planned(rows, "b", a_feed(9))
+    assert (epochs(again), again.clock_to_ms, again.takes_over) == ([1, 2], 2 * HOUR, 1)
+    assert (again.run, again.attempt.id) == (2, "b")
+    assert planned(rows, "b", a_feed(9, generation=2, kept=2)).generation == 1
+    thereafter = planned(run_rows(rows, "b", a_feed(9)), "c", a_feed(9))
+    assert (epochs(thereafter), thereafter.takes_over) == ([3, 4, 5, 6, 7, 8, 9], None)
+
+
+def test_it_is_planned_anew_when_asked_or_when_its_landings_are_gone():
+    rows = [plan_row(planned([], "a", through_landing=2))]
+    assert epochs(planned(rows, "b", replan=True)) == [1, 2, 3]
+    dropped = planned(rows, "b", a_feed(4, generation=2, kept=1))
+    assert (epochs(dropped), dropped.generation) == ([1, 2, 3, 4], 2)
+
+
+def test_a_new_generation_goes_on_where_it_shares_the_landings():
+    rows = run_rows([], "a")
+    on = planned(rows, "b", a_feed(4, generation=2, kept=3))
+    assert (epochs(on), on.generation) == ([4], 2)
+
+
+@pytest.mark.parametrize(("landings", "kept"), [(4, 2), (4, 0), (2, 2)])
+def test_landings_that_a_new_generation_dropped_stop_the_lineage(landings, kept):
+    rows = run_rows(run_rows([], "a", through_landing=2), "b")
+    request = RunRequest(through_landing=landings)
+    if landings < 3:
+        assert isinstance(plan(rows, "c", a_feed(landings, generation=2, kept=kept), request), UpToDate)
+        return
+    to, begin = {2: ("main/1", 3), 0: ("0", 1)}[kept]
+    words = f"rewindow rewind counts --to {to}`.*rewindow backfill counts --from {begin} --branch NAME`"
+    with pytest.raises(SourceError, match=words):
+        plan(rows, "c", a_feed(landings, generation=2, kept=kept), request)
+
+
+def test_who_asks_for_all_is_told_that_what_was_taken_is_no_longer_so():
+    rows = run_rows(run_rows([], "a", through_landing=2), "b")
+    with pytest.raises(SourceError, match="does not share"):
+        plan(rows, "c", a_feed(2, generation=2, kept=2))
+
+
+def test_a_sealed_lineage_takes_nothing_more():
+    rows = run_rows([], "a", final=True)
+    done = plan(rows, "b", request=RunRequest(final=True))
+    assert isinstance(done, UpToDate)
+    assert "sealed" in done.reason
+    with pytest.raises(CheckpointError, match="--lineage"):
+        plan(rows, "b", a_feed(4))
+
+
+def test_final_seals_what_has_taken_all_epochs():
+    rows = run_rows([], "a")
+    spec = planned(rows, "b", final=True)
+    assert (epochs(spec), spec.final, spec.clock_to_ms) == ([], True, 3 * HOUR)
+    assert isinstance(plan([], "a", Feed(a_feed().definition, ()), RunRequest(final=True)), UpToDate)
+
+
+def test_other_code_or_settings_do_not_fit_the_checkpoint():
+    rows = run_rows([], "a", through_landing=1)
+    node = {"name": "source", "parents": [], "source": "clicks"}
+    part = {**BINDING.topology[0], "nodes": [node, {"name": "extra", "parents": ["source"]}]}
+    other = replace(BINDING, fingerprint="e" * 64, topology=[part], semantics={"wall_clock": "run"})
+    with pytest.raises(CheckpointError) as refused:
+        plan(rows, "b", binding=other)
+    assert refused.value.exit_code == 76
+    assert "node extra: is new" in str(refused.value)
+    assert "node source: source: events -> clicks" in str(refused.value)
+    assert "setting wall_clock: stream_time -> run" in str(refused.value)
+    assert isinstance(plan(rows, "b", request=RunRequest(lineage="trial"), binding=other), RunSpec)
+
+
+def test_the_same_job_has_no_differences():
+    assert differences(BINDING, RunSpec.from_json(planned([], "a").as_json()).binding) == []
+
+
+def test_each_kind_of_difference_is_named():
+    elsewhere = {**BINDING.tables, "output/totals": TableSpec("b/totals", BINDING.tables["output/totals"].columns)}
+    wider = {"sums": (*BINDING.stores["sums"], Column("more", "string"))}
+    assert differences(BINDING, replace(BINDING, tables=elsewhere, stores=wider)) == [
+        "columns of store sums: nothing -> more string",
+        "table of output/totals: path: alerts/totals -> b/totals",
+    ]
+    assert differences(BINDING, replace(BINDING, stores={}, feed="another")) == [
+        "columns of store sums: is gone",
+        "feed: activity -> another",
+    ]
+    assert differences(BINDING, replace(BINDING, fingerprint="e" * 64))[0].startswith("fingerprint: ffff")
+
+
+def held_feed():
+    feed = a_feed(3)
+    last = feed.landings[-1]
+    held = {tp: LandedRange(r.start, r.end, r.max_timestamp, r.release - 4) for tp, r in last.ranges.items()}
+    return Feed(feed.definition, (*feed.landings[:2], replace(last, ranges=held)))
+
+
+def test_a_plan_is_explained():
+    rows = run_rows([], "a", through_landing=1)
+    feed, spec = held_feed(), planned(rows, "b", through_landing=2)
+    described = describe_plan(fold(rows), feed, spec, "main", BINDING)
+    text = "\n".join(explain(described))
+    assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1); it goes on from run main/1." in text
+    assert "epoch 2: 20 records, complete through 1970-01-01 02:00:00.000Z" in text
+    assert "events-0: offsets 10 to 19" in text
+    assert "left for a later run: landings 3 to 3" in text
+    assert "events-1: 4 records wait behind one above the watermark" in text
+
+
+def test_what_is_pending_and_what_is_done_is_explained():
+    rows = [plan_row(planned([], "a", through_landing=2, final=True))]
+    again = planned(rows, "b")
+    text = "\n".join(explain(describe_plan(fold(rows), a_feed(), again, "main", BINDING)))
+    assert "does again what an attempt that died had planned" in text
+    assert "It is final" in text
+    assert "Run main/1 was planned by process 7 on here and is not committed." in text
+    done = run_rows([], "a")
+    nothing = describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", BINDING)
+    assert explain(nothing) == ["Nothing to run: all is done."]
+    assert nothing["run"] is None
+    changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
+    told = explain(describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", changed))
+    assert told[1:] == [
+        "The job is not what made the lineage's checkpoint: its next run will be refused (76).",
+        "  - setting wall_clock: stream_time -> run",
+    ]
+    assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main", BINDING))
+
+
+def test_times_for_people():
+    assert when(0) == "1970-01-01 00:00:00.000Z"
+    assert when(-1) == "no time yet"
+    assert when(MAX_MS) == "the end of time"
+    assert when(2**60) == f"{2**60} ms"

@@ -1,0 +1,97 @@
+"""Where state is kept: names, retention apart from grace (KIP-328), stores that are given ready-made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rewindow import Materialized, StoreBuilder, StreamsBuilder, TimeWindows, key_value_store, window_store
+from rewindow.errors import ConfigError, TopologyError
+from rewindow.streams.metrics import EXPIRED_WINDOW_DROP
+from rewindow.testing import TopologyTestDriver
+
+WINDOWS = TimeWindows.of("10ms", grace="5ms")
+
+
+def counting(store: Any, windows: TimeWindows = WINDOWS) -> StreamsBuilder:
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().windowed_by(windows).count(store=store).to_stream().to("out")
+    return builder
+
+
+def kept(store: Any, windows: TimeWindows = WINDOWS) -> StoreBuilder:
+    return counting(store, windows).build().stores["counts"]
+
+
+def test_a_store_keeps_windows_for_as_long_as_they_may_change() -> None:
+    assert kept("counts").retention_ms == 15
+    assert kept(Materialized.as_("counts")) == kept("counts")
+
+
+def test_a_longer_retention_keeps_them_longer() -> None:
+    assert kept(Materialized.as_("counts", retention="1d")).retention_ms == 86_400_000
+    assert kept(Materialized.as_("counts").with_retention(20)).retention_ms == 20
+
+
+def test_a_retention_that_is_too_short_is_refused() -> None:
+    assert kept(Materialized.as_("counts", retention="15ms")).retention_ms == 15
+    with pytest.raises(TopologyError, match=r"'counts'.*14 ms is less than its windows need, 15 ms"):
+        counting(Materialized.as_("counts", retention="14ms"))
+
+
+def test_a_table_without_windows_ignores_a_retention() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().count(store=Materialized.as_("counts", retention="1ms"))
+    assert builder.build().stores["counts"].retention_ms == 0
+
+
+def test_a_ready_made_store_has_the_last_word() -> None:
+    ready = window_store("counts", size="10ms", retention="40ms", key=str)
+    store = kept(ready)
+    assert (store.retention_ms, store.key, store.value, store.is_stamped) == (40, str, int, True)
+    assert kept(Materialized.as_(ready)) == store
+    assert kept(ready, WINDOWS.__class__.of("10ms", grace="0s")).retention_ms == 40
+    with pytest.raises(TopologyError, match="ready-made"):
+        Materialized.as_(ready, retention="1d")
+
+
+@pytest.mark.parametrize(
+    ("ready", "message"),
+    [
+        (window_store("counts", size="10ms", retention="14ms"), "14 ms is less than its windows need, 15 ms"),
+        (window_store("counts", size="9ms", retention="1d"), "windows of 9 ms, and these are 10 ms long"),
+        (key_value_store("counts"), "is a key-value store where a window store is needed"),
+    ],
+)
+def test_a_ready_made_store_that_does_not_fit_is_refused(ready: StoreBuilder, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        counting(ready)
+
+
+def test_a_ready_made_store_is_taken_without_windows_too() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().count(store=key_value_store("counts", key=str)).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe("in", "a", 1, 7)
+    driver.cut()
+    driver.pipe("in", "a", 1, 5)
+    assert [(record.value, record.timestamp) for record in driver.read("out")] == [(1, 7), (2, 7)]
+
+
+def test_until_is_deprecated_and_sets_the_retention() -> None:
+    with pytest.warns(DeprecationWarning, match="Materialized"):
+        windows = WINDOWS.until("1h")
+    assert kept("counts", windows.advance_by("5ms")).retention_ms == 3_600_000
+    assert kept(Materialized.as_("counts", retention="1d"), windows).retention_ms == 86_400_000
+    with pytest.warns(DeprecationWarning, match="KIP-328"), pytest.raises(ConfigError, match="15 ms at least"):
+        WINDOWS.until("14ms")
+
+
+def test_retention_closes_no_window() -> None:
+    driver = TopologyTestDriver(counting(Materialized.as_("counts", retention="1d")).build())
+    for timestamp in (5, 14, 15, 5):
+        driver.pipe("in", "a", 1, timestamp)
+    assert [record.value for record in driver.read("out")] == [1, 1, 2]
+    assert len(driver.store("counts")) == 2
+    assert not [row for row in driver.metrics if row["name"] == EXPIRED_WINDOW_DROP]

@@ -1,0 +1,123 @@
+"""`select`: what it makes of a record, how it reads, which types it leaves, and what is said of what cannot be read."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NamedTuple
+
+import pytest
+
+from rewindow import StreamsBuilder
+from rewindow.dsl.operators.select import Select, read_fields
+from rewindow.errors import ConfigError, DataError
+from rewindow.streams.serde.binding import bind_sink
+from rewindow.streams.serde.schema import Column, row_shape, scalar_shape
+from rewindow.testing import TopologyTestDriver
+
+
+class Sale(NamedTuple):
+    pieces: int | None
+    price: float | None
+    country: str | None
+
+
+def _topology(fields):
+    builder = StreamsBuilder()
+    builder.stream("sales").select(fields).to("made")
+    return builder.build()
+
+
+def _made(fields, *values):
+    driver = TopologyTestDriver(_topology(fields))
+    for timestamp, value in enumerate(values):
+        driver.pipe("sales", "k", value, timestamp)
+    return [record.value for record in driver.read("made")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "made"),
+    [
+        ("country", {"country": "de"}),
+        ("country as land, pieces", {"land": "de", "pieces": 3}),
+        ("price * pieces as total", {"total": 4.5}),
+        ("pieces - 1 - 1 as a, pieces - (1 - 1) AS b, 1 + pieces * 2 as c", {"a": 1, "b": 3, "c": 7}),
+        ("-1 * pieces as less, 'it''s' as text, true as yes", {"less": -3, "text": "it's", "yes": True}),
+        ("key, timestamp as at, timestamp", {"key": "k", "at": 0, "timestamp": 0}),
+    ],
+)
+def test_a_row_has_the_fields_that_were_asked_for(fields, made):
+    (row,) = _made(fields, Sale(3, 1.5, "de"))
+    assert row._asdict() == made
+    shown = Select(read_fields(fields)).describe()
+    assert read_fields(shown.removeprefix("select(")[:-1]) == read_fields(fields), "what is shown can be read"
+
+
+def test_a_null_is_null_in_what_is_computed_of_it():
+    rows = _made("pieces * 2 as twice, country, 1 as one", Sale(None, 1.0, None), None)
+    assert [tuple(row) for row in rows] == [(None, None, 1), (None, None, 1)]
+
+
+def test_a_value_that_is_no_row_is_called_value():
+    assert [row.half for row in _made("value * 0.5 as half", 3, None)] == [1.5, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "a name or a literal is missing before 'the end'"),
+        ("pieces,", "a name or a literal is missing before 'the end'"),
+        ("pieces price", "a `,` is missing before 'price'"),
+        ("pieces * 2", r"`\(pieces \* 2\)` needs a name"),
+        ("(pieces + 1 as n", r"`\)` is missing before 'as'"),
+        ("pieces as 1", "'1' cannot be a column's name"),
+        ("pieces as class", "'class' cannot be a column's name"),
+        ("pieces as _run", "'_run' cannot be a column's name"),
+        ("pieces, price as pieces", "two fields are called 'pieces'"),
+        ("pieces / 2 as half", "cannot read '/ 2 as half'"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_refused_where_it_goes_wrong(text, said):
+    with pytest.raises(ConfigError, match=said):
+        read_fields(text)
+
+
+def test_what_is_no_number_is_not_computed_with():
+    with pytest.raises(DataError, match=r"\(country \+ 1\) of 'de' \(str\): it takes whole numbers and floats"):
+        _made("country + 1 as n", Sale(1, 1.0, "de"))
+    with pytest.raises(DataError, match=r"select\(...\): there is no field 'city'; there are pieces, price, country"):
+        _made("city", Sale(1, 1.0, "de"))
+
+
+SALE = row_shape([Column("pieces", "long"), Column("price", "double"), Column("paid", "decimal(10,2)")])
+
+
+def _types(fields, value=SALE):
+    (part,) = _topology(fields).sub_topologies()
+    _, made = bind_sink(part.sinks[0], {"sales": (scalar_shape("user", "string"), value)})
+    return {column.name: column.type for column in made.columns}
+
+
+def test_the_types_of_a_log_are_carried_on():
+    assert _types("paid as money, pieces, key as who, timestamp as at") == {
+        "money": "decimal(10,2)",
+        "pieces": "long",
+        "who": "string",
+        "at": "long",
+    }
+    assert _types("pieces + 1 as a, pieces * 2.0 as b, price - pieces as c, 'x' as d, false as e") == {
+        "a": "long",
+        "b": "double",
+        "c": "double",
+        "d": "string",
+        "e": "boolean",
+    }
+    assert _types("value as v, value * 2 as w", scalar_shape("value", "long")) == {"v": "long", "w": "long"}
+
+
+def test_what_has_no_number_is_refused_when_the_job_is_bound():
+    with pytest.raises(ConfigError, match=r"\(paid \* 2\) of decimal\(10,2\): it takes whole numbers and floats"):
+        _types("paid * 2 as n")
+    with pytest.raises(ConfigError, match=r"no field 'city' \(there are pieces, price, paid, key, value, timestamp\)"):
+        _types("city")
+    with pytest.raises(DataError, match="Decimal"):
+        _made("value * 2 as n", Decimal(1))

@@ -1,0 +1,256 @@
+"""Suppress until a window closes, by the semantics reference's examples S01 to S05 and S20."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindow import (
+    StreamsBuilder,
+    TimeWindows,
+    UnlimitedWindows,
+    max_bytes,
+    max_records,
+    unbounded,
+    until_time_limit,
+    until_window_closes,
+)
+from rewindow.errors import ConfigError, LimitError, TopologyError
+from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
+from rewindow.streams.semantics import Semantics
+from rewindow.testing import TopologyTestDriver
+
+Steps = list[tuple[str, int, list[str]]]
+Sizes = tuple[int, int | None, int]
+"""Size, advance, grace."""
+
+
+def finals(size: int, advance: int | None = None, grace: int = 0) -> TopologyTestDriver:
+    """Number the records of each window: values are joined, each being its place in the input."""
+    builder = StreamsBuilder()
+    windows = TimeWindows.of(f"{size}ms", grace=f"{grace}ms")
+    windows = windows.advance_by(f"{advance}ms") if advance else windows
+    windowed = builder.stream("in").group_by_key().windowed_by(windows)
+    table = windowed.aggregate(lambda: "", lambda _key, value, text: f"{text}{value}", store="texts")
+    table.suppress(until_window_closes()).to_stream().to("out")
+    return TopologyTestDriver(builder.build())
+
+
+EXAMPLES: dict[str, tuple[Sizes, Steps]] = {
+    "S01": (
+        (10, None, 5),
+        [
+            ("b", 2, []),
+            ("a", 9, []),
+            ("a", 14, []),
+            ("c", 15, ["a[0,10)=2@9", "b[0,10)=1@2"]),
+            ("d", 24, []),
+            ("d", 25, ["a[10,20)=3@14", "c[10,20)=4@15"]),
+            ("d", 60, ["d[20,30)=56@25"]),
+        ],
+    ),
+    "S02": (
+        (10, None, 0),
+        [
+            ("b", 2, []),
+            ("a", 9, []),
+            ("ab", 5, []),
+            ("B", 1, []),
+            ("z", 10, ["B[0,10)=4@1", "a[0,10)=2@9", "ab[0,10)=3@5", "b[0,10)=1@2"]),
+        ],
+    ),
+    "S03": ((10, None, 0), [("a", 9, []), ("a", 10, ["a[0,10)=1@9"]), ("a", 19, []), ("a", 20, ["a[10,20)=23@19"])]),
+    "S05": (
+        (10, 5, 0),
+        [
+            ("a", 2, []),
+            ("a", 7, []),
+            ("a", 10, ["a[0,10)=12@7"]),
+            ("a", 14, []),
+            ("a", 30, ["a[5,15)=234@14", "a[10,20)=34@14"]),
+        ],
+    ),
+    "S20": (
+        (10, None, 5),
+        [("a", 3, []), ("c", 15, ["a[0,10)=1@3"]), ("a", 4, []), ("c", 24, [])],
+    ),
+}
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
+@pytest.mark.parametrize(("sizes", "steps"), EXAMPLES.values(), ids=list(EXAMPLES))
+def test_example(sizes: Sizes, steps: Steps, *, cut: bool) -> None:
+    driver, emitted = finals(*sizes), 0
+    for number, (key, timestamp, expected) in enumerate(steps, start=1):
+        driver.pipe("in", key, number, timestamp)
+        got = [
+            f"{r.key.key}[{r.key.window.start_ms},{r.key.window.end_ms})={r.value}@{r.timestamp}"
+            for r in driver.read("out")
+        ]
+        assert got == expected, (key, timestamp)
+        emitted += len(got)
+        if cut:
+            driver.cut()
+    assert sum(row["total"] for row in driver.metrics if row["name"] == SUPPRESSION_EMIT) == emitted
+
+
+def test_s04_there_must_be_a_window() -> None:
+    table = StreamsBuilder().stream("in").group_by_key().count(store="counts")
+    with pytest.raises(TopologyError, match="there is no window; use windowed_by before"):
+        table.suppress(until_window_closes())
+
+
+def test_a_tombstone_of_a_window_is_not_sent() -> None:
+    builder = StreamsBuilder()
+    windowed = builder.stream("in").group_by_key().windowed_by(TimeWindows.of("10ms", grace="0s"))
+    table = windowed.count(store="counts").filter(lambda _key, count: count > 1)
+    table.suppress(until_window_closes()).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    for key, timestamp in (("a", 1), ("b", 2), ("b", 3), ("z", 10), ("z", 11), ("z", 20), ("z", 21)):
+        driver.pipe("in", key, None, timestamp)
+    assert [(record.key.key, record.value) for record in driver.read("out")] == [("b", 2), ("z", 2)]
+
+
+def test_what_is_held_back_is_in_a_store() -> None:
+    driver = finals(10)
+    driver.pipe("in", "a", 1, 5)
+    ((key, held),) = driver.store("texts-suppress").items()
+    assert (key.key, held.value, held.timestamp, held.buffer_time) == ("a", "1", 5, 10)
+
+
+def held_back(*args: Any, name: str = "held", **words: Any) -> TopologyTestDriver:
+    """Hold a table of texts back for a time."""
+    semantics = words.pop("semantics", None)
+    builder = StreamsBuilder()
+    table = builder.table("in", store="in").suppress(until_time_limit(*args, **words), name=name)
+    table.to_stream().to("out")
+    return TopologyTestDriver(builder.build(), semantics=semantics)
+
+
+Row = tuple[str, str | None, int, list[str]]
+LIMITED: dict[str, tuple[tuple[Any, ...], list[Row]]] = {
+    "S09": (
+        ("2ms",),
+        [
+            ("A", "w", 0, []),
+            ("A", "x", 1, []),
+            ("B", "y", 2, ["A=x@1"]),
+            ("C", "z", 3, []),
+            ("D", "v", 5, ["B=y@2", "C=z@3"]),
+        ],
+    ),
+    "S10": (("2ms",), [("A", "w", 3, []), ("A", "x", 1, []), ("B", "y", 1, ["B=y@1"]), ("C", "z", 5, ["A=x@1"])]),
+    "S11": (
+        ("1h", max_records(2)),
+        [("A", "w", 0, []), ("A", "x", 1, []), ("B", "y", 2, []), ("C", "z", 0, ["A=x@1"])],
+    ),
+    "S11, a tie": (("1h", max_records(2)), [("D", "w", 0, []), ("E", "y", 2, []), ("C", "z", 0, ["C=z@0"])]),
+    "S15, none": (("1h", max_records(0)), [("A", "w", 5, ["A=w@5"]), ("B", "x", 1, ["B=x@1"])]),
+    "S15, one": (("1h", max_records(1)), [("A", "w", 5, []), ("B", "x", 1, ["B=x@1"]), ("B", "y", 7, ["A=w@5"])]),
+    "S15, 31 bytes": (("1h", max_bytes(31)), [("A", "w", 5, ["A=w@5"]), ("B", "x", 6, ["B=x@6"])]),
+    "S15, 32 bytes": (("1h", max_bytes(32)), [("A", "w", 5, []), ("B", "x", 6, ["A=w@5"])]),
+    "S15, 64 bytes": (("1h", max_bytes(64)), [("A", "w", 5, []), ("B", "x", 6, []), ("C", "y", 7, ["A=w@5"])]),
+    "S17": (
+        ("2ms",),
+        [("A", "w", 0, []), ("A", None, 1, []), ("B", None, 2, ["A=None@1"]), ("C", "v", 5, ["B=None@2"])],
+    ),
+    "S18": (("0s",), [("A", "w", 5, ["A=w@5"]), ("B", "x", 3, ["B=x@3"])]),
+}
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
+@pytest.mark.parametrize(("given", "steps"), LIMITED.values(), ids=list(LIMITED))
+def test_time_limits_and_bounds(given: tuple[Any, ...], steps: list[Any], *, cut: bool) -> None:
+    driver = held_back(*given)
+    for key, value, timestamp, expected in steps:
+        driver.pipe("in", key, value, timestamp)
+        assert [f"{r.key}={r.value}@{r.timestamp}" for r in driver.read("out")] == expected, (key, timestamp)
+        if cut:
+            driver.cut()
+
+
+def test_a_watermark_moves_the_nodes_clock_and_the_end_lets_everything_go() -> None:
+    driver = held_back("10ms", semantics=Semantics(stream_time_from="watermark", wall_clock="run"))
+    driver.pipe("in", "A", "x", 5)
+    driver.advance_watermark(14)
+    assert driver.read("out") == []
+    driver.advance_watermark(15)
+    assert [(r.key, r.timestamp) for r in driver.read("out")] == [("A", 5)]
+    driver.pipe("in", "B", "y", 20)
+    driver.cut()
+    driver.finish()
+    assert [(r.key, r.timestamp) for r in driver.read("out")] == [("B", 20)]
+
+
+def test_the_end_closes_windows_that_never_end() -> None:
+    builder = StreamsBuilder()
+    grouped = builder.stream("in").group_by_key().windowed_by(UnlimitedWindows.of())
+    grouped.count(store="counts").suppress(until_window_closes()).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe("in", "a", 1, 5)
+    driver.pipe("in", "a", 1, 10**12)
+    assert driver.read("out") == []
+    driver.finish()
+    assert [(r.key.key, r.value) for r in driver.read("out")] == [("a", 2)]
+
+
+def test_the_overtime_is_how_long_the_newest_update_waited_in_vain() -> None:
+    driver = held_back("10ms")
+    driver.pipe("in", "A", "x", 0)
+    driver.pipe("in", "A", "y", 4)
+    driver.pipe("in", "B", "z", 10)  # A was complete at 4 and leaves at 10
+    (row,) = [row for row in driver.metrics if row["name"] == SUPPRESSION_OVERTIME]
+    assert (row["count"], row["minimum"], row["total"]) == (1, 6, 6)
+
+
+def test_a_buffer_is_full_at_more_than_its_bound_and_says_where() -> None:
+    driver = held_back("1h", max_bytes(40).shut_down_when_full(), name="slow")
+    driver.pipe("in", "A", "x", 0)
+    with pytest.raises(
+        LimitError, match=r"suppress 'slow' is full at in-0 offset 1.*2 records in 64 bytes.*max_bytes=40"
+    ):
+        driver.pipe("in", "B", "y", 1)
+
+
+def test_only_what_changes_an_output_is_in_the_fingerprint() -> None:
+    def print_of(*args: Any, **words: Any) -> str:
+        builder = StreamsBuilder()
+        builder.table("in", store="in").suppress(until_time_limit(*args, **words), name="held").to_stream().to("out")
+        return builder.build().fingerprint()
+
+    few = max_records(3)
+    assert print_of("1h") == print_of("1h", few.shut_down_when_full()) == print_of("1h", few.spill_to_disk_when_full())
+    others = [print_of("2h"), print_of("1h", few), print_of("1h", max_records(4)), print_of("1h", buffer_time="latest")]
+    assert len({print_of("1h"), *others}) == 5
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: until_window_closes(max_records(3)), "add .shut_down_when_full"),
+        (lambda: until_window_closes(unbounded().emit_early_when_full()), "would not be final"),
+        (lambda: until_window_closes("1h"), "the buffer is unbounded"),
+        (lambda: until_time_limit("-1s"), "0 or more"),
+        (lambda: until_time_limit("1s", buffer_time="newest"), "first, latest, window_start"),
+        (lambda: max_records(-1), "0 or more"),
+        (lambda: max_bytes(True), "a whole number"),
+        (lambda: unbounded().with_max_bytes("3"), "a whole number"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_use_says_what_to_write(made: Callable[[], object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        made()
+
+
+def test_only_windows_have_a_start_to_count_from() -> None:
+    table = StreamsBuilder().table("in", store="in")
+    with pytest.raises(TopologyError, match="there is no window"):
+        table.suppress(until_time_limit("1s", buffer_time="window_start"))
+
+
+def test_a_buffer_without_a_bound_is_strict_whatever_it_was() -> None:
+    assert max_records(3).with_no_bound().is_strict
+    assert unbounded().with_max_records(3).is_strict
+    assert not max_records(3).with_max_bytes(5).is_strict

@@ -1,0 +1,98 @@
+"""Conditions: what they mean record by record, how they read, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from rewindow import StreamsBuilder
+from rewindow.dsl.operators.conditions import parse
+from rewindow.errors import ConfigError, DataError
+from rewindow.testing import TopologyTestDriver
+
+
+class Sale(NamedTuple):
+    amount: int | None
+    country: str | None
+    paid: bool | None
+
+
+SALE = {"amount": 10, "country": "de", "paid": None, "key": "k", "timestamp": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("amount = 10", True),
+        ("amount <> 10", False),
+        ("amount != 9.5", True),
+        ("amount between 10 and 10", True),
+        ("amount not between 1 and 9", True),
+        ("country in ('fr', 'de')", True),
+        ("country not in ('fr', 'de')", False),
+        ("country = 'd''e'", False),
+        ("paid", None),
+        ("not paid", None),
+        ("paid is null", True),
+        ("paid is not null", False),
+        ("paid or amount > 9", True),
+        ("paid and amount > 10", False),
+        ("paid and amount > 9", None),
+        ("amount > -1 and not country = 'fr' or false = paid", True),
+        ("NOT (amount < 1 OR key >= 'l') AND timestamp <= 5", True),
+    ],
+)
+def test_a_condition_is_true_false_or_null_as_in_sql(text, truth):
+    condition = parse(text)
+    assert condition.truth(SALE.__getitem__) is truth
+    assert parse(str(condition)) == condition, "what is shown can be read"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "a name or a literal is missing before 'the end'"),
+        ("amount >", "a name or a literal is missing before 'the end'"),
+        ("amount > 1 2", "the condition is over, but here comes '2'"),
+        ("amount > 1 and", "is missing before 'the end'"),
+        ("(amount > 1", r"`\)` is missing before 'the end'"),
+        ("1", "a comparison, `between` or `in` is missing before 'the end'"),
+        ("amount is 1", "`null` is missing before '1'"),
+        ("amount = -'x'", "`-` is for numbers"),
+        ("amount ; 1", "cannot read '; 1'"),
+    ],
+)
+def test_a_text_that_is_no_condition_is_refused_where_it_goes_wrong(text, said):
+    with pytest.raises(ConfigError, match=said):
+        parse(text)
+
+
+def _sent(condition, *values):
+    builder = StreamsBuilder()
+    builder.stream("sales").where(condition).to("kept")
+    driver = TopologyTestDriver(builder.build())
+    for timestamp, value in enumerate(values):
+        driver.pipe("sales", "k", value, timestamp)
+    return [record.value for record in driver.read("kept")]
+
+
+def test_only_what_is_true_is_kept():
+    sales = [Sale(1, "de", True), Sale(2, None, None), Sale(None, "fr", False)]
+    assert _sent("amount > 0 and (country is null or country = 'de')", *sales) == sales[:2]
+
+
+def test_a_value_that_is_no_row_is_called_value():
+    assert _sent("value >= 2", 1, 2, None, 3) == [2, 3]
+
+
+def test_a_row_that_is_null_has_nulls_for_fields():
+    assert _sent("amount > 0", None, Sale(1, None, None)) == [Sale(1, None, None)]
+    assert _sent("country is null and timestamp = 0", None) == [None]
+
+
+def test_an_unknown_field_names_those_that_there_are():
+    with pytest.raises(
+        DataError, match="there is no field 'price'; there are amount, country, paid, key, value, timestamp"
+    ):
+        _sent("price > 1", Sale(1, None, None))

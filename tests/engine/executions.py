@@ -1,0 +1,141 @@
+"""One task of a declarative topology from files to files, run by run, each run in the lane that one says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindow.contracts.tasks import Epoch, Lane, LogFile, LogSlice, StageWork, TaskWork
+from rewindow.engine.worker.output import Place
+from rewindow.engine.worker.record_execution import run_task
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.binding import LogShapes, log_shape
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.topology import Topology
+
+SAMPLED = (SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE)
+"""Metrics of the record lane alone."""
+PARTITION = 3
+
+
+class Case(NamedTuple):
+    """A job of one topic, what lies in its log, and how it is landed. ``keys``: how many columns are the key's."""
+
+    topology: Topology
+    columns: tuple[Column, ...]
+    keys: int
+    rows: list[tuple[Any, ...]]
+    """Timestamp, key and value cells; the offset is the place in the list."""
+    epochs: tuple[Epoch, ...]
+    bounds: tuple[tuple[int, int], ...]
+    semantics: Semantics
+
+
+@dataclass
+class Left:
+    """What a run left behind."""
+
+    report: Any
+    files: dict[str, list[str]] = field(default_factory=dict)
+
+    def rows(self, target: str) -> list[str]:
+        """Return the rows for a target as texts (so that NaN is NaN), in total order."""
+        tables = [pq.read_table(path, partitioning=None) for path in self.files.get(target, ())]
+        return sorted(str(row) for table in tables for row in table.to_pylist())
+
+    @property
+    def metrics(self) -> list[Any]:
+        """Return all metrics that both lanes have."""
+        return [row for row in self.report.metrics if row["name"] not in SAMPLED]
+
+
+def logs(case: Case) -> LogShapes:
+    """Return the shapes of the one log."""
+    key, value = case.columns[: case.keys], case.columns[case.keys :]
+    return {"events": (log_shape(key, is_scalar=case.keys == 1), log_shape(value, is_scalar=False))}
+
+
+def write_log(case: Case, root: Path, *, files: int = 1) -> tuple[LogFile, ...]:
+    """Write the log in several files."""
+    columns = [Column("offset", "long"), Column("timestamp", "long"), *case.columns]
+    rows = [(offset, *row) for offset, row in enumerate(case.rows)]
+    size = len(rows) // files + 1
+    written = []
+    for first in range(0, len(rows), size):
+        some = rows[first : first + size]
+        buffer = Place("log/events", str(root), attempt="land", partition=PARTITION).buffer(columns, ["offset"])
+        for row in some:
+            buffer.append(row)
+        (file,) = buffer.close()
+        written.append(LogFile(f"{root}/{file.path}", first, first + len(some) - 1))
+    return tuple(written)
+
+
+def replay(
+    case: Case, log: Sequence[LogFile], root: Path, cuts: Sequence[tuple[int, int]], lanes: Sequence[Lane]
+) -> list[Left]:
+    """Replay epochs ``[first, end)`` run by run, each restored from what the one before left in files and JSON."""
+    state, stores = None, {store.name: [] for store in case.topology.sub_topologies()[0].stores}
+    left = []
+    for run, ((first, end), lane) in enumerate(zip(cuts, lanes, strict=True), start=1):
+        work = stage_work(case, root / str(run), run, (first, end), lane)
+        slices = {"events": LogSlice(tuple(log), case.bounds[first:end])}
+        restored = None if state is None else TaskState.from_json(json.loads(json.dumps(state)))
+        report = run_task(work, TaskWork(PARTITION, slices, {}, restored, {k: tuple(v) for k, v in stores.items()}))
+        state = report.state
+        done = Left(report)
+        for file in report.files:
+            done.files.setdefault(file.target, []).append(f"{work.roots[file.target]}/{file.path}")
+            kind, _, name = file.target.partition("/")
+            if kind == "changelog":
+                stores[name].append(f"{work.roots[file.target]}/{file.path}")
+        left.append(done)
+    return left
+
+
+def stage_work(case: Case, root: Path, run: int, epochs: tuple[int, int], lane: Lane) -> StageWork:
+    """Return the work of one run."""
+    (part,) = case.topology.sub_topologies()
+    targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
+    return StageWork(
+        stage=0,
+        run=run,
+        attempt=f"run{run}",
+        fingerprint=case.topology.fingerprint(),
+        partitions=PARTITION + 1,
+        epochs=case.epochs[slice(*epochs)],
+        tasks=(),
+        roots={target: str(root / target) for target in targets},
+        load_topology=lambda: case.topology,
+        load_logs=lambda: logs(case),
+        semantics=case.semantics,
+        lane=lane,
+    )
+
+
+def assert_equal(found: Sequence[Left], expected: Sequence[Left]) -> None:
+    """Hold runs against others: rows of all tables, states, metrics, positions."""
+    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        for target in sorted({*one.files, *other.files}):
+            assert one.rows(target) == other.rows(target), f"run {number}, {target}"
+        assert one.report.state == other.report.state, f"run {number}"
+        assert one.metrics == other.metrics, f"run {number}"
+        assert one.report.consumed == other.report.consumed, f"run {number}"
+        assert _schemas(one) == _schemas(other), f"run {number}"
+        assert _digests(one) == _digests(other), f"run {number}"
+
+
+def _schemas(left: Left) -> dict[str, pa.Schema]:
+    return {target: pq.read_schema(paths[0]) for target, paths in left.files.items()}
+
+
+def _digests(left: Left) -> dict[str, Any]:
+    return {file.target: (file.rows, file.rows_digest, dict(file.stats)) for file in left.report.files}

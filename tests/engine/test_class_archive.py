@@ -1,0 +1,51 @@
+"""The class archive: optional in every way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rewindow.engine.spark import class_archive as archive
+from rewindow.engine.spark.class_archive import archive_options, make_archive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WRITES = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text('classes')"
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "classes" / "key.jsa"
+    monkeypatch.setattr(archive, "archive_path", lambda: place)
+    return place
+
+
+def test_no_archive_is_no_option(path):
+    assert archive_options() == []
+
+
+def test_an_archive_is_made_once_and_used(path, monkeypatch):
+    monkeypatch.setattr(archive, "_TRAIN", WRITES)
+    assert make_archive()
+    monkeypatch.setattr(archive, "_TRAIN", "raise SystemExit('not again')")
+    assert make_archive()
+    assert f"-XX:SharedArchiveFile={path}" in archive_options()
+    assert "-Xshare:auto" in archive_options()
+
+
+@pytest.mark.parametrize("train", ["raise SystemExit(1)", "pass", WRITES + "; raise SystemExit(1)"])
+def test_what_fails_leaves_nothing(path, monkeypatch, train):
+    monkeypatch.setattr(archive, "_TRAIN", train)
+    assert not make_archive()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_archives_do_not_pile_up(path, monkeypatch):
+    path.parent.mkdir()
+    for number in range(5):
+        (path.parent / f"{number}.jsa").write_text("old")
+    monkeypatch.setattr(archive, "_TRAIN", WRITES)
+    assert make_archive()
+    assert len(list(path.parent.iterdir())) == 3

@@ -1,0 +1,190 @@
+"""Spark's exceptions in one line, with the fix and the right exit code."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from rewindow import errors
+from rewindow.engine.spark.errors import java_error_message, mapped, translate
+from rewindow.engine.worker.failures import find_marked, mark
+from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
+
+KINDS = RewindowError.__subclasses__()
+
+WORKER = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/site-packages/rewindow/engine/worker/record_execution.py", line 90, in tasks
+    task.run()
+  File "/project/jobs/a.py", line 7, in process
+    raise ValueError("bad")
+    ^^^^^^^^^^^^^^^^^^^^^^^
+ValueError: bad
+second line
+"""
+STAGE = """An error occurred while calling o142.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 2.0 failed 1 times, \
+most recent failure: Lost task 1.0 in stage 2.0 (TID 5) (localhost executor driver): {said}
+\tat org.apache.spark.Foo$.bar(Foo.scala:711)
+\tat org.apache.spark.Foo.run(Foo.scala:1)
+Caused by: {cause}
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)
+\t... 21 more
+"""
+
+
+def stage(said: str, cause: str = "java.io.EOFException") -> str:
+    return STAGE.format(said=said, cause=cause)
+
+
+CASES = {
+    "worker": (WORKER, DataError, "ValueError: bad (/project/jobs/a.py:7, process): "),
+    "import": (
+        WORKER.replace("ValueError: bad", "ModuleNotFoundError: No module named 'x'"),
+        ConfigError,
+        "install it",
+    ),
+    "file": (WORKER.replace("ValueError: bad", "FileNotFoundError: [Errno 2] x"), StorageError, "could not be read"),
+    "memory": (WORKER.replace("ValueError: bad", "MemoryError"), LimitError, "spark.driver.memory"),
+    "crash": (
+        stage(
+            "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed): Fatal Python error: "
+            "Segmentation fault\n\nCurrent thread 0x00 (most recent call first):\n  File x"
+        ),
+        LimitError,
+        "Python worker exited unexpectedly (crashed): Fatal Python error: Segmentation fault: a Python worker was",
+    ),
+    "heap": (stage("java.lang.OutOfMemoryError: Java heap space"), LimitError, "Java heap space: give the target more"),
+    "disk": (stage("java.io.IOException: No space left on device"), LimitError, "free space on the disk"),
+    "access": (
+        stage("java.io.IOException: Mkdirs failed to create file:/x (exists=false)"),
+        AccessError,
+        "Mkdirs failed to create file:/x (exists=false): grant",
+    ),
+    "path": (
+        "[PATH_NOT_FOUND] Path does not exist: file:/nope. SQLSTATE: 42K03",
+        SourceError,
+        "file:/nope: put it back, or",
+    ),
+    "csv": (
+        stage(
+            "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f. "
+            "SQLSTATE: KD001",
+            "org.apache.spark.SparkException: [MALFORMED_CSV_RECORD] Malformed CSV record: a;b SQLSTATE: KD000",
+        ),
+        DataError,
+        "([MALFORMED_CSV_RECORD] Malformed CSV record: a;b): mend the file",
+    ),
+    "parquet": (
+        stage(
+            "[FAILED_READ_FILE.NO_HINT] Error while reading file f.",
+            "java.lang.RuntimeException: f is not a Parquet file",
+        ),
+        StorageError,
+        "(f is not a Parquet file): the file is damaged",
+    ),
+    "column": (
+        "[UNRESOLVED_COLUMN.WITH_SUGGESTION] `nope` cannot be resolved. SQLSTATE: 42703;\n'Project ['nope]\n+- Range",
+        ConfigError,
+        "`nope` cannot be resolved: check columns",
+    ),
+    "cast": (
+        "[CAST_INVALID_INPUT] 'x' is malformed. SQLSTATE: 22018\n== SQL (line 1) ==\nselect",
+        DataError,
+        "mend the",
+    ),
+    "other": (stage("java.lang.IllegalStateException: strange"), StorageError, "strange: run again; --debug"),
+    "silent": ("", StorageError, "Spark failed without a word"),
+}
+
+
+@pytest.mark.parametrize(("text", "kind", "said"), CASES.values(), ids=CASES)
+def test_what_spark_says_becomes_one_line_with_a_fix(text, kind, said):
+    error = translate(PySparkException(text))
+    assert type(error) is kind
+    assert said in str(error)
+    assert len(str(error).splitlines()) == 1
+    assert "\tat " not in str(error)
+    assert ".scala" not in str(error)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_marked_error_comes_back_as_its_kind(kind):
+    error = kind('record 7 of "events"\nis bad: ä \\ {}')
+    text = WORKER.replace("ValueError: bad", f"RuntimeError: {mark(error)}")
+    back = translate(PySparkException(stage(text)))
+    assert type(back) is kind
+    assert str(back) == str(error)
+
+
+@given(message=st.text(), code=st.sampled_from(KINDS))
+def test_any_message_survives_the_mark(message, code):
+    line = mark(code(message))
+    assert len(line.splitlines()) == 1
+    back = find_marked(f"before\n{line}\nafter")
+    assert (type(back), str(back)) == (code, message)
+
+
+def test_a_kind_of_a_kind_keeps_its_exit_code():
+    assert find_marked(mark(errors.TopologyError("x"))).exit_code == 78
+
+
+def test_the_codes_of_the_kinds_are_distinct():
+    assert len({kind.exit_code for kind in KINDS}) == len(KINDS)
+
+
+def test_the_last_mark_counts_because_a_traceback_shows_source_lines_first():
+    text = f"    raise RuntimeError('{mark(DataError('first'))}')\nRuntimeError: {mark(SourceError('second'))}"
+    assert str(find_marked(text)) == "second"
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111)])
+def test_a_jvm_that_is_gone_is_told(error):
+    assert "Spark's JVM is gone" in java_error_message(error)
+    assert translate(error).exit_code == 71
+
+
+def test_our_own_errors_pass_unchanged():
+    error = DataError("x")
+    assert translate(error) is error
+    with pytest.raises(DataError, match=r"^x$"), mapped():
+        raise error
+
+
+def test_mapped_keeps_the_cause_for_debug():
+    with pytest.raises(SourceError) as caught, mapped():
+        raise PySparkException("[PATH_NOT_FOUND] Path does not exist: file:/nope.")
+    assert isinstance(caught.value.__cause__, PySparkException)
+
+
+@pytest.mark.spark
+def test_a_workers_error_crosses_the_jvm(spark):
+    def fail(batches):
+        from rewindow.engine.worker.failures import mark
+        from rewindow.errors import DataError
+
+        for _ in batches:
+            raise RuntimeError(mark(DataError("record 7 of events/0 has no timestamp: fix it")))
+        yield
+
+    with pytest.raises(DataError, match=r"^record 7 of events/0 has no timestamp: fix it$"), mapped():
+        spark.range(2).mapInArrow(fail, "id long").collect()
+
+
+@pytest.mark.spark
+def test_errors_of_a_session_leave_stderr_alone(spark, capfd):
+    def crash(batches):
+        import os
+
+        next(batches)
+        os._exit(3)
+        yield
+
+    with pytest.raises(LimitError, match="a Python worker was killed"), mapped():
+        spark.range(2).mapInArrow(crash, "id long").collect()
+    with pytest.raises(ConfigError, match="cannot be resolved"), mapped():
+        spark.range(2).select("nope").collect()
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,129 @@
+"""Small stages are run by the command's own process: which ones are small, and what user code may do to that process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rewindow import StreamsBuilder, Topology
+from rewindow.contracts.tasks import Epoch, LogSlice, LogTable, StageWork, TaskWork
+from rewindow.engine.worker.inline import InlineEngine, size_of
+from rewindow.errors import DataError, RewindowError, StorageError
+from rewindow.streams.semantics import Semantics
+from tests.engine.test_record_execution import EPOCHS, PARTITIONS, logs, random_log, write_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rewindow.contracts.staged_files import TaskReport
+
+RECORDS = 3000
+
+
+def the_job(work: Callable[[], Any]) -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("events").peek(lambda _key, _value: work(), name="work").to("results")
+    return builder.build()
+
+
+def talking() -> Topology:
+    return the_job(lambda: print("hello"))
+
+
+def leaving() -> Topology:
+    return the_job(lambda: sys.exit(0))
+
+
+def leaving_at_once() -> Topology:
+    return the_job(lambda: os._exit(0))
+
+
+def plain() -> Topology:
+    return the_job(lambda: None)
+
+
+class Asked:
+    """Stands for Spark, and knows what it was asked."""
+
+    def __init__(self) -> None:
+        self.works: list[StageWork] = []
+
+    def run_stage(self, work: StageWork) -> list[TaskReport]:
+        self.works.append(work)
+        return []
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return write_files(random_log(1), tmp_path_factory.mktemp("log"))
+
+
+def stage(log: Any, root: Path, make: Callable[[], Topology] = plain, **more: Any) -> StageWork:
+    tasks = [
+        TaskWork(p, {"events": LogSlice(log.files[p], tuple(log.bounds(p)))}, {}, None, {}) for p in range(PARTITIONS)
+    ]
+    epochs = tuple(Epoch(epoch + 1, log.watermark(epoch)) for epoch in range(EPOCHS))
+    roots = {"output/results": str(root / "results")}
+    return StageWork(
+        0, 1, "attempt", make().fingerprint(), PARTITIONS, epochs, tuple(tasks), roots, make, logs, Semantics(), **more
+    )
+
+
+def run(work: StageWork, most: int = RECORDS) -> tuple[list[TaskReport], Asked]:
+    spark = Asked()
+    return InlineEngine(lambda: spark, most=most).run_stage(work), spark
+
+
+def test_a_stage_of_so_many_records_runs_here_and_one_of_more_on_spark(log: Any, tmp_path: Path) -> None:
+    work = stage(log, tmp_path)
+    reports, spark = run(work)
+    assert size_of(work) == RECORDS == sum(report.consumed["events"] for report in reports)
+    assert [report.partition for report in reports] == list(range(PARTITIONS))
+    assert not spark.works
+    _, spark = run(work, RECORDS - 1)
+    assert spark.works == [work]
+
+
+def test_a_log_that_only_spark_reads_is_read_by_spark(log: Any, tmp_path: Path) -> None:
+    _, spark = run(stage(log, tmp_path, tables={"events": LogTable("somewhere", "governed")}))
+    assert len(spark.works) == 1
+
+
+def test_what_user_code_prints_is_no_answer_of_the_command(
+    log: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(stage(log, tmp_path, talking))
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("hello\n")) == ("", RECORDS)
+
+
+@pytest.mark.parametrize("make", [leaving, leaving_at_once])
+def test_user_code_does_not_end_the_command_as_if_all_were_done(
+    log: Any, tmp_path: Path, make: Callable[[], Topology]
+) -> None:
+    leave = os._exit
+    with pytest.raises(DataError, match="node 'work' failed at"):
+        run(stage(log, tmp_path, make))
+    assert os._exit is leave
+
+
+def test_what_nobody_foresaw_has_the_words_that_it_has_from_a_worker(
+    log: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        message = "the disk is away"
+        raise OSError(message)
+
+    monkeypatch.setattr("rewindow.engine.worker.inline.run_tasks", broken)
+    with pytest.raises(StorageError, match=r"the disk is away .*a file could not be read or written: run again"):
+        run(stage(log, tmp_path))
+
+
+def test_an_error_of_ours_is_left_as_it_is(log: Any, tmp_path: Path) -> None:
+    with pytest.raises(RewindowError, match="built another topology"):
+        run(replace(stage(log, tmp_path), fingerprint="another"))

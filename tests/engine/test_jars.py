@@ -1,0 +1,104 @@
+"""The two Delta jars: found by digest, fetched once, never half there."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from rewindow.engine.spark import jars
+from rewindow.engine.spark.jars import JARS, Jar, cache_dir, find_jars, ivy_command, resolve_jars
+from rewindow.errors import ConfigError
+
+
+@pytest.fixture
+def pinned(monkeypatch: pytest.MonkeyPatch) -> tuple[Jar, ...]:
+    """Two small jars whose bytes are their own names."""
+    names = ("one", "two")
+    small = tuple(Jar("g", name, "1", hashlib.sha256(f"{name}\n".encode()).hexdigest()) for name in names)
+    monkeypatch.setattr(jars, "JARS", small)
+    return small
+
+
+def fake_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> Path:
+    """Put a shell script where Ivy would be run; ``$name`` and ``$to`` are what to fetch and whither."""
+    program = tmp_path / "java"
+    program.write_text(f'#!/bin/sh\necho run >> {tmp_path}/calls\nname="$1"\nto="$2"\n{script}\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+    def command(jar: Jar, scratch: Path) -> list[str]:
+        return [str(program), jar.artifact, str(scratch / jar.file_name)]
+
+    monkeypatch.setattr(jars, "ivy_command", command)
+    return tmp_path / "calls"
+
+
+def test_absent_jars_are_fetched_once(pinned, monkeypatch, tmp_path):
+    calls = fake_java(monkeypatch, tmp_path, 'echo "$name" > "$to"')
+    told: list[str] = []
+    paths = resolve_jars(tmp_path / "cache", report=told.append)
+    assert [path.name for path in paths] == ["one-1.jar", "two-1.jar"]
+    assert told == ["fetching 1/2 one-1.jar", "fetching 2/2 two-1.jar"]
+    assert resolve_jars(tmp_path / "cache", report=told.append) == paths
+    assert calls.read_text() == "run\nrun\n"
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["one-1.jar", "two-1.jar"]
+
+
+def test_other_bytes_are_refused_and_not_kept(pinned, monkeypatch, tmp_path):
+    fake_java(monkeypatch, tmp_path, 'echo "else" > "$to"')
+    with pytest.raises(ConfigError, match=r"^g:one:1 has sha256 [0-9a-f]{64}, not "):
+        resolve_jars(tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_what_cannot_be_fetched_says_why_and_what_to_do(pinned, monkeypatch, tmp_path):
+    fake_java(monkeypatch, tmp_path, 'echo ":: problems ::"; echo " module not found: g#one;1"; exit 1')
+    with pytest.raises(ConfigError) as refused:
+        resolve_jars(tmp_path / "cache")
+    assert "g:one:1 could not be fetched (module not found: g#one;1): check the network or proxy" in str(refused.value)
+    assert "REWINDOW_IVY_SETTINGS" in str(refused.value)
+
+
+def test_a_damaged_jar_is_fetched_again(pinned, monkeypatch, tmp_path):
+    fake_java(monkeypatch, tmp_path, 'echo "$name" > "$to"')
+    paths = resolve_jars(tmp_path / "cache")
+    paths[0].write_text("cut off")
+    with pytest.raises(ConfigError, match=r"has sha256 .*: run `make setup`"):
+        find_jars(tmp_path / "cache")
+    assert resolve_jars(tmp_path / "cache") == paths
+
+
+def test_an_absent_jar_names_the_fix(pinned, tmp_path):
+    with pytest.raises(ConfigError, match=r"one-1.jar is absent: run `make setup` \(or `rewindow setup`\) once"):
+        find_jars(tmp_path)
+
+
+def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("REWINDOW_CACHE", str(tmp_path / "own"))
+    assert cache_dir() == tmp_path / "own" / "jars"
+    monkeypatch.delenv("REWINDOW_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_dir() == tmp_path / "xdg" / "rewindow" / "jars"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_dir() == Path("~/.cache/rewindow/jars").expanduser()
+
+
+def test_the_pins_fit_the_installed_packages():
+    from importlib.metadata import version
+
+    assert {jar.version for jar in JARS} == {version("delta-spark")}
+    assert version("pyspark").startswith(JARS[0].artifact.removeprefix("delta-spark_").split("_")[0] + ".")
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="needs a Java to name")
+def test_a_proxy_and_a_mirror_reach_ivy(monkeypatch, tmp_path):
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("REWINDOW_IVY_SETTINGS", "/etc/ivysettings.xml")
+    command = ivy_command(JARS[0], tmp_path)
+    assert "-Dhttps.proxyHost=proxy.example" in command
+    assert "-Dhttps.proxyPort=3128" in command
+    assert command[command.index("-settings") + 1] == "/etc/ivysettings.xml"
+    assert "-notransitive" in command

@@ -1,0 +1,94 @@
+"""Which Java is taken, and the one line that says what to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rewindow.engine.spark.java import Java, find_java
+from rewindow.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULES = "java.base jdk.incubator.vector"
+
+
+def jdk(root: Path, name: str, version: str, *, modules: str = MODULES, release: bool = True) -> Path:
+    home = root / name
+    (home / "bin").mkdir(parents=True)
+    java = home / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
+    java.chmod(0o755)
+    if release:
+        (home / "release").write_text(f'JAVA_VERSION="{version}"\nMODULES="{modules}"\n')
+    return home
+
+
+def test_java_home_comes_first(tmp_path):
+    home, other = jdk(tmp_path, "home", "17.0.15"), jdk(tmp_path, "path", "21.0.2")
+    environ = {"JAVA_HOME": str(home), "PATH": str(other / "bin")}
+    assert find_java(environ, installed=()) == Java(home, 17)
+
+
+def test_then_java_on_path(tmp_path):
+    other = jdk(tmp_path, "path", "21.0.2")
+    jdk(tmp_path / "jvm", "java-17", "17.0.15")
+    found = find_java({"PATH": str(other / "bin")}, installed=[f"{tmp_path}/jvm/*"])
+    assert found == Java(other, 21)
+
+
+def test_a_link_on_path_leads_to_its_home(tmp_path):
+    home = jdk(tmp_path, "real", "17.0.15")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
+    assert find_java({"PATH": str(tmp_path / "bin")}, installed=()) == Java(home, 17)
+
+
+def test_then_an_installed_one_the_newest_usable(tmp_path):
+    for name, version in (("a-17", "17.0.15"), ("b-21", "21.0.2"), ("c-25", "25.0.3"), ("d-8", "1.8.0_412")):
+        jdk(tmp_path / "jvm", name, version)
+    assert find_java({"PATH": ""}, installed=[f"{tmp_path}/jvm/*"]) == Java(tmp_path / "jvm" / "b-21", 21)
+
+
+def test_another_version_in_java_home_is_passed_over(tmp_path):
+    new, usable = jdk(tmp_path, "new", "25.0.3"), jdk(tmp_path, "usable", "17.0.15")
+    environ = {"JAVA_HOME": str(new), "PATH": str(usable / "bin")}
+    assert find_java(environ, installed=()) == Java(usable, 17)
+
+
+def test_without_a_release_file_java_is_asked(tmp_path):
+    home = jdk(tmp_path, "home", "21.0.2", release=False)
+    assert find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=()) == Java(home, 21)
+
+
+def test_a_runtime_without_the_module_that_spark_names_is_passed_over(tmp_path):
+    home = jdk(tmp_path, "jlinked", "17.0.15", modules="java.base")
+    with pytest.raises(ConfigError, match="rewindow needs a JDK 17 or 21"):
+        find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=())
+
+
+@pytest.mark.parametrize("environ", [{}, {"JAVA_HOME": ""}, {"JAVA_HOME": "/nowhere"}])
+def test_no_java_is_one_line_that_says_what_to_install(tmp_path, environ):
+    with pytest.raises(ConfigError) as refused:
+        find_java({"PATH": str(tmp_path), **environ}, installed=[f"{tmp_path}/none/*"])
+    assert str(refused.value) == (
+        "rewindow needs a JDK 17 or 21: apt-get install openjdk-17-jre-headless (or set JAVA_HOME)"
+    )
+
+
+def test_the_wrong_java_is_named(tmp_path):
+    home = jdk(tmp_path, "new", "25.0.3")
+    with pytest.raises(ConfigError, match=r"; found only 25 in .*/new$"):
+        find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=())
+
+
+def test_the_preflight_needs_no_package_installed():
+    """`make setup` asks for Java before there is an environment."""
+    code = "import sys; sys.path.insert(0, 'lib'); from rewindow.engine.spark.java import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode in {0, 78}, done.stderr
+    assert (done.stdout + done.stderr).count("\n") == 1

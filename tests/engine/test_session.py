@@ -1,0 +1,120 @@
+"""The local session: two jars, quiet, the driver's Python in the workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rewindow.engine.spark.session import local_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_workers_run_the_drivers_python(spark: SparkSession) -> None:
+    def interpreter(batches):
+        import pyarrow as pa
+
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable] * batch.num_rows})
+
+    rows = spark.range(1).mapInArrow(interpreter, "python string").collect()
+    assert [row.python for row in rows] == [sys.executable]
+
+
+def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
+    assert local_session() is spark
+
+
+def test_delta_tables_are_written_and_read_with_the_two_jars(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    spark.range(3).write.format("delta").save(path)
+    assert spark.read.format("delta").load(path).count() == 3
+
+
+def test_workers_import_from_the_python_path(spark: SparkSession) -> None:
+    def import_tests(batches):
+        import tests.conftest  # noqa: F401
+
+        yield from batches
+
+    assert spark.range(1).mapInArrow(import_tests, "id long").count() == 1
+
+
+def test_the_environment_is_as_it_was(spark: SparkSession) -> None:
+    assert "PYSPARK_DRIVER_PYTHON" not in os.environ
+
+
+def test_starting_and_stopping_prints_nothing(tmp_path: Path) -> None:
+    code = "from rewindow.engine.spark.session import local_session as s; s(cores=1, conf={'spark.driver.memory': '1g'}).stop()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_jvm_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
+    code = (
+        "from rewindow.errors import ConfigError\n"
+        "from rewindow.engine.spark.session import local_session\n"
+        "try: local_session(conf={'spark.driver.memory': '1x'})\n"
+        "except ConfigError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout.startswith("the JVM did not start (")
+    assert done.stdout.count("\n") == 1
+
+
+def test_java_options_and_class_path_are_added_and_the_rest_is_replaced() -> None:
+    from rewindow.engine.spark.session import _merged
+
+    ours = {
+        "spark.driver.extraJavaOptions": "-Da=1",
+        "spark.driver.extraClassPath": "x.jar",
+        "spark.ui.enabled": "false",
+    }
+    theirs = {
+        "spark.driver.extraJavaOptions": "-Da=2",
+        "spark.driver.extraClassPath": "y.jar",
+        "spark.ui.enabled": True,
+        "spark.task.cpus": 2,
+    }
+    assert _merged(ours, theirs) == {
+        "spark.driver.extraJavaOptions": "-Da=1 -Da=2",
+        "spark.driver.extraClassPath": f"x.jar{os.pathsep}y.jar",
+        "spark.ui.enabled": "true",
+        "spark.task.cpus": "2",
+    }
+
+
+def test_after_the_end_another_session_starts_in_the_same_process(tmp_path: Path) -> None:
+    code = (
+        "from rewindow.engine.spark.session import end_session, local_session\n"
+        "first = local_session(cores=1)\n"
+        "end_session(first)\n"
+        "second = local_session(cores=1)\n"
+        "print(second.range(3).count(), second.sparkContext.defaultParallelism)\n"
+        "end_session(second)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3 1\n", "")
+
+
+def test_what_workers_print_goes_to_stderr_and_answers_to_stdout(tmp_path: Path) -> None:
+    code = (
+        "from rewindow.engine.spark.session import local_session\n"
+        "def chatty(batches):\n"
+        "    print('from a worker')\n"
+        "    yield from batches\n"
+        "local_session(cores=1).range(1).mapInArrow(chatty, 'id long').collect()\n"
+        "print('answer')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.stdout, done.stderr) == ("answer\n", "from a worker\n")

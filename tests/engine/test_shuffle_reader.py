@@ -1,0 +1,217 @@
+"""The shuffled source gives what the aligned one gives (law 3): in both lanes, of several topics, whatever others did."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+from rewindow.contracts.tasks import Lane
+from rewindow.engine.spark.engine import SparkEngine
+from rewindow.engine.worker.local import LocalEngine
+from rewindow.errors import StorageError
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.key_bytes import partition_of
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.testing import Epoch
+from tests import landed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FEED, PARTITIONS = "shuffled", 3
+ROOT = str(Path(__file__).parents[2])
+
+
+def finals() -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream("left")
+        .group_by_key()
+        .windowed_by(TimeWindows.of("10ms", grace="5ms"))
+        .aggregate({"events": Count(), "total": Sum()}, store="windows")
+        .suppress(until_window_closes(), name="closed")
+        .to_stream()
+        .to("finals")
+    )
+    return builder.build()
+
+
+def merged() -> Topology:
+    builder = StreamsBuilder()
+    left, right = builder.stream("left"), builder.stream("right")
+    left.merge(right).group_by_key().count(store="counts").to_stream().to("counts")
+    return builder.build()
+
+
+def epochs(number: int) -> list[Epoch]:
+    """Return epochs of two topics, out of order, with keys that are null, empty and no ASCII."""
+    keys = ["a", "b", "", None, "ä", "k5", "k6"]
+    rows = [
+        ("left" if n % 3 else "right", keys[n * 5 % len(keys)], n, max(0, 4 * n - 31 * (n % 7 == 3)))
+        for n in range(60 * number)
+    ]
+    made = []
+    for first in range(0, len(rows), 60):
+        some = tuple(rows[first : first + 60])
+        made.append(Epoch(some, max(row[3] for row in some)))
+    return made
+
+
+def hashes(warehouse: str, load: Any, lineage: str, *engines: LocalEngine, directly: bool) -> dict[str, str]:
+    """Replay all epochs into a lineage, a run for each engine; return the content hash of each table."""
+    tables = DeltaTables(warehouse, reads_directly=directly)
+    for engine, through in zip(engines, (2, 4), strict=True):
+        landed.replay(tables, engine, FEED, lineage, partial(load), Semantics(), [through])
+    return tables.hashes(landed.JOB, lineage)
+
+
+def engine(spark: SparkSession, *, slots: int = 2, lane: Lane = Lane.AUTO) -> SparkEngine:
+    return SparkEngine(spark, slots=slots, import_paths=[ROOT], lane=lane)
+
+
+HERE = LocalEngine(), LocalEngine()
+"""What reads files directly needs no Spark, and fails where Spark is asked to read."""
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    place = str(tmp_path / "w")
+    landed.land(place, FEED, epochs(4), dict.fromkeys(("left", "right"), landed.LONG), PARTITIONS)
+    return place
+
+
+@pytest.mark.parametrize("load", [finals, merged])
+def test_the_shuffled_source_gives_what_the_aligned_one_gives(spark: SparkSession, warehouse: str, load: Any) -> None:
+    expected = hashes(warehouse, load, "aligned", *HERE, directly=True)
+    # Some tasks share a Spark task, then each has its own.
+    two, three = engine(spark), engine(spark, slots=3)
+    assert hashes(warehouse, load, "shuffled", two, three, directly=False) == expected
+    if load is finals:
+        by_record = [engine(spark, slots=slots, lane=Lane.RECORD) for slots in (2, 3)]
+        found = hashes(warehouse, load, "records", *by_record, directly=False)
+        assert found | {"metrics": ""} == expected | {"metrics": ""}  # it alone samples the buffer
+
+
+def test_the_aligned_source_gives_on_spark_what_it_gives_here(spark: SparkSession, warehouse: str) -> None:
+    expected = hashes(warehouse, merged, "here", *HERE, directly=True)
+    assert hashes(warehouse, merged, "spark", engine(spark), engine(spark), directly=True) == expected
+
+
+DONE_BY_OTHERS = {
+    "optimized": (["OPTIMIZE {log}"], True),
+    "clustered": (["OPTIMIZE {log} ZORDER BY (value)"], True),
+    "with deletion vectors": (
+        [
+            "ALTER TABLE {log} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)",
+            "UPDATE {log} SET arrived_at = 7 WHERE value % 5 = 0",
+        ],
+        False,
+    ),
+    "purged": (["REORG TABLE {log} APPLY (PURGE)"], True),
+    "with mapped columns": (
+        [
+            "ALTER TABLE {log} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+            "ALTER TABLE {log} RENAME COLUMN arrived_at TO came_at",
+            "UPDATE {log} SET landing = landing + 10 WHERE value % 7 = 0",
+        ],
+        False,
+    ),
+}
+"""What others do to a log table, one after the other, and whether its files can be read directly then."""
+
+
+def test_what_others_do_to_a_log_changes_no_row(spark: SparkSession, warehouse: str) -> None:
+    expected = hashes(warehouse, finals, "before", *HERE, directly=True)
+    for number, (what, (statements, is_direct)) in enumerate(DONE_BY_OTHERS.items()):
+        for statement in statements:
+            spark.sql(statement.format(log=f"delta.`{warehouse}/logs/{FEED}/left`"))
+        tables = DeltaTables(warehouse)
+        assert (tables.log_table(tables.feed(FEED), "left") is None) == is_direct, what
+        engines = HERE if is_direct else (engine(spark), engine(spark))
+        assert hashes(warehouse, finals, f"after{number}", *engines, directly=True) == expected, what
+
+
+def test_a_record_that_somebody_deleted_is_said(spark: SparkSession, warehouse: str) -> None:
+    spark.sql(f"DELETE FROM delta.`{warehouse}/logs/{FEED}/left` WHERE offset = 5 AND partition = 1")
+    for directly, engines in ((True, HERE), (False, (engine(spark), engine(spark)))):
+        with pytest.raises(StorageError, match="log 'left': offset 5 is not there exactly once"):
+            hashes(warehouse, finals, f"gone{directly}", *engines, directly=directly)
+
+
+def newest(warehouse: str, topic: str) -> list[Path]:
+    """Return the files of a topic's last landing, by partition."""
+    log = Path(warehouse, "logs", FEED, topic)
+    by_partition = [
+        sorted(log.glob(f"*/partition={p}/*.parquet"), key=lambda f: f.stat().st_mtime_ns) for p in range(3)
+    ]
+    return [files[-1] for files in by_partition]
+
+
+def swap(warehouse: str, topic: str) -> list[Path]:
+    """Swap two files of partitions that have the same offsets."""
+    first, second, _ = newest(warehouse, topic)
+    here, there = first.read_bytes(), second.read_bytes()
+    first.write_bytes(there)
+    second.write_bytes(here)
+    return [first, second]
+
+
+def flip(warehouse: str, topic: str) -> list[Path]:
+    """Flip a bit of a footer, which no page checksum covers, where Parquet's readers do not mind."""
+    *_, file = newest(warehouse, topic)
+    data = bytearray(file.read_bytes())
+    data[data.rindex(b"parquet-cpp")] ^= 1
+    file.write_bytes(data)
+    return [file]
+
+
+@pytest.fixture
+def even(tmp_path: Path) -> str:
+    """Land two epochs of which each partition of a topic has the same offsets."""
+    keys = [next(key for key in "abcdefgh" if partition_of(key, PARTITIONS) == p) for p in range(PARTITIONS)]
+    rows = [(topic, keys[n % 3], n, 2 * n) for n in range(120) for topic in ("left", "right")]
+    place = str(tmp_path / "even")
+    parts = [Epoch(tuple(some), some[-1][3]) for some in (rows[:120], rows[120:])]
+    landed.land(place, FEED, parts, dict.fromkeys(("left", "right"), landed.LONG), PARTITIONS)
+    return place
+
+
+def replayed(tables: DeltaTables, engine: LocalEngine, load: Any, lineage: str, through: int) -> dict[str, str]:
+    landed.replay(tables, engine, FEED, lineage, partial(load), Semantics(), [through])
+    return tables.hashes(landed.JOB, lineage)
+
+
+# One log alone is gathered, several are exchanged.
+@pytest.mark.parametrize(("load", "harms"), [(finals, [swap, flip]), (merged, [swap])])
+def test_a_log_file_that_is_not_what_was_landed_is_refused(
+    spark: SparkSession, even: str, load: Any, harms: list[Any]
+) -> None:
+    tables, by_spark = DeltaTables(even), DeltaTables(even, reads_directly=False)
+    before = replayed(tables, LocalEngine(), load, "main", 1)
+    good = {file: file.read_bytes() for file in newest(even, "left")}
+    for harm in harms:
+        harmed = harm(even, "left")
+        for read, by in ((tables, LocalEngine()), (by_spark, engine(spark))):
+            with pytest.raises(StorageError) as raised:
+                replayed(read, by, load, "main", 2)
+            assert raised.value.exit_code == 74
+            said = f"log 'left': cannot read {harmed[0]}: its bytes are not what was written. Restore the file, or land"
+            assert str(raised.value).startswith(said)
+            assert tables.hashes(landed.JOB, "main") == before
+        for file, data in good.items():
+            file.write_bytes(data)
+
+
+def test_a_damaged_file_that_no_row_is_wanted_of_is_not_read(spark: SparkSession, even: str) -> None:
+    replayed(DeltaTables(even), LocalEngine(), finals, "main", 1)
+    wanted = newest(even, "left")
+    for file in Path(even, "logs").glob("*/left/*/*/*.parquet"):
+        if file not in wanted:
+            file.write_bytes(b"")
+    replayed(DeltaTables(even, reads_directly=False), engine(spark), finals, "main", 2)

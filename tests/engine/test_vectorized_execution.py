@@ -1,0 +1,230 @@
+"""The columnar lane's own edges: what it hands over, what it forgets, what it reads, and what `explain` says."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow import (
+    Collect,
+    Count,
+    First,
+    Last,
+    Materialized,
+    Max,
+    Mean,
+    Min,
+    SessionWindows,
+    StreamsBuilder,
+    Sum,
+    TimeWindows,
+    Topology,
+    until_window_closes,
+)
+from rewindow.contracts.tasks import Epoch, Lane
+from rewindow.dsl.operators.compound import Reduce
+from rewindow.engine.worker import parquet_writer as stage
+from rewindow.engine.worker.vectorized import final_results as finals
+from rewindow.engine.worker.vectorized.plan import describe_lane
+from rewindow.errors import DataError
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.schema import Column
+from tests.engine.executions import Case, assert_equal, logs, replay, write_log
+
+KEY = Column("user", "string")
+
+
+def topology(aggregate: Any, stream: Any = None) -> Topology:
+    builder = StreamsBuilder()
+    stream = stream(builder.stream("events")) if stream else builder.stream("events")
+    (
+        stream.group_by_key()
+        .windowed_by(TimeWindows.of("10ms", grace="5ms"))
+        .aggregate(aggregate, store="windows")
+        .suppress(until_window_closes(), name="closed")
+        .to_stream()
+        .to("finals")
+    )
+    return builder.build()
+
+
+def case(aggregate: Any, value: Column, rows: list[tuple[Any, ...]], epochs: int = 1, stream: Any = None) -> Case:
+    cuts = [len(rows) * number // epochs for number in range(epochs + 1)]
+    return Case(
+        topology(aggregate, stream),
+        (KEY, value),
+        1,
+        rows,
+        tuple(Epoch(number, -1) for number in range(1, epochs + 1)),
+        tuple(pairwise(cuts)),
+        Semantics(),
+    )
+
+
+def both(case: Case, root: Path, cuts: list[tuple[int, int]]) -> list[Any]:
+    """Replay in both lanes, hold them against each other, and return what the columnar lane left."""
+    log = write_log(case, root / "log")
+    found = replay(case, log, root / "columns", cuts, [Lane.AUTO] * len(cuts))
+    assert_equal(found, replay(case, log, root / "records", cuts, [Lane.RECORD] * len(cuts)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value", "cells"),
+    [
+        (Min("amount"), Column("amount", "double"), [float("nan"), 1.0, 2.0]),
+        (Max("amount"), Column("amount", "double"), [1.0, float("nan"), 2.0]),
+        (Sum("amount"), Column("amount", "decimal(20,0)"), [Decimal(10**19), Decimal(10**19), Decimal(1)]),
+        (Mean("amount"), Column("amount", "decimal(30,2)"), [Decimal(10**25), Decimal(1), Decimal(2)]),
+        (Sum("amount"), Column("amount", "long"), [2**63 - 1, -1, 0]),
+    ],
+)
+def test_what_is_not_exact_in_columns_is_done_record_by_record(tmp_path, aggregate, value, cells):
+    rows = [(time, "k", cell) for time, cell in enumerate(cells)] + [(30, "z", cells[-1])]
+    (left,) = both(case(aggregate, value, rows), tmp_path, [(0, 1)])
+    assert not left.report.is_columnar
+    assert len(left.rows("output/finals")) == 1
+
+
+def test_a_select_beyond_64_bits_is_done_record_by_record(tmp_path):
+    def stream(s):
+        return s.select("amount * amount as square, 1.5 * amount as more").where("square > 3")
+
+    rows = [(time, "k", cell) for time, cell in enumerate([3, 2**32, None, -4])] + [(30, "z", 1)]
+    wide = case({"n": Count(), "most": Max("more")}, Column("amount", "long"), rows, stream=stream)
+    (left,) = both(wide, tmp_path / "unread", [(0, 1)])
+    assert not left.report.is_columnar
+    few = case({"n": Count(), "most": Max("more")}, Column("amount", "long"), rows[:1] + rows[2:], stream=stream)
+    (left,) = both(few, tmp_path / "few", [(0, 1)])
+    assert left.report.is_columnar
+
+
+def test_a_sum_that_is_too_long_has_the_record_lanes_error(tmp_path):
+    rows = [(1, "k", 2**63 - 1), (2, "k", 1)]
+    long = case(Sum("amount"), Column("amount", "long"), rows)
+    with pytest.raises(DataError, match="does not fit the type long"):
+        replay(long, write_log(long, tmp_path / "log"), tmp_path, [(0, 1)], [Lane.AUTO])
+    assert not list((tmp_path / "1").rglob("*.parquet")), "what the columnar lane began is gone"
+
+
+def test_keys_without_a_window_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(finals, "IDLE_KEYS", 3)
+    kept: list[int] = []
+    forget = finals.FinalsTask._forget
+    monkeypatch.setattr(finals.FinalsTask, "_forget", lambda task: (forget(task), kept.append(len(task.keys)))[0])
+    rows = [(time, f"key-{time}", 1) for time in range(0, 3000, 7)]
+    (left,) = both(case({"n": Count(), "sum": Sum("amount")}, Column("amount", "long"), rows, 20), tmp_path, [(0, 20)])
+    assert left.report.is_columnar
+    assert max(kept) < 60
+
+
+def test_closed_windows_are_not_read_from_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(stage, "ROW_GROUP", 2)
+    rows = [(time, f"key-{time % 3}", time) for time in range(0, 200, 2)]
+    left = both(case({"most": Max("amount")}, Column("amount", "long"), rows, 5), tmp_path, [(0, 2), (2, 3), (3, 5)])
+    assert all(one.report.is_columnar for one in left)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value", "stream", "said"),
+    [
+        (Count(), "long", None, "columnar lane"),
+        (Sum("amount"), "json", None, r"record lane .*: there is no kernel for sum\(amount\) of the type json"),
+        (Mean("amount"), "string", None, r"no kernel for mean\(amount\) of the type string"),
+        (Count(), "long", lambda s: s.where("amount > 1"), "columnar lane"),
+        (Count(), "long", lambda s: s.where("amount > 1.5"), "where-1: amount > 1.5 compares long with another type"),
+        (Collect("amount"), "json", None, "columnar lane"),
+        (Collect(), "string", lambda s: s.select("amount as text, key as user"), "columnar lane"),
+        (Reduce(max), "long", None, r"record lane .*: the aggregate reduce has no kernel"),
+        (First("amount"), "json", None, r"no kernel for first\(amount\) of the type json"),
+        (Last(), "long", None, r"no kernel for last\(\) of whole rows"),
+        ({"a": First("amount"), "z": Last("amount")}, "long", None, "columnar lane"),
+        (Sum("twice"), "long", lambda s: s.select("amount * 2 as twice"), "columnar lane"),
+        (Max("user"), "long", lambda s: s.select("key as user"), "columnar lane"),
+        (
+            Max("late"),
+            "long",
+            lambda s: s.where("amount > 1").select("timestamp - amount as late").where("late > 3"),
+            "columnar lane",
+        ),
+        (Count(), "json", lambda s: s.select("amount + 1 as n"), r"select-1: \(amount \+ 1\) computes with json"),
+        (Count(), "long", lambda s: s.filter(lambda _k, _v: True), "filter-1 is filter; the form is a log, where"),
+    ],
+)
+def test_explain_says_the_lane_and_why(aggregate, value, stream, said):
+    one = case(aggregate, Column("amount", value), [], stream=stream)
+    part = one.topology.sub_topologies()[-1]
+    (shapes,) = logs(one).values()
+    text = describe_lane(Lane.AUTO, part, {"events": shapes}, keeps_dropped=False)
+    assert re.search(said, text), text
+
+
+def test_a_job_that_keeps_what_it_drops_takes_the_record_lane():
+    one = case(Count(), Column("amount", "long"), [])
+    (part,) = one.topology.sub_topologies()
+    assert "dropped: quarantine" in describe_lane(Lane.AUTO, part, logs(one), keeps_dropped=True)
+    assert "lane: record" in describe_lane(Lane.RECORD, part, logs(one), keeps_dropped=False)
+
+
+@pytest.mark.parametrize(
+    ("store", "aggregate", "said"),
+    [
+        ("sessions", {"n": Count(), "most": Max("amount")}, "columnar lane"),
+        (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions for longer than they may change"),
+        ("sessions", Sum("money"), "decimals, texts or bytes in sessions above a suppress"),
+        ("sessions", {"n": Count(), "last": Last("amount")}, "columnar lane"),
+        ("sessions", {"n": Count(), "all": Collect("amount")}, "columnar lane"),
+        ("sessions", {"most": Max("amount"), "all": Collect("amount")}, "beside what is neither count nor collect"),
+    ],
+)
+def test_explain_says_which_sessions_are_columnar(store, aggregate, said):
+    builder = StreamsBuilder()
+    windowed = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("10ms", grace="5ms"))
+    made = windowed.aggregate(aggregate, store=store)
+    made.suppress(until_window_closes()).to_stream().to("finals")
+    value = (Column("amount", "long"), Column("money", "decimal(10,2)"))
+    one = Case(builder.build(), (KEY, *value), 1, [], (), (), Semantics())
+    (part,) = one.topology.sub_topologies()
+    assert said in describe_lane(Lane.AUTO, part, logs(one), keeps_dropped=False)
+
+
+def test_a_session_without_a_value_is_the_record_lanes(tmp_path):
+    builder = StreamsBuilder()
+    windowed = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("0ms", grace="1ms"))
+    made = windowed.aggregate(Sum("amount"), store="sessions")
+    made.suppress(until_window_closes(), name="closed").to_stream().to("finals")
+    rows = [(20, "a", None), (20, "a", None), (20, "a", 1), (20, "a", 2), (40, "b", 5)]
+    epochs, bounds = (Epoch(1, 20), Epoch(2, 40)), ((0, 2), (2, 5))
+    one = Case(builder.build(), (KEY, Column("amount", "long")), 1, rows, epochs, bounds, Semantics())
+    both(one, tmp_path, [(0, 1), (1, 2)])
+
+
+LISTED = {"n": Count(), "notes": Collect("note"), "rows": Collect()}
+
+
+@pytest.mark.parametrize(
+    ("windows", "aggregate"),
+    [
+        (TimeWindows.of("10ms", grace="5ms").advance_by("5ms"), LISTED | {"mean": Mean("amount"), "last": Max("note")}),
+        (SessionWindows.of("3ms", grace="5ms"), LISTED),
+        (SessionWindows.of("3ms", grace="5ms"), Collect("note")),
+    ],
+)
+def test_lists_and_nulls_stay_columnar_from_run_to_run(tmp_path, windows, aggregate):
+    builder = StreamsBuilder()
+    made = builder.stream("events").group_by_key().windowed_by(windows).aggregate(aggregate, store="windows")
+    made.suppress(until_window_closes(), name="closed").to_stream().to("finals")
+    notes = [None, "ä", 'say "no"', "a,b", "", None, "𝄞"]
+    times = [20, 24, 22, 22, 29, 33, 30, 31, 60, 45, 62, 62, 61, 90]  # some late, some join two sessions
+    rows = [(time, "ab"[n % 5 == 0], notes[n % len(notes)], n / 4) for n, time in enumerate(times)]
+    value = (Column("note", "string"), Column("amount", "double"))
+    epochs, bounds = tuple(Epoch(n, -1) for n in (1, 2, 3)), ((0, 4), (4, 9), (9, 14))
+    one = Case(builder.build(), (KEY, *value), 1, rows, epochs, bounds, Semantics())
+    left = both(one, tmp_path, [(0, 1), (1, 2), (2, 3)])
+    assert all(run.report.is_columnar for run in left)
+    assert any("say" in row for run in left for row in run.rows("output/finals"))

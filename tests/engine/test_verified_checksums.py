@@ -1,0 +1,95 @@
+"""What Spark says that it has read is checked, wherever it lies; and nothing is believed of which it does not say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from zlib import crc32
+
+import pytest
+from pyarrow import fs
+from pyspark.errors import PySparkException
+
+from rewindow.contracts.staged_files import staged_name
+from rewindow.contracts.tasks import LogSlice, LogSpan, LogTable, StageWork, TaskWork
+from rewindow.engine.spark.verified_checksums import believed
+from rewindow.errors import RewindowError, StorageError
+from tests.bench.workload import stage_work
+
+DATA = b"what was written"
+
+
+class Frame:
+    """A frame that was computed."""
+
+    def __init__(self, *files: str) -> None:
+        self._files = list(files)
+
+    def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's name
+        """Return the files that it read."""
+        return self._files
+
+
+class Gone:
+    """A frame of which nothing can be asked any more."""
+
+    def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's name
+        """Fail."""
+        raise PySparkException("the JVM is gone")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> StageWork:
+    """Return a stage that reads one log through Spark."""
+    table = LogTable(str(tmp_path / "a log"), "for the test")
+    task = TaskWork(0, {"clicks": LogSlice((), ((0, 9),), (LogSpan(1, 0, 8),))}, {}, None, {})
+    return replace(stage_work("finals", [], tmp_path), tasks=(task,), tables={"clicks": table})
+
+
+def a_file(tmp_path: Path, *, flipped: bool) -> Path:
+    folder = tmp_path / "a log" / "generation=1"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / staged_name("a" * 32, "b" * 32, crc32(DATA))
+    file.write_bytes(DATA[:-1] + b"m" if flipped else DATA)
+    return file
+
+
+# As Delta and Spark say it of a disk; as a URI that Arrow opens.
+@pytest.mark.parametrize(("scheme", "said"), [("file:", str), ("file://", quote), ("mock:", str)])
+def test_a_file_is_compared_with_its_name(
+    scheme: str, said: Any, work: StageWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "rewindow.engine.worker.checksums.opened", lambda path: (fs.LocalFileSystem(), path.removeprefix("mock:"))
+    )
+    frame: Any = Frame(scheme + said(str(a_file(tmp_path, flipped=False))), f"file:{tmp_path}/part-0.snappy.parquet")
+    with believed(frame, work):
+        pass
+    a_file(tmp_path, flipped=True)
+    with pytest.raises(StorageError, match=r"log 'clicks': cannot read .*its bytes are not"), believed(frame, work):
+        pass
+
+
+def test_damage_is_told_before_what_came_of_it(work: StageWork, tmp_path: Path) -> None:
+    frame: Any = Frame(f"file:{a_file(tmp_path, flipped=False)}")
+    with pytest.raises(RewindowError, match="of the job's code"), believed(frame, work):
+        raise RewindowError("of the job's code")
+    a_file(tmp_path, flipped=True)
+    with pytest.raises(StorageError, match="Restore the file"), believed(frame, work):
+        raise RewindowError("of the job's code")
+
+
+def test_rows_of_files_that_nobody_knows_are_not_believed(work: StageWork) -> None:
+    frame: Any = Frame()
+    with pytest.raises(StorageError, match="which files"), believed(frame, work):
+        pass
+    with believed(frame, replace(work, tasks=())):
+        pass
+
+
+def test_a_failure_of_spark_is_the_failure_even_if_it_can_say_no_more(work: StageWork) -> None:
+    frame: Any = Gone()
+    with pytest.raises(RewindowError, match="the first"), believed(frame, work):
+        raise RewindowError("the first")

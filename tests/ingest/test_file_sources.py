@@ -1,0 +1,91 @@
+"""Files as sources: which count, and what it means that one is gone, changed or merely touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.ingest import SourceSpec
+from rewindow.engine.worker.source_files import look_at_files
+from rewindow.errors import ConfigError, SourceError
+from tests.ingest.local_engine import feed_config
+
+
+def source(location):
+    return SourceSpec("csv", str(location), "raw", {})
+
+
+def merged(*looks):
+    return {"files": {name: mark for look in looks for name, mark in look.position["files"].items()}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a.csv", "sub/b.csv", "_hidden.csv", ".crc", "_temporary/c.csv"):
+        path = tmp_path / "raw" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path / "raw"
+
+
+def names(look, part="fresh"):
+    return [piece.path.rpartition("raw/")[2] for piece in getattr(look, part)]
+
+
+def test_hidden_files_do_not_count(folder):
+    assert names(look_at_files(source(folder), None)) == ["a.csv", "sub/b.csv"]
+
+
+def test_a_file_and_a_pattern_are_sources_too(folder):
+    assert names(look_at_files(source(folder / "a.csv"), None)) == ["a.csv"]
+    assert names(look_at_files(source(folder / "*.csv"), None)) == ["a.csv"]
+    assert names(look_at_files(source(folder / "**" / "*.csv"), None)) == ["a.csv", "sub/b.csv"]
+
+
+def test_known_files_are_told_from_fresh_ones(folder):
+    first = look_at_files(source(folder), None)
+    (folder / "z.csv").write_text("z")
+    second = look_at_files(source(folder), first.position)
+    assert (names(second), names(second, "rest")) == (["z.csv"], ["a.csv", "sub/b.csv"])
+    assert names(look_at_files(source(folder), merged(first, second))) == []
+
+
+def test_a_touched_or_copied_source_is_the_same(folder, tmp_path):
+    first = look_at_files(source(folder), None)
+    os.utime(folder / "a.csv", (1, 1))
+    assert look_at_files(source(folder), first.position).fresh == ()
+    shutil.copytree(folder, tmp_path / "copy")
+    assert look_at_files(source(tmp_path / "copy"), first.position).fresh == ()
+
+
+def test_a_file_that_is_gone_or_changed_is_refused(folder):
+    first = look_at_files(source(folder), None)
+    (folder / "a.csv").write_text("A.csv")
+    with pytest.raises(SourceError, match=r"a\.csv.*has changed.*--new-generation"):
+        look_at_files(source(folder), first.position)
+    (folder / "a.csv").unlink()
+    with pytest.raises(SourceError, match=r"a\.csv.*is gone"):
+        look_at_files(source(folder), first.position)
+
+
+def test_an_empty_source_is_refused(tmp_path):
+    with pytest.raises(SourceError, match="no files"):
+        look_at_files(source(tmp_path / "nowhere"), None)
+
+
+def test_partition_directories_are_seen(folder):
+    (folder / "year=2013").mkdir()
+    (folder / "year=2013" / "d.csv").write_text("d")
+    assert look_at_files(source(folder), None).base == str(folder)
+
+
+def test_files_need_an_arrival_where_one_is_asked_for():
+    with pytest.raises(ConfigError, match="arrived_at: COLUMN"):
+        feed_spec(feed_config(log={"arrived_at": None}), project_root="/", warehouse="/w")
+    with pytest.raises(ConfigError, match="arrived_at: COLUMN"):
+        feed_spec(
+            feed_config(landing={}, log={"arrived_at": None, "timestamp": "arrival"}), project_root="/", warehouse="/w"
+        )

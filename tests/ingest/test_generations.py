@@ -1,0 +1,133 @@
+"""A feed's definition is fingerprinted; anything else than how long to wait needs a new generation."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindow.control.ingest.landings import fold_feed
+from rewindow.errors import CheckpointError, ConfigError, SourceError
+from rewindow.streams.record import TopicPartition
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
+
+NOW = T0 + 3 * HOUR
+
+
+def rows_of(hour, offset=0):
+    return [
+        {"user": f"u{n}", "t": T0 + hour * HOUR + n, "got": T0 + hour * HOUR + n, "x": n + offset} for n in range(5)
+    ]
+
+
+@pytest.fixture
+def landed(tmp_path):
+    for hour in range(3):
+        write_rows(tmp_path, f"hour-{hour}", rows_of(hour))
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    land_locally(feed_config(), tables, tmp_path, NOW)
+    return tables
+
+
+def test_waiting_may_change_at_any_time(tmp_path, landed):
+    feed = feed_config(
+        lag="5m", max_task_idle="forever", landing={"every": "1h", "watermark": "interval_end", "max_ahead": "2d"}
+    )
+    assert land_locally(feed, landed, tmp_path, NOW + HOUR).landings == (4,)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"partitions": 4}, "partitions: 3 -> 4"),
+        ({"landing": {"every": "2h"}}, 'every: "1h" -> "2h"'),
+        ({"zone": "Europe/Berlin"}, "zone"),
+        ({"log": {"key": "x", "value": ["user"]}}, "logs.events.key"),
+        ({"log": {"invalid_timestamp": "skip"}}, "logs.events.invalid_timestamp"),
+        ({"log": {"columns": {"y": "x"}}}, "logs.events.columns.y"),
+    ],
+)
+def test_any_other_change_is_refused_by_name(tmp_path, landed, changed, said):
+    with pytest.raises(SourceError, match="--new-generation") as refused:
+        land_locally(feed_config(**changed), landed, tmp_path, NOW + HOUR)
+    assert said in str(refused.value)
+
+
+def test_a_new_generation_lands_all_again_under_the_new_definition(tmp_path, landed):
+    report = land_locally(feed_config(partitions=5), landed, tmp_path, NOW, new_generation=True)
+    assert (report.generation, report.landings, report.rows) == (2, (1, 2, 3), 15)
+    feed = fold_feed((row.kind, row.body) for row in landed.rows("activity"))
+    assert (feed.definition.generation, feed.definition.partitions, len(feed.landings)) == (2, 5, 3)
+    assert len(log_rows(landed, generation=1)) == len(log_rows(landed, generation=2)) == 15
+    assert land_locally(feed_config(partitions=5), landed, tmp_path, NOW).landings == ()
+
+
+def test_a_new_generation_keeps_landings_and_takes_the_rest_from_a_rewritten_source(tmp_path, landed):
+    before = landings(landed)
+    for hour in range(3):
+        write_rows(tmp_path, f"hour-{hour}", rows_of(hour, offset=100))
+    with pytest.raises(SourceError, match="has changed"):
+        land_locally(feed_config(), landed, tmp_path, NOW + HOUR)
+    report = land_locally(feed_config(), landed, tmp_path, NOW, new_generation=True, keep=1)
+    assert (report.generation, report.landings, report.rows, report.behind) == (2, (2, 3), 10, 0)
+    assert all(row["x"] >= 100 for row in log_rows(landed, generation=2))
+    feed = fold_feed((row.kind, row.body) for row in landed.rows("activity"))
+    assert [landing.generation for landing in feed.landings] == [1, 2, 2]
+    assert [landing["ranges"] for landing in landings(landed)[-2:]] == [landing["ranges"] for landing in before[1:]]
+    write_rows(tmp_path, "hour-3", rows_of(3))
+    assert land_locally(feed_config(), landed, tmp_path, NOW + HOUR).landings == (4,)
+    assert land_locally(feed_config(), landed, tmp_path, NOW + HOUR).landings == ()
+    check_files(landed)
+
+
+def check_files(tables):
+    """See that the files of each topic-partition, as the engine finds them, hold its offsets once."""
+    warehouse = DeltaTables(tables.warehouse)
+    feed = warehouse.feed("activity")
+    rows = log_rows(tables)
+    for partition in range(3):
+        where = TopicPartition("events", partition)
+        landed = feed.landings[-1].ranges.get(where)
+        if landed is None:
+            continue
+        offsets = [
+            offset
+            for file in warehouse.log_files(feed, where, 0, landed.end)
+            for offset in range(file.first, file.last + 1)
+        ]
+        assert offsets == list(range(landed.end))
+        kept = feed.landings[0].ranges.get(where)
+        new = [row["offset"] for row in rows if row["generation"] == 2 and row["partition"] == partition]
+        assert new == list(range(kept.end if kept else 0, landed.end))
+
+
+def test_keeping_without_intervals_goes_on_after_the_files_that_are_kept(tmp_path):
+    tables, feed = DeltaFeedTables(f"{tmp_path}/w"), feed_config(landing={})
+    for number in range(3):
+        write_rows(tmp_path, f"part-{number}", rows_of(number))
+        land_locally(feed, tables, tmp_path, NOW)
+    report = land_locally(feed, tables, tmp_path, NOW, new_generation=True, keep=2)
+    assert (report.landings, report.rows) == ((3,), 5)
+    assert [row["x"] for row in log_rows(tables, generation=2)] == [
+        row["x"] for row in log_rows(tables) if row["landing"] == 3
+    ][:5]
+
+
+def test_what_cannot_be_kept_is_said(tmp_path, landed):
+    with pytest.raises(ConfigError, match="has 3 landings"):
+        land_locally(feed_config(), landed, tmp_path, NOW, new_generation=True, keep=4)
+    with pytest.raises(ConfigError, match="partitions"):
+        land_locally(feed_config(partitions=4), landed, tmp_path, NOW, new_generation=True, keep=1)
+    with pytest.raises(ConfigError, match=r"events\.key"):
+        land_locally(feed_config(log={"key": ["user"]}), landed, tmp_path, NOW, new_generation=True, keep=1)
+
+
+def test_columns_may_come_with_a_generation_but_not_change_their_type(tmp_path, landed):
+    land_locally(feed_config(log={"columns": {"y": "x"}}), landed, tmp_path, NOW, new_generation=True)
+    rows = log_rows(landed)
+    assert [row["x"] is None for row in rows] == [row["generation"] == 2 for row in rows]
+    assert [row["y"] is None for row in rows] == [row["generation"] == 1 for row in rows]
+    swapped = feed_config(log={"columns": {"x": "user", "user": "x"}})
+    with pytest.raises(CheckpointError, match=r"has user as string from an older generation.*columns"):
+        land_locally(swapped, landed, tmp_path, NOW, new_generation=True)
+    assert landings(landed)[-1]["generation"] == 2

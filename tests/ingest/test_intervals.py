@@ -1,0 +1,101 @@
+"""D20: the grid of intervals depends on unit, count and zone only."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindow.contracts.ingest import ReadWindow
+from rewindow.control.ingest.intervals import Grid, due_intervals
+from rewindow.errors import ConfigError, LimitError
+
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Apia"]
+grids = st.builds(Grid, st.integers(1, 5), st.sampled_from(["m", "h", "d", "w", "mo", "y"]), st.sampled_from(ZONES))
+times = st.integers(-(10**12), 4 * 10**12)
+
+
+def ms(*parts, zone="UTC"):
+    return round(datetime(*parts, tzinfo=ZoneInfo(zone)).timestamp() * 1000)
+
+
+@given(grids, times)
+def test_intervals_cover_time_without_gaps(grid, time):
+    start, end = grid.start_of(time), grid.after(time)
+    assert start <= time < end
+    assert grid.start_of(end) == end
+    assert grid.start_of(end - 1) == start
+    assert grid.start_of(start) == start
+
+
+@given(grids, times, times)
+def test_only_complete_intervals_are_due(grid, first, length):
+    until = first + abs(length) % (40 * 86_400_000)
+    starts = list(islice(grid.starts(first, until), 100))
+    assert all(grid.after(start) <= until for start in starts)
+    assert all(grid.after(a) == b for a, b in pairwise(starts))
+    if starts and len(starts) < 100:
+        assert starts[0] == grid.start_of(first)
+        assert grid.after(grid.after(starts[-1])) > until
+
+
+@pytest.mark.parametrize(
+    ("grid", "time", "start"),
+    [
+        (Grid(1, "mo"), ms(2013, 3, 31, 23), ms(2013, 3, 1)),
+        (Grid(1, "mo", "Europe/Berlin"), ms(2013, 3, 31, 23), ms(2013, 4, 1, zone="Europe/Berlin")),
+        (Grid(1, "w"), ms(2026, 11, 21), ms(2026, 11, 16)),
+        (Grid(3, "mo"), ms(2026, 11, 21), ms(2026, 10, 1)),
+        (Grid(1, "h", "Asia/Kolkata"), ms(2026, 11, 21, 5, 10), ms(2026, 11, 21, 4, 30)),
+        (Grid(1, "y"), ms(2026, 11, 21), ms(2026, 1, 1)),
+    ],
+)
+def test_examples(grid, time, start):
+    assert grid.start_of(time) == start
+
+
+def test_a_day_has_as_many_hours_as_its_zone_says():
+    days = Grid(1, "d", "Europe/Berlin")
+    spring, autumn = ms(2026, 3, 29, zone="Europe/Berlin"), ms(2026, 10, 25, zone="Europe/Berlin")
+    assert days.after(spring) - spring == timedelta(hours=23) / timedelta(milliseconds=1)
+    assert days.after(autumn) - autumn == timedelta(hours=25) / timedelta(milliseconds=1)
+
+
+def test_bad_words_are_refused():
+    with pytest.raises(ConfigError, match="whole number"):
+        Grid(0, "h")
+    with pytest.raises(ConfigError, match="Mars"):
+        Grid(1, "h", "Mars/Olympus")
+
+
+def test_what_a_call_goes_through():
+    grid, hour = Grid(1, "h"), 3_600_000
+
+    def never():
+        raise AssertionError("asked without need")
+
+    assert due_intervals(grid, ReadWindow(0, hour), never, all_of_them=False) == ([(0, hour)], [(0, hour)])
+    everything = [(0, hour), (hour, 2 * hour), (2 * hour, 3 * hour)]
+    window = ReadWindow(0, 3 * hour)
+    assert due_intervals(grid, window, never, all_of_them=True) == (everything, everything)
+    assert due_intervals(grid, window, lambda: {2 * hour}, all_of_them=False) == (everything, everything[2:])
+    for behind in (-hour, None):
+        assert due_intervals(grid, window, lambda: {behind}, all_of_them=False) == (everything, everything[:1])  # noqa: B023
+    assert due_intervals(grid, ReadWindow(None, 3 * hour), lambda: {hour, None}, all_of_them=False) == (
+        everything[1:],
+    ) * 1 + (everything[1:2],)
+    assert due_intervals(grid, ReadWindow(None, 3 * hour), set, all_of_them=True) == ([], [])
+
+
+def test_absurdly_many_intervals_are_refused():
+    with pytest.raises(LimitError, match="--until"):
+        due_intervals(Grid(1, "s"), ReadWindow(0, 10**12), set, all_of_them=True)
+
+
+def test_zones_are_not_the_machines(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert Grid(1, "d").start_of(ms(2026, 1, 1, 20)) == datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1000

@@ -1,0 +1,92 @@
+"""Another job's output as a source: one landing an epoch, with its watermark."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindow.config.feed import FeedConfig
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.steps import drive
+from rewindow.control import branch as travel
+from rewindow.errors import ConfigError, SourceError
+from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.ingest.local_engine import T0, land_locally, landings, log_rows
+from tests.tables import scene
+
+pytestmark = pytest.mark.slow
+
+OUTPUT = {"source": {"job": scene.JOB, "output": "totals"}, "key": "user", "timestamp": "_timestamp"}
+
+
+def feed(**parts):
+    """Return a feed of a job's output; ``max_ahead`` says nothing of it: its records were judged when they were landed."""
+    strict = {"feed": "totals", "partitions": 3, "landing": {"max_ahead": 0}, "logs": {"totals": OUTPUT}}
+    return FeedConfig.model_validate({**strict, **parts})
+
+
+def landed(tables):
+    return [(row["user"], row["timestamp"], row["landing"]) for row in log_rows(tables, "totals", "totals")]
+
+
+def test_each_epoch_is_a_landing_with_its_watermark(tmp_path):
+    warehouse = str(tmp_path / "w")
+    source = scene.land(warehouse, 4)
+    scene.replay(warehouse, "first", through_landing=1)
+    some, tables = DeltaFeedTables(warehouse), DeltaFeedTables(warehouse)
+    assert land_locally(feed(), some, tmp_path, T0).landings == (1,)
+    assert land_locally(feed(), some, tmp_path, T0).landings == ()
+    scene.replay(warehouse, "second")
+    assert land_locally(feed(), tables, tmp_path, T0).landings == (2, 3, 4)
+    marks = [landing["watermark"] for landing in landings(tables, "totals")]
+    assert marks == [landing.watermark_ms for landing in source.landings]
+    assert all(landing["interval"] is None for landing in landings(tables, "totals"))
+    rows = read_rows(f"{warehouse}/alerts/totals").to_pylist()
+    assert sorted(landed(tables)) == sorted((row["user"], row["_timestamp"], row["_epoch"]) for row in rows)
+    assert {row["arrived_at"] for row in log_rows(tables, "totals", "totals")} == {None}
+
+
+def test_one_call_lands_what_several_do(tmp_path):
+    found = []
+    for name, stops in (("one", (4,)), ("many", (1, 3, 4))):
+        warehouse = str(tmp_path / name)
+        scene.land(warehouse, 4)
+        tables = DeltaFeedTables(warehouse)
+        for stop in stops:
+            scene.replay(warehouse, f"{name}-{stop}", through_landing=stop)
+            land_locally(feed(), tables, tmp_path, T0)
+        found.append((landings(tables, "totals"), log_rows(tables, "totals", "totals")))
+    assert found[0] == found[1]
+
+
+def test_a_producer_that_was_taken_back_is_another_source(tmp_path):
+    warehouse = str(tmp_path / "w")
+    scene.land(warehouse, 2)
+    scene.replay(warehouse, "first")
+    tables = DeltaFeedTables(warehouse)
+    land_locally(feed(), tables, tmp_path, T0)
+    drive(travel.rewind(scene.JOB, "main", "0", DeltaTables(warehouse)))
+    with pytest.raises(SourceError, match="has not run"):
+        land_locally(feed(), tables, tmp_path, T0)
+    scene.replay(warehouse, "again")
+    with pytest.raises(SourceError, match="was rewound, or a branch was promoted"):
+        land_locally(feed(), tables, tmp_path, T0)
+
+
+def test_what_cannot_be_a_source_is_said(tmp_path):
+    warehouse = str(tmp_path / "w")
+    scene.land(warehouse, 1)
+    tables = DeltaFeedTables(warehouse)
+    with pytest.raises(SourceError, match="has not run"):
+        land_locally(feed(), tables, tmp_path, T0)
+    scene.replay(warehouse, "first")
+    other = {**OUTPUT, "source": {"job": scene.JOB, "output": "nothing"}}
+    with pytest.raises(SourceError, match="it has totals"):
+        land_locally(feed(logs={"totals": other}), tables, tmp_path, T0)
+    for wrong in (
+        {"landing": {"every": "1h"}},
+        {"logs": {"totals": OUTPUT, "raw": {"source": {"table": "raw.x"}, "key": "k", "timestamp": "t"}}},
+    ):
+        with pytest.raises(ConfigError):
+            feed_spec(feed(**wrong), project_root="/", warehouse="/w")

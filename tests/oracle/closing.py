@@ -1,0 +1,54 @@
+"""Emit on window close (KIP-825): each window's result once, when it can take no record any more."""
+
+from __future__ import annotations
+
+from rewindow.streams.record import Window, Windowed
+from tests.oracle.memory import SessionRows, WindowRows, key_bytes
+from tests.oracle.nodes import Node
+
+
+class Closing:
+    """What has closed since the last time, in the order of start and key. Kafka scans a store that has lost some."""
+
+    def __init__(self, node: Node, rows: WindowRows, retention: int) -> None:
+        self._node = node
+        self._rows = rows
+        self._retention = retention
+        self._clip = 1 if node.setting.in_memory else 0
+        self._last_end: int | None = None
+
+    def emit(self, size: int, last_closed_end: int) -> None:
+        """Send what ends at ``last_closed_end`` or before and was not sent before."""
+        if last_closed_end - size < 0 or (self._last_end is not None and last_closed_end <= self._last_end):
+            return
+        first = 0 if self._last_end is None else self._last_end - size + 1
+        if self._node.follow_kafka("D11"):
+            first = max(first, self._rows.newest - self._retention + self._clip)
+        due = [one for one in self._rows.cells if first <= one[0] <= last_closed_end - size]
+        for start, key in sorted(due, key=lambda one: (one[0], key_bytes(one[1]))):
+            value, timestamp = self._rows.cells[(start, key)]
+            self._node.send((Windowed(key, Window(start, start + size)), (value, None), timestamp))
+        self._last_end = last_closed_end
+
+
+class SessionClosing:
+    """The same for sessions, in the order of end, start and key."""
+
+    def __init__(self, node: Node, rows: SessionRows) -> None:
+        self._node = node
+        self._rows = rows
+        self._last: int | None = None
+
+    def emit(self, close: int) -> None:
+        """Send what ends before ``close`` and was not sent before."""
+        if close < 1 or (self._last is not None and close <= self._last):
+            return
+        due = [one for one in self._rows.values if (self._last or 0) <= one[0] < close]
+        for end, start, key in sorted(due, key=lambda one: (one[0], one[1], key_bytes(one[2]))):
+            is_lost = not self._rows.is_in_live_segment(end)
+            if self._node.setting.in_memory:
+                is_lost = not self._rows.is_visible(end)
+            if not (is_lost and self._node.follow_kafka("D11")):
+                value = self._rows.values[(end, start, key)]
+                self._node.send((Windowed(key, Window(start, end, True)), (value, None), end))
+        self._last = close

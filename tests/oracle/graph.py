@@ -1,0 +1,241 @@
+"""The nodes of a scenario and what flows between them: depth first, in the order in which children were attached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from tests.oracle.joins import StreamStreamJoin
+from tests.oracle.lookups import StreamTableJoin, TableTableJoin
+from tests.oracle.nodes import Node, Origin, SelectKey, Setting, Source, StreamFilter, StreamMap, ToStream
+from tests.oracle.olds import tables_that_send_old_values
+from tests.oracle.queues import LARGEST
+from tests.oracle.repartitions import repartition_topic
+from tests.oracle.rules import Rules
+from tests.oracle.scripts import Clock, Message, ScriptError, ScriptNode
+from tests.oracle.sessions import SessionAggregate
+from tests.oracle.sliding import SlidingAggregate
+from tests.oracle.suppress import Suppress, as_written
+from tests.oracle.tables import StreamAggregate, TableAggregate, TableMap, TableSource, regrouped
+from tests.oracle.vocabulary import key_selector
+from tests.oracle.watermarks import lag
+from tests.oracle.windows import WindowAggregate
+
+PLAIN = {
+    "filter": StreamFilter,
+    "map_values": StreamMap,
+    "select_key": SelectKey,
+    "merge": Source,
+    "to_stream": ToStream,
+    "to_table": TableSource,
+    "suppress": Suppress,
+    "stream_stream_join": StreamStreamJoin,
+    "stream_table_join": StreamTableJoin,
+    "table_table_join": TableTableJoin,
+}
+WINDOWED = {"sliding": SlidingAggregate, "session": SessionAggregate}
+TABLES = (TableSource, TableMap, StreamAggregate, WindowAggregate, SessionAggregate, Suppress, TableTableJoin)
+
+
+class NotCoveredError(Exception):
+    """An operator that the twin does not know."""
+
+
+class ScriptedNode(Node):
+    """A processor with its script."""
+
+    def __init__(self, setting: Setting, script: ScriptNode) -> None:
+        super().__init__(setting)
+        self.script = script
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        self.script.process(message)
+
+
+class Graph:
+    """All nodes, their children, and what was sent to sinks."""
+
+    def __init__(
+        self,
+        scenario: Mapping[str, Any],
+        rules: Rules,
+        origin: Origin,
+        clocks_of: Mapping[str, Mapping[str, Clock]],
+        enqueue: Callable[[str, Message], None],
+    ) -> None:
+        self._rules, self._origin, self._clocks_of, self._enqueue = rules, origin, clocks_of, enqueue
+        self._in_memory = scenario.get("config", {}).get("store") == "in_memory"
+        self._sends_old = tables_that_send_old_values(scenario)
+        self._specs = {node["name"]: node for node in scenario["nodes"]}
+        self._with_finals = self._above_finals(scenario["nodes"])
+        self._nodes: dict[str, Node] = {}
+        self._children: dict[str, list[tuple[str, Callable[[Message], None]]]] = {}
+        self._sent: list[dict[str, Any]] = []
+        for source in scenario["sources"]:
+            spec = {**source, "op": "source", "in": []}
+            self._put(spec, TableSource if source["kind"] == "table" else Source, [])
+        for node in scenario["nodes"]:
+            if node["op"] not in ("group_by", "group_by_key", "window"):
+                self._add(node)
+        for sink in scenario["sinks"]:
+            self._children[sink["in"]].append((sink["name"], self._sink(sink["name"])))
+
+    def start(self) -> None:
+        """Run what processors do at the start."""
+        for node in self._nodes.values():
+            if isinstance(node, ScriptedNode):
+                node.script.start()
+
+    def send_on(self, name: str, message: Message) -> None:
+        """Take a message of a topic."""
+        if name in self._nodes:
+            self._nodes[name].take(message, 0)
+        else:
+            self._forward(name, message)
+
+    def take_watermark(self, names: list[str], watermark: int) -> None:
+        """Tell the nodes of a task, upstream first, what nothing comes before any more."""
+        for name in names:
+            node = self._nodes.get(name)
+            lowered = watermark if node is None or watermark == LARGEST else watermark - lag(node)
+            if node is not None and lowered >= 0:
+                node.take_watermark(lowered)
+
+    def read_sent(self) -> list[dict[str, Any]]:
+        """Return what was sent since the last time."""
+        sent, self._sent = self._sent, []
+        return sent
+
+    def buffers(self) -> dict[str, dict[str, Any]]:
+        """Return what waits in each suppress."""
+        held = {name: node for name, node in self._nodes.items() if isinstance(node, Suppress)}
+        return {name: {"entries": node.entries(), "bytes": node.size()} for name, node in held.items()}
+
+    def stores(self) -> dict[str, list[dict[str, Any]]]:
+        """Return what each store shows."""
+        stores = {}
+        for name, node in self._nodes.items():
+            if isinstance(node, ScriptedNode) and "store" in node.setting.spec:
+                rows = node.script.store.items()
+                stores[node.setting.spec["store"]] = [{"key": key, "value": value} for key, value in rows]
+            contents = node.contents()
+            if contents is not None:
+                stores[name] = contents
+        return stores
+
+    def _forward(self, name: str, message: Message, to: str | None = None) -> None:
+        children = [child for child in self._children[name] if to is None or child[0] == to]
+        if to is not None and not children:
+            raise ScriptError(to)
+        for _, handler in children:
+            handler(message)
+
+    @staticmethod
+    def _take(node: Node, side: int, message: Message) -> None:
+        node.take(message, side)
+
+    def _sink(self, name: str) -> Callable[[Message], None]:
+        def send(message: Message) -> None:
+            key, value, timestamp = message
+            new = value[0] if isinstance(value, tuple) else value
+            self._sent.append({"sink": name, "key": as_written(key), "value": new, "ts": timestamp})
+
+        return send
+
+    def _put(self, spec: Mapping[str, Any], kind: type[Node], parents: list[str]) -> Node:
+        name = spec["name"]
+        above = [self._nodes[parent] for parent in parents]
+        setting = Setting(
+            spec,
+            above,
+            lambda message: self._forward(name, message),
+            self._rules,
+            self._origin,
+            self._windows(spec),
+            name in self._sends_old,
+            self._in_memory,
+            name in self._with_finals,
+        )
+        self._children[name] = []
+        self._nodes[name] = self._scripted(setting) if kind is ScriptedNode else kind(setting)
+        return self._nodes[name]
+
+    def _scripted(self, setting: Setting) -> ScriptedNode:
+        name = setting.spec["name"]
+        script = ScriptNode(
+            setting.spec, self._clocks_of[name], lambda message, to: self._forward(name, message, to), self._rules
+        )
+        return ScriptedNode(setting, script)
+
+    def _add(self, spec: Mapping[str, Any]) -> None:
+        name, op = spec["name"], spec["op"]
+        grouping = self._grouping(spec) if op == "aggregate" else None
+        parents = [grouping["in"]] if grouping else spec["in"] if isinstance(spec["in"], list) else [spec["in"]]
+        is_table = isinstance(self._nodes[parents[0]], TABLES)
+        node = self._put(spec, self._kind(spec, is_table=is_table), parents)
+        for side, parent in enumerate(parents):
+            handler = partial(self._take, node, side)
+            topic = repartition_topic(name, side)
+            if topic not in self._clocks_of and grouping and is_table:
+                topic = repartition_topic(grouping["name"], side)
+            if topic not in self._clocks_of:
+                self._children[parent].append((name, handler))
+                continue
+            if topic not in self._children:
+                self._children[topic] = []
+                self._children[parent].append((topic, self._crossing(topic, grouping or {}, is_table=is_table)))
+            self._children[topic].append((name, handler))
+
+    def _kind(self, spec: Mapping[str, Any], *, is_table: bool) -> type[Node]:
+        op = spec["op"]
+        if op == "processor":
+            return ScriptedNode
+        if op == "aggregate":
+            windows = self._windows(spec)
+            if windows is None:
+                return TableAggregate if is_table else StreamAggregate
+            return WINDOWED.get(windows["type"], WindowAggregate)
+        if op in ("filter", "map_values") and is_table:
+            return TableMap
+        if op not in PLAIN:
+            raise NotCoveredError(op)
+        return PLAIN[op]
+
+    def _crossing(self, topic: str, grouping: Mapping[str, Any], *, is_table: bool) -> Callable[[Message], None]:
+        """Return how records get to a repartition topic. Those without a key stay behind, unless a join is there."""
+
+        def cross(message: Message) -> None:
+            key, value, timestamp = message
+            if "by" not in grouping:
+                messages = [message]
+            elif is_table:
+                messages = regrouped(grouping["by"], message)
+            else:
+                messages = [(key_selector(grouping["by"])(key, value), value, timestamp)]
+            for one in messages:
+                if one[0] is not None or not grouping:
+                    self._enqueue(topic, one)
+
+        return cross
+
+    def _grouping(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        while spec["op"] not in ("group_by", "group_by_key"):
+            spec = self._specs[spec["in"]]
+        return spec
+
+    def _above_finals(self, nodes: list[Mapping[str, Any]]) -> set[str]:
+        """Return the aggregates whose results are sent once, and what is between them and the suppress."""
+        found = {node["name"] for node in nodes if (self._windows(node) or {}).get("emit") == "window_close"}
+        for node in reversed(nodes):
+            if node["name"] in found or node.get("until") == "window_closes":
+                above = node["in"] if isinstance(node["in"], list) else [node["in"]]
+                found |= {one for one in above if one in self._specs}
+        return found
+
+    def _windows(self, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if spec["op"] != "aggregate":
+            return None
+        above = self._specs[spec["in"]]
+        return above if above["op"] == "window" else None

@@ -1,0 +1,67 @@
+"""Joins with a table: a stream's records with what the table has just then, and two tables with each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.oracle.joins import LEFT, joined
+from tests.oracle.memory import Cell, Rows
+from tests.oracle.nodes import Node, Setting
+from tests.oracle.scripts import Message
+
+
+class StreamTableJoin(Node):
+    """A record finds the table as it is; the table's updates send nothing."""
+
+    def take(self, message: Message, side: int, /) -> None:
+        """See `Node`."""
+        key, value, timestamp = message
+        is_left = self.setting.spec["how"] == "left"
+        if side != LEFT or value is None or (key is None and not is_left):
+            return
+        cell = None if key is None else self.setting.parents[1].get(key)
+        if cell is not None or is_left:
+            self.send((key, joined(value, cell and cell[0]), timestamp))
+
+
+class TableTableJoin(Node):
+    """An update of either table finds the other as it is."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        how = setting.spec["how"]
+        self._needs = {"inner": (True, True), "left": (True, False), "outer": (False, False)}[how]
+        """By side: whether there is no result without it."""
+        self._rows = Rows() if setting.spec.get("materialize") else None
+
+    def take(self, message: Message, side: int, /) -> None:
+        """See `Node`."""
+        key, (new, old), timestamp = message
+        if key is None:
+            return
+        other = self.setting.parents[1 - side].get(key)
+        if other is None and (self._needs[1 - side] or (new is None and old is None)):
+            return
+        if other is not None:
+            timestamp = max(timestamp, other[1])
+        new, old = (self._joined(side, one, other and other[0]) for one in (new, old))
+        if self._rows is not None:
+            self._rows.put(key, new, timestamp)
+        self.send((key, (new, old), timestamp))
+
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        if self._rows is not None:
+            return self._rows.get(key)
+        left, right = (parent.get(key) for parent in self.setting.parents)
+        value = self._joined(LEFT, left and left[0], right and right[0])
+        return None if value is None else (value, max(one[1] for one in (left, right) if one is not None))
+
+    def contents(self) -> list[dict[str, Any]] | None:
+        """See `Node`."""
+        return None if self._rows is None else self._rows.contents()
+
+    def _joined(self, side: int, one: Any, other: Any) -> str | None:
+        pair = (one, other) if side == LEFT else (other, one)
+        is_missing = any(value is None and needed for value, needed in zip(pair, self._needs, strict=True))
+        return None if is_missing or pair == (None, None) else joined(*pair)

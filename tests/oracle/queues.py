@@ -1,0 +1,115 @@
+"""Queues of records in front of a task, by the text of KIP-353 and KIP-695."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.oracle.heap import Queue
+from tests.oracle.rules import Rules
+
+NEVER_WAIT, LARGEST = -1, 2**63 - 1
+
+
+@dataclass
+class Waiting:
+    """One partition: all that waits, the time of what was taken, and what the consumer knows."""
+
+    place: int
+    policy: str = "fail"
+    rows: list[tuple[int, int, Any]] = field(default_factory=list)
+    head: tuple[int, int, Any] | None = None
+    time: int = -1
+    lag: int | None = None
+    deadline: int | None = None
+    dropped: int = 0
+
+    def look(self) -> None:
+        """Find the next head: ``(offset, timestamp, record)``; timestamp -1 is one that was dropped."""
+        last_dropped = None
+        while self.head is None and self.rows:
+            offset, timestamp, record = self.rows.pop(0)
+            if timestamp < 0 and self.policy == "partition_time":
+                timestamp = self.time
+            if timestamp < 0 and self.policy != "skip":
+                message = f"timestamp {timestamp}"
+                raise ValueError(message)
+            if timestamp < 0:
+                last_dropped = (offset, -1, None)
+                self.dropped += 1
+            else:
+                self.head = (offset, timestamp, record)
+        self.head = self.head or last_dropped
+
+    def size(self) -> int:
+        """Count what waits."""
+        return len(self.rows) + (self.head is not None)
+
+
+class Queues:
+    """The partitions of a task, in the order of the topology."""
+
+    def __init__(
+        self, count: int, max_idle: int, rules: Rules, *, lag: int | None = None, policy: str = "fail"
+    ) -> None:
+        self.partitions = [Waiting(place, policy, lag=lag) for place in range(count)]
+        self.stream_time = -1
+        self.enforced = 0
+        self._max_idle = max_idle
+        self._overflows = rules.follow_kafka("D16")
+        self._heads: Queue[Waiting] = Queue(
+            lambda one: one.head[1] if one.head else LARGEST,
+            lambda one: one.place,
+            is_java=rules.follow_kafka("law 1"),
+        )
+
+    def add(self, place: int, rows: list[tuple[int, int, Any]]) -> None:
+        """Put rows behind a partition's others."""
+        partition = self.partitions[place]
+        was_empty = partition.size() == 0
+        partition.rows += rows
+        partition.look()
+        if was_empty and partition.size():
+            self._heads.push(partition)
+
+    def size(self) -> int:
+        """Count what waits anywhere."""
+        return sum(partition.size() for partition in self.partitions)
+
+    def is_ready(self, now: int) -> bool:
+        """Ask once, with all that asking does."""
+        if self._max_idle == NEVER_WAIT:
+            return True
+        given_up = False
+        for partition in self.partitions:
+            if partition.size():
+                partition.deadline = None
+                continue
+            if partition.lag != 0:
+                partition.deadline = None
+                return False
+            if partition.deadline is None:
+                partition.deadline = now + self._max_idle
+                if partition.deadline > LARGEST:
+                    partition.deadline = partition.deadline - 2**64 if self._overflows else LARGEST
+            if now < partition.deadline:
+                return False
+            given_up = True
+        if given_up and self.size():
+            self.enforced += 1
+        return self.size() > 0
+
+    def take(self) -> tuple[int, int, int, Any] | None:
+        """Take ``(place, offset, timestamp, record)`` of the smallest head."""
+        if not self.size():
+            return None
+        partition = self._heads.pop()
+        assert partition.head is not None
+        offset, timestamp, record = partition.head
+        partition.head = None
+        partition.time = max(partition.time, timestamp)
+        self.stream_time = max(self.stream_time, timestamp)
+        partition.look()
+        if partition.size():
+            self._heads.push(partition)
+        return partition.place, offset, timestamp, record

@@ -1,0 +1,101 @@
+"""Aggregates by sliding window (KIP-450): a window ends at each record, and one starts right after each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewindow.streams.record import Window, Windowed
+from tests.oracle.memory import Cell
+from tests.oracle.scripts import Message
+from tests.oracle.windows import WindowAggregate
+
+
+class SlidingAggregate(WindowAggregate):
+    """One state a key and window; both ends belong to the window. A window takes records at its end and grace too."""
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, value, timestamp = message
+        if key is None or value is None:
+            return
+        self._clock = max(self._clock, timestamp)
+        self._close = self._clock - self._windows["grace"]
+        self._record = message
+        difference = self._windows["diff"]
+        if timestamp + 1 + difference <= self._close:
+            return
+        if timestamp < difference:
+            self._take_early(key, timestamp)
+            return
+        self._take(key, timestamp)
+        if self._emits:
+            self._emit(self._close)
+
+    def _take(self, key: Any, timestamp: int) -> None:
+        difference = self._windows["diff"]
+        known = self._rows.between(key, max(0, timestamp - 2 * difference), timestamp + 1)
+        starts, right, before = [start for start, _ in known], None, None
+        previous: int | None = None
+        for start, cell in reversed(known):
+            end = start + difference
+            if end < timestamp:
+                before, previous = cell, cell[1]
+                break
+            if start <= timestamp:
+                if end > timestamp and right is None:
+                    right = cell
+                if end == timestamp and cell[1] < timestamp:
+                    previous = cell[1]
+                self._into(start, cell)
+        if previous is not None and previous + 1 not in starts and previous + 1 + difference >= timestamp:
+            self._into(previous + 1, None)
+        if timestamp - difference not in starts:
+            is_empty = before is None or previous is None or previous < timestamp - difference
+            self._into(timestamp - difference, None if is_empty else before)
+        self._after(starts, right)
+
+    def _take_early(self, key: Any, timestamp: int) -> None:
+        """Records before the first full window share the one that starts at 0."""
+        known = self._rows.between(key, 0, timestamp + 1)
+        starts, right, shared = [start for start, _ in known], None, None
+        for start, cell in known:
+            if start == 0:
+                shared = cell
+            elif start <= timestamp:
+                right = cell
+                self._into(start, cell)
+        if right is None and shared is not None and shared[1] > timestamp:
+            right = shared
+        if shared is not None and shared[1] < timestamp and shared[1] + 1 not in starts:
+            self._into(shared[1] + 1, None)
+        self._after(starts, right)
+        self._into(0, shared)
+
+    def _after(self, starts: list[int], right: Cell | None) -> None:
+        """Start the window right after the record, with what it then holds: the record itself is not in it."""
+        key, _, timestamp = self._record
+        if timestamp + 1 not in starts and right is not None and right[1] > timestamp:
+            self._rows.put(key, timestamp + 1, *right)
+            self._update(timestamp + 1, right[0], None, right[1])
+
+    def _emit(self, close: int) -> None:
+        self._closing.emit(self._windows["diff"], close - 1)
+
+    def _into(self, start: int, cell: Cell | None) -> None:
+        """Put the record into a window with this content."""
+        key, value, timestamp = self._record
+        if start + self._windows["diff"] < self._close:
+            return
+        was = self._rows.get(key, start)
+        old = was and was[0]
+        if self.follow_kafka("D13"):
+            old = self._fold.start if cell is None else cell[0]
+        new = self._fold.add(None if cell is None else cell[0], value)
+        timestamp = timestamp if cell is None else max(timestamp, cell[1])
+        self._rows.put(key, start, new, timestamp)
+        self._update(start, new, old, timestamp)
+
+    def _update(self, start: int, new: Any, old: Any, timestamp: int) -> None:
+        if not self._emits:
+            key = Windowed(self._record[0], Window(start, start + self._windows["diff"]))
+            self.send((key, (new, old), timestamp))

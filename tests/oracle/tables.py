@@ -1,0 +1,143 @@
+"""Tables: sources, filters and maps with or without a store, and grouping by another key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.oracle.folds import Fold
+from tests.oracle.memory import Cell, Rows
+from tests.oracle.nodes import Node, Setting
+from tests.oracle.scripts import Message
+from tests.oracle.vocabulary import key_selector, predicate, value_mapper
+
+
+class TableSource(Node):
+    """A topic as a table: the last value of each key, in the order of the records, whatever their timestamps."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._rows = Rows()
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, value, timestamp = message
+        if key is None:
+            return
+        old = self._rows.get(key)
+        self._rows.put(key, value, timestamp)
+        self.send((key, (value, old and old[0]), timestamp))
+
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        return self._rows.get(key)
+
+    def contents(self) -> list[dict[str, Any]]:
+        """See `Node`."""
+        return self._rows.contents()
+
+
+class TableMap(Node):
+    """A filter or a map of values; a filter makes a tombstone of what it does not let through.
+
+    A filter that knows the old value (``sends_old``) does not send a tombstone for what was not there.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._is_filter = setting.spec["op"] == "filter"
+        self._rows = Rows() if setting.spec.get("materialize") else None
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, (new, old), timestamp = message
+        new, old = self._mapped(new), self._mapped(old)
+        if self._rows is not None:
+            before = self._rows.get(key)
+            old = before and before[0]
+        if self._is_filter and self.setting.sends_old and new is None and old is None:
+            return
+        if self._rows is not None:
+            self._rows.put(key, new, timestamp)
+        self.send((key, (new, old), timestamp))
+
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        if self._rows is not None:
+            return self._rows.get(key)
+        cell = self.setting.parents[0].get(key)
+        mapped = None if cell is None else self._mapped(cell[0])
+        return None if cell is None or mapped is None else (mapped, cell[1])
+
+    def contents(self) -> list[dict[str, Any]] | None:
+        """See `Node`."""
+        return None if self._rows is None else self._rows.contents()
+
+    def _mapped(self, value: Any) -> Any:
+        if not self._is_filter:
+            return value_mapper(self.setting.spec["fn"])(value)
+        return value if value is not None and predicate(self.setting.spec["pred"])(value) else None
+
+
+def regrouped(by: dict[str, Any], message: Message) -> list[Message]:
+    """Return an update of a table by its new key: one update, or what goes from one key and what comes to another."""
+    key, (new, old), timestamp = message
+    select = key_selector(by)
+    new_key = None if new is None else select(key, new)
+    old_key = None if old is None else select(key, old)
+    if new_key is not None and new_key == old_key:
+        return [(new_key, (new, old), timestamp)]
+    went = [] if old_key is None else [(old_key, (None, old), timestamp)]
+    return went if new_key is None else [*went, (new_key, (new, None), timestamp)]
+
+
+class StreamAggregate(Node):
+    """One state a key of a stream."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._rows = Rows()
+        self._fold = Fold(setting.spec["fn"])
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, value, timestamp = message
+        if key is None or value is None:
+            return
+        cell = self._rows.get(key)
+        if cell is None:
+            old = self._fold.start if self.follow_kafka("D13") else None
+            new = self._fold.add(None, value)
+        else:
+            old, new, timestamp = cell[0], self._fold.add(cell[0], value), max(timestamp, cell[1])
+        self._rows.put(key, new, timestamp)
+        self.send((key, (new, old), timestamp))
+
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        return self._rows.get(key)
+
+    def contents(self) -> list[dict[str, Any]]:
+        """See `Node`."""
+        return self._rows.contents()
+
+
+class TableAggregate(StreamAggregate):
+    """One state a key of a grouped table: what went is subtracted, then what came is added."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._fold = Fold(setting.spec["fn"], of_table=True)
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, (came, went), timestamp = message
+        cell = self._rows.get(key)
+        old = state = cell and cell[0]
+        if cell is not None and (came is not None or went is not None):
+            timestamp = max(timestamp, cell[1])
+        if went is not None and state is not None:
+            state = self._fold.subtract(state, went)
+        if came is not None:
+            state = self._fold.add(state, came)
+        self._rows.put(key, state, timestamp)
+        self.send((key, (state, old), timestamp))

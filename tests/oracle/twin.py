@@ -1,0 +1,125 @@
+"""A driver scenario, played by definition: a task is a list of queues and two clocks in front of a graph of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.oracle.graph import Graph
+from tests.oracle.nodes import Origin
+from tests.oracle.queues import Queues
+from tests.oracle.repartitions import Part, cut_at_repartitions
+from tests.oracle.rules import Rules
+from tests.oracle.scripts import STREAM, WALL, Clock, Message, ScriptError
+
+APPLICATION = "oracle"
+"""What the recording application was called: Kafka's internal topics begin with it, and buffers count their names."""
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class Result:
+    """What each step sent, what then waited in buffers, what the stores hold, the step of an error (-1: building)."""
+
+    init: Rows = field(default_factory=list)
+    steps: list[Rows] = field(default_factory=list)
+    buffers: list[dict[str, dict[str, Any]]] = field(default_factory=list)
+    error_step: int | None = None
+    stores: dict[str, Rows] = field(default_factory=dict)
+
+
+class TwinTask:
+    """One sub-topology: its topics in order, what waits in them and its clocks."""
+
+    def __init__(self, part: Part, config: Mapping[str, Any], rules: Rules) -> None:
+        self.topics, self.names = part.topics, part.names
+        self.queues = Queues(len(part.topics), config.get("max_task_idle_ms", 0), rules, lag=0)
+        self.clocks = {STREAM: Clock(-1, rules), WALL: Clock(config.get("wall_clock", 0), rules)}
+
+
+def play(scenario: Mapping[str, Any], rules: Rules) -> Result:
+    """Play a scenario under some rules."""
+    return _Twin(scenario, rules).result
+
+
+class _Twin:
+    def __init__(self, scenario: Mapping[str, Any], rules: Rules) -> None:
+        config = scenario.get("config", {})
+        self.result = Result()
+        self._offset = 0
+        self._origin = Origin()
+        parts = cut_at_repartitions(scenario, is_one_task=rules.follow_kafka("D21"))
+        sources = {source["name"] for source in scenario["sources"]}
+        topics = {topic for part in parts for topic in part.topics}
+        self._plain_names = sources if rules.follow_kafka("D24") else topics
+        self._tasks = [TwinTask(part, config, rules) for part in parts]
+        self._task_of = {name: task for part, task in zip(parts, self._tasks, strict=True) for name in part.names}
+        clocks_of = {name: task.clocks for name, task in self._task_of.items()}
+        try:
+            self._graph = Graph(scenario, rules, self._origin, clocks_of, self._enqueue)
+            self._graph.start()
+        except ScriptError:
+            self.result.error_step = -1
+            return
+        self.result.init = self._graph.read_sent()
+        self._play(scenario["steps"])
+        self.result.stores = self._graph.stores()
+
+    def _play(self, steps: list[Mapping[str, Any]]) -> None:
+        for number, step in enumerate(steps):
+            try:
+                self._take(step)
+            except (ScriptError, ValueError):
+                self.result.error_step = number
+            self.result.steps.append(self._graph.read_sent())
+            self.result.buffers.append(self._graph.buffers())
+            if self.result.error_step is not None:
+                return
+
+    def _take(self, step: Mapping[str, Any]) -> None:
+        if "watermark" in step:
+            self._end_epoch(step["watermark"])
+        elif "advance_wall_clock" in step:
+            self._origin.topic = ""
+            for task in self._tasks:
+                task.clocks[WALL].now += step["advance_wall_clock"]
+                task.clocks[WALL].fire_due()
+        elif "pipe" in step:
+            self._enqueue(step["pipe"], (step["key"], step["value"], step["ts"]))
+        else:
+            for one in step["batch"]:
+                self._enqueue(one["topic"], (one["key"], one["value"], one["ts"]))
+        while any(self._process_one(task) for task in reversed(self._tasks)):
+            pass
+
+    def _process_one(self, task: TwinTask) -> bool:
+        if not task.queues.size() or not task.queues.is_ready(task.clocks[WALL].now):
+            return False
+        self._process(task)
+        return True
+
+    def _process(self, task: TwinTask) -> None:
+        taken = task.queues.take()
+        assert taken is not None
+        place, _, timestamp, message = taken
+        stream = task.clocks[STREAM]
+        stream.now = max(stream.now, timestamp)
+        topic = task.topics[place]
+        self._origin.topic = topic if topic in self._plain_names else f"{APPLICATION}-{topic}"
+        self._graph.send_on(topic, message)
+        stream.fire_due()
+
+    def _end_epoch(self, watermark: int) -> None:
+        """Let each task, upstream first, take what crossed to it and then the watermark; the largest time is the end."""
+        self._origin.topic = ""
+        for task in self._tasks:
+            while task.queues.size():
+                self._process(task)
+            self._graph.take_watermark(task.names, watermark)
+
+    def _enqueue(self, topic: str, message: Message) -> None:
+        task = self._task_of[topic]
+        task.queues.add(task.topics.index(topic), [(self._offset, message[2], message)])
+        self._offset += 1

@@ -1,0 +1,97 @@
+"""The words of a scenario file: predicates, mappings, keys and aggregates as data, so that recordings can be played.
+
+The player builds topologies from them and the naive twin computes with them; neither has its own meaning for a word.
+A scenario's values are integers (Kafka's long) or text, its keys text; a windowed key is a `Windowed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rewindow.streams.record import Windowed
+
+Json = Mapping[str, Any]
+
+
+def text_of(value: Any) -> str:
+    """Return a value as text: ``null`` for None, a window as ``key@start``."""
+    if value is None:
+        return "null"
+    return f"{value.key}@{value.window.start_ms}" if isinstance(value, Windowed) else str(value)
+
+
+def predicate(spec: Json) -> Callable[[Any], bool]:
+    """Return a predicate on values. A null value makes it false, but for ``is_null`` and ``not``."""
+    ((word, operand),) = spec.items()
+    if word == "not":
+        inner = predicate(operand)
+        return lambda value: not inner(value)
+    if word == "is_null":
+        return lambda value: (value is None) is operand
+    tests: dict[str, Callable[[Any], bool]] = {
+        "gt": lambda value: value > operand,
+        "lt": lambda value: value < operand,
+        "mod": lambda value: value % operand[0] == operand[1],
+        "eq": lambda value: str(value) == str(operand),
+        "ne": lambda value: str(value) != str(operand),
+        "prefix": lambda value: str(value).startswith(operand),
+    }
+    test = tests[word]
+    return lambda value: value is not None and test(value)
+
+
+def value_mapper(spec: Json) -> Callable[[Any], Any]:
+    """Return a mapping of values. A null value stays null."""
+    ((word, operand),) = spec.items()
+    mappers: dict[str, Callable[[Any], Any]] = {
+        "add": lambda value: value + operand,
+        "mul": lambda value: value * operand,
+        "append": lambda value: f"{value}{operand}",
+        "to_string": str,
+        "null_if": lambda value: None if predicate(operand)(value) else value,
+    }
+    mapper = mappers[word]
+    return lambda value: None if value is None else mapper(value)
+
+
+def key_selector(spec: Json) -> Callable[[Any, Any], Any]:
+    """Return a new key of key and value; null if what it is made from is null."""
+    ((word, operand),) = spec.items()
+    of_key: dict[str, Callable[[Any], Any]] = {
+        "key_prefix": lambda key: text_of(key)[:operand],
+        "window_key": lambda key: key.key if isinstance(key, Windowed) else key,
+        "key_text": text_of,
+    }
+    of_value: dict[str, Callable[[Any], Any]] = {
+        "value_mod": lambda value: str(value % operand),
+        "value_prefix": lambda value: str(value)[:operand],
+        "const": lambda _value: str(operand),
+    }
+    if word in of_key:
+        return lambda key, _value: None if key is None else of_key[word](key)
+    return lambda _key, value: None if value is None else of_value[word](value)
+
+
+def reducer(name: str) -> Callable[[Any, Any], Any]:
+    """Return how two values become one. ``first`` and ``last`` take them as they are, the others ignore a null."""
+    plain: dict[str, Callable[[Any, Any], Any]] = {
+        "first": lambda one, _other: one,
+        "last": lambda _one, other: other,
+    }
+    if name in plain:
+        return plain[name]
+    combining: dict[str, Callable[[Any, Any], Any]] = {"sum": lambda one, other: one + other, "min": min, "max": max}
+    combine = combining[name]
+
+    def reduce(one: Any, other: Any) -> Any:
+        if one is None or other is None:
+            return other if one is None else one
+        return combine(one, other)
+
+    return reduce
+
+
+def concat(aggregate: str, value: Any) -> str:
+    """Return the aggregate with the value's text, parted by a comma."""
+    return f"{aggregate},{text_of(value)}" if aggregate else text_of(value)

@@ -1,0 +1,103 @@
+"""Aggregates by time window: tumbling, hopping and unlimited ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rewindow.streams.record import Window, Windowed
+from tests.oracle.closing import Closing
+from tests.oracle.folds import Fold
+from tests.oracle.memory import Cell, WindowRows
+from tests.oracle.nodes import Node, Setting
+from tests.oracle.queues import LARGEST
+from tests.oracle.scripts import Message, ScriptError
+
+
+def needed_retention(windows: Mapping[str, Any]) -> int:
+    """Return for how long Kafka keeps a window by default, from its start (a session: from its end)."""
+    if windows["type"] == "unlimited":
+        return LARGEST
+    size: int = windows[{"session": "gap", "sliding": "diff"}.get(windows["type"], "size")]
+    grace: int = windows["grace"]
+    return size * (2 if windows["type"] == "sliding" else 1) + grace
+
+
+def retention_of(setting: Setting) -> int:
+    """Return for how long an aggregate's store keeps a window: here a millisecond at least, so that it keeps any.
+
+    Raises `ScriptError` for a retention that is shorter than the windows need.
+    """
+    assert setting.windows is not None
+    needed = needed_retention(setting.windows)
+    retention: int = setting.spec.get("retention", needed)
+    if retention < needed:
+        raise ScriptError(f"retention {retention}")
+    return retention if setting.rules.follow_kafka("D10") else max(1, retention)
+
+
+class WindowAggregate(Node):
+    """One state a key and window. A window takes a record until its node's clock reaches its end and grace."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        assert setting.windows is not None
+        self._windows = setting.windows
+        self._fold = Fold(setting.spec["fn"])
+        self._clock = -1
+        self._emits = setting.windows.get("emit") == "window_close"
+        retention = retention_of(setting)
+        is_kept = setting.windows["type"] == "sliding" and setting.has_finals and not self.follow_kafka("D10")
+        # The store of emit on close is read by time, and shows a window at exactly its retention too.
+        self._rows = WindowRows(retention, slack=0 if is_kept or self._emits else 1)
+        self._closing = Closing(self, self._rows, retention)
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, value, timestamp = message
+        if key is None:
+            return
+        self._clock = max(self._clock, timestamp)
+        close = self._clock - self._windows.get("grace", 0)
+        for window in self._places(timestamp):
+            if window.end_ms > close:
+                self._add(key, window, value, timestamp)
+        if self._emits:
+            self._emit(close)
+
+    def take_watermark(self, watermark: int) -> None:
+        """See `Node`."""
+        self._clock = max(self._clock, watermark)
+        if self._emits:
+            self._emit(self._clock - self._windows.get("grace", 0))
+
+    def get(self, key: Any) -> Cell | None:
+        """See `Node`."""
+        return self._rows.get(key.key, key.window.start_ms)
+
+    def contents(self) -> list[dict[str, Any]]:
+        """See `Node`."""
+        return self._rows.contents()
+
+    def _places(self, timestamp: int) -> list[Window]:
+        if self._windows["type"] == "unlimited":
+            start = self._windows["start"]
+            return [Window(start, LARGEST)] if timestamp >= start else []
+        size = self._windows["size"]
+        advance = self._windows.get("advance", size)
+        first = max(0, timestamp - size + advance) // advance * advance
+        return [Window(start, start + size) for start in range(first, timestamp + 1, advance)]
+
+    def _emit(self, close: int) -> None:
+        self._closing.emit(self._windows["size"], close)
+
+    def _add(self, key: Any, window: Window, value: Any, timestamp: int) -> None:
+        cell = self._rows.get(key, window.start_ms)
+        if cell is None:
+            old = self._fold.start if self.follow_kafka("D13") else None
+            new = self._fold.add(None, value)
+        else:
+            old, new, timestamp = cell[0], self._fold.add(cell[0], value), max(timestamp, cell[1])
+        self._rows.put(key, window.start_ms, new, timestamp)
+        if not self._emits:
+            self.send((Windowed(key, window), (new, old), timestamp))

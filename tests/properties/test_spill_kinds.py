@@ -1,0 +1,212 @@
+"""Stores of every kind, by what can be asked of them: on a shelf or in memory, and after an attempt that was taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindow import Window, Windowed, join_store, key_value_store, session_store, versioned_store, window_store
+from rewindow.engine.worker.sqlite_spill import SqliteShelf
+from rewindow.errors import DataError
+from rewindow.streams.checkpoint import new_store
+from rewindow.streams.metrics import Measure
+from rewindow.streams.nodes import ProcessorNode, SourceNode
+from rewindow.streams.serde.binding import bound
+from rewindow.streams.state.savepoint import UNDOABLE, Undo
+from rewindow.streams.state.spill import Disk, OpenTimedShelf
+from rewindow.streams.state.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
+from rewindow.streams.state.suppress_buffer import Update
+from rewindow.streams.topology import SubTopology
+from rewindow.testing.memory_spill import MemoryShelf
+from tests.properties.effort import examples
+
+TYPES: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
+    "text": (str, int, st.sampled_from(["", "a", "b", "aa", "a\0", "a\0\1", "é"])),
+    "long": (int, str, st.integers(-2, 3)),
+    "pairs": (None, None, st.tuples(st.sampled_from(["a", None, "a\0"]), st.integers(0, 2))),
+    "json": (None, None, st.integers(-2, 3)),
+}
+TIMES = st.integers(0, 12)
+Step = tuple[str, tuple[Any, ...]]
+
+
+def values(kind: str) -> st.SearchStrategy[Any]:
+    numbers = st.integers(0, 9)
+    return {"text": numbers, "long": numbers.map(str), "pairs": numbers, "json": st.lists(numbers, max_size=2)}[kind]
+
+
+def sessions(keys: st.SearchStrategy[Any]) -> st.SearchStrategy[Windowed]:
+    bounds = st.tuples(TIMES, TIMES).map(sorted)
+    return st.builds(lambda key, both: Windowed(key, Window(both[0], both[1], is_session=True)), keys, bounds)
+
+
+def steps_of(store: str, keys: st.SearchStrategy[Any], value: st.SearchStrategy[Any]) -> dict[str, Any]:
+    """Return what can be asked of a store of some kind, and with which arguments."""
+    maybe, pair = st.one_of(st.none(), value), st.tuples(TIMES, TIMES)
+    both = st.tuples(keys, keys)
+    return {
+        "key-value": {
+            "put": (keys, value),
+            "put_if_absent": (keys, value),
+            "get": (keys,),
+            "delete": (keys,),
+            "all": (),
+        },
+        "window": {"put": (keys, maybe, TIMES), "fetch": (keys, TIMES), "fetch_range": (keys, TIMES, TIMES)},
+        "session": {
+            "put": (sessions(keys), value),
+            "remove": (sessions(keys),),
+            "find": (sessions(keys),),
+            "fetch": (keys,),
+            "find_sessions": (keys, TIMES, TIMES),
+            "fetch_all": (TIMES, TIMES),
+        },
+        "join": {"put": (keys, value, TIMES), "fetch": (keys, TIMES, TIMES), "remove": (keys, TIMES)},
+        "records": {
+            "put": (keys, value, TIMES),
+            "fetch": (keys, TIMES, TIMES),
+            "remove": (keys, TIMES),
+            "pop_before": (TIMES,),
+        },
+        "versioned": {"put": (keys, maybe, TIMES), "get": (keys,), "get_as_of": (keys, TIMES)},
+        "buffer": {
+            "put": (keys, st.builds(Update, maybe, maybe, TIMES, TIMES), TIMES),
+            "find": (keys,),
+            "pop_until": (TIMES,),
+            "pop_oldest": (),
+        },
+        "prefix": {"put": (both, value), "get": (both,), "delete": (both,), "beginning_with": (keys,)},
+        "pair": pair,
+    }[store]
+
+
+def builder_of(store: str, key: Any, value: Any) -> StoreBuilder:
+    declared = {"key": key, "value": value}
+    return {
+        "key-value": lambda: key_value_store("s", **declared),
+        "window": lambda: window_store("s", size=2, retention=6, **declared),
+        "session": lambda: session_store("s", retention=6, **declared),
+        "join": lambda: join_store("s", retention=6, **declared),
+        "records": lambda: StoreBuilder("s", RECORDS, **declared),
+        "versioned": lambda: versioned_store("s", history=5, **declared),
+        "buffer": lambda: StoreBuilder("s", BUFFER, **declared),
+        "prefix": lambda: StoreBuilder("s", PREFIX, None, value),
+    }[store]()
+
+
+KINDS = ["key-value", "window", "session", "join", "records", "versioned", "buffer", "prefix"]
+
+
+@st.composite
+def stories(draw: st.DrawFn, kinds: list[str]) -> tuple[StoreBuilder, list[Step]]:
+    """Draw a store and what is done with it; ``attempt``: some steps that are then taken back."""
+    store, types = draw(st.sampled_from(kinds)), draw(st.sampled_from(list(TYPES)))
+    key, value, keys = TYPES[types]
+    asked = steps_of(store, keys, values(types))
+    some = [st.tuples(st.just(name), st.tuples(*arguments)) for name, arguments in asked.items()]
+    one = st.one_of(*some, some[0], some[0])
+    of_all = [st.tuples(st.sampled_from(["len", "checkpoint", "restore"]), st.just(()))]
+    if builder_of(store, key, value).kind in UNDOABLE:
+        of_all.append(st.tuples(st.sampled_from(["attempt", "done"]), st.lists(one, max_size=5).map(tuple)))
+    return builder_of(store, key, value), draw(st.lists(st.one_of(one, one, *of_all), min_size=1, max_size=40))
+
+
+def opened(builder: StoreBuilder, disk: Disk | None) -> Store:
+    part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
+    return new_store(bound(part, {}).stores[0], disk)
+
+
+def asked(store: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+    if name == "pop_oldest" and not len(store):
+        return None
+    try:
+        found = getattr(store, name)(*arguments)
+    except DataError as error:
+        return str(error)
+    return list(found) if isinstance(found, Iterator | list) else found
+
+
+def told(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Iterator[Any]:
+    """Do what the steps say; yield all that can be seen, but for what attempts see that are taken back."""
+    store = make()
+    undo = Undo(store)
+    rows: dict[Any, Any] = {}
+    for name, arguments in steps:
+        if name == "len":
+            yield len(store), store.clock_ms, store.expired.total, getattr(store, "size", None)
+        elif name in ("attempt", "done"):
+            if name == "attempt" and not attempts:
+                continue
+            counted = store.expired
+            if name == "attempt":
+                store.expired = Measure()  # metrics are the guard's to put back
+            undo.begin()
+            seen = [asked(store, *one) for one in arguments]
+            if name == "done":
+                undo.end()
+                yield seen
+            else:
+                undo.roll_back()
+                store.expired = counted
+        elif name in ("checkpoint", "restore"):
+            changes = list(store.take_changes())
+            yield changes
+            rows.update(changes)
+            if name == "restore":
+                clock_ms, store = store.clock_ms, make()
+                undo = Undo(store)
+                store.restore(sorted(rows.items(), key=repr), clock_ms)
+        else:
+            yield asked(store, name, arguments)
+    yield len(store), store.clock_ms, store.expired.total, list(store.contents()), list(store.take_changes())
+    yield len(store), list(store.contents()), list(store.take_changes())
+
+
+@pytest.mark.parametrize("shelf", [MemoryShelf, SqliteShelf])
+@given(stories(KINDS[2:]), st.sampled_from([1, 2000, 6000]))
+@examples(300)
+def test_nobody_can_tell(shelf: OpenTimedShelf, story: tuple[StoreBuilder, list[Step]], memory: int) -> None:
+    builder, steps = story
+    in_memory = list(told(lambda: opened(builder, None), steps, attempts=True))
+    assert list(told(lambda: opened(builder, Disk(shelf, memory)), steps, attempts=True)) == in_memory
+
+
+@given(stories([kind for kind in KINDS if kind not in ("buffer", "prefix")]), st.sampled_from([None, 1, 4000]))
+@examples(300)
+def test_an_attempt_that_is_taken_back_never_was(story: tuple[StoreBuilder, list[Step]], memory: int | None) -> None:
+    builder, steps = story
+    disk = None if memory is None else Disk(MemoryShelf, memory)
+    never = list(told(lambda: opened(builder, disk), steps, attempts=False))
+    assert list(told(lambda: opened(builder, disk), steps, attempts=True)) == never
+
+
+PUTS: dict[str, Callable[[Any, str], None]] = {
+    "key-value": lambda store, key: store.put(key, 1),
+    "window": lambda store, key: store.put(key, 1, 0),
+    "session": lambda store, key: store.put(Windowed(key, Window(0, 1, is_session=True)), 1),
+    "join": lambda store, key: store.put(key, 1, 1),
+    "records": lambda store, key: store.put(key, 1, 1),
+    "versioned": lambda store, key: store.put(key, 1, 1),
+    "buffer": lambda store, key: store.put(key, Update(1, None, 1), 1),
+    "prefix": lambda store, key: store.put((key, key), 1),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_guarded", [False, True])
+def test_a_shelf_is_used_when_memory_is_full_and_not_before(kind: str, *, is_guarded: bool) -> None:
+    for memory, is_full in ((1_000_000, False), (20_000, True)):
+        store = opened(builder_of(kind, str, int), Disk(MemoryShelf, memory))
+        undo, before = Undo(store), MemoryShelf.writes
+        for number in range(200):
+            if is_guarded:
+                undo.begin()
+            PUTS[kind](store, str(number))
+            if is_guarded:
+                undo.end()
+        assert (MemoryShelf.writes > before) is is_full
+        assert len(store) == 200

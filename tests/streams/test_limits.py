@@ -1,0 +1,76 @@
+"""Limits with names: passing one is an error (71) that names limit, value, node, record and the key to raise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, key_value_store
+from rewindow.errors import LimitError
+from rewindow.streams.semantics import Semantics
+from rewindow.testing import Limits, TopologyTestDriver
+
+
+class Greedy(Processor):
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.store = context.store("kept")
+        context.schedule("1ms", PunctuationType.WALL_CLOCK_TIME, self.tell)
+
+    def process(self, record: Record) -> None:
+        self.store.put(record.key, record.value)
+        for number in range(record.value):
+            self.context.forward(Record(number, number))
+
+    def tell(self, now_ms: int) -> None:
+        pass
+
+
+def driver(**limits: int) -> TopologyTestDriver:
+    builder = StreamsBuilder()
+    builder.stream("in").process(Greedy, name="greedy", stores=[key_value_store("kept")]).to("out")
+    semantics = Semantics(wall_clock="stream_time")
+    return TopologyTestDriver(builder.build(), limits=Limits(**limits), semantics=semantics)
+
+
+def fill(one: TopologyTestDriver) -> None:
+    for number in range(4):
+        one.pipe("in", number, 1, 10)
+
+
+CASES: dict[str, tuple[dict[str, int], Callable[[TopologyTestDriver], Any], str]] = {
+    "store_rows": ({"store_rows": 3}, fill, "the store 'kept' has 4 rows (node greedy, at in offset 3, partition 0)"),
+    "outputs_per_record": (
+        {"outputs_per_record": 5},
+        lambda one: (one.pipe("in", "k", 5, 10), one.pipe("in", "k", 6, 10)),
+        "6 records came of one in the topic 'out' (node greedy, at in offset 1, partition 0)",
+    ),
+    "punctuations_per_epoch": (
+        {"punctuations_per_epoch": 20},
+        lambda one: (one.pipe("in", "k", 1, 10), one.pipe("in", "k", 1, 30), one.pipe("in", "k", 1, 31)),
+        "schedules were called 21 times in this epoch (node greedy, at the punctuation due at 31 ms, partition 0)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_limit_that_is_passed_says_all(name: str) -> None:
+    limits, play, said = CASES[name]
+    play(driver())  # by default there is room
+    with pytest.raises(LimitError, match=re.escape(said)) as caught:
+        play(driver(**limits))
+    assert f"the limit {name} is {limits[name]}, and" in str(caught.value)
+    assert f"limits: {{{name}: {2 * limits[name]}}}" in str(caught.value)
+    assert caught.value.exit_code == 71
+
+
+def test_what_is_just_allowed_passes() -> None:
+    fill(driver(store_rows=4))
+    driver(outputs_per_record=6).pipe("in", "k", 6, 10)
+    cut = driver(punctuations_per_epoch=20)
+    for at in (10, 30, 50):
+        cut.pipe("in", "k", 1, at)
+        cut.advance_watermark(at)

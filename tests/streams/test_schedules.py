@@ -1,0 +1,114 @@
+"""Schedules of a processor: which are refused, and what of them outlives a run, a replacement or a cancelling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rewindow import (
+    Processor,
+    ProcessorContext,
+    Record,
+    To,
+)
+from rewindow.errors import CheckpointError, ConfigError
+from tests.streams.one_processor import STREAM, doing, driver, sent
+
+
+class Planning(Processor):
+    """Schedules by what the test says."""
+
+    plan: dict[str, Any]
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        plan = {"interval": "10ms", "type": STREAM, "callback": self.fire, **self.plan}
+        context.schedule(plan.pop("interval"), plan.pop("type"), plan.pop("callback"), **plan)
+
+    def fire(self, now_ms: int, *args: Any) -> None:
+        self.context.forward(Record("fired", (now_ms, *args)))
+
+
+def planning(**plan: Any) -> type[Planning]:
+    return type("Planned", (Planning,), {"plan": plan})
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ({"interval": "0s"}, "interval is at least 1 ms"),
+        ({"interval": "-5ms"}, "interval is at least 1 ms"),
+        ({"start_time": "-1ms"}, "start_time is at least 0 ms"),
+        ({"start_time": "1ms", "time_shift": "1ms"}, "not both"),
+        ({"callback": print}, "not a method of this processor"),
+        ({"callback": lambda _now: None}, "not a method of this processor"),
+    ],
+)
+def test_a_schedule_that_cannot_work_is_refused_at_once(plan: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        driver(planning(**plan))
+
+
+def test_arguments_of_a_schedule_outlive_a_run() -> None:
+    one = driver(planning(args=("a", {"b": [1]})))
+    one.pipe("in", "k", None, 5)
+    one.cut()
+    one.pipe("in", "k", None, 15)
+    assert [value for value, _ in sent(one)] == [
+        f"{child}:({now}, 'a', {{'b': [1]}})" for now in (5, 15) for child in ("c1", "c2")
+    ]
+
+
+def test_a_callback_that_is_gone_is_told_when_the_checkpoint_is_opened() -> None:
+    class Changed(Processor):
+        def process(self, _record: Record) -> None:
+            self.context.schedule("10ms", STREAM, self.old)
+
+        def old(self, now_ms: int) -> None: ...
+
+    one = driver(Changed)
+    one.pipe("in", "k", None, 5)
+    one.cut()
+    del Changed.old
+    with pytest.raises(CheckpointError, match="a schedule of p that calls 'old', which is gone"):
+        one.pipe("in", "k", None, 15)
+
+
+def test_a_name_used_again_replaces_and_two_nameless_calls_are_two() -> None:
+    class Renaming(Processor):
+        def process(self, record: Record) -> None:
+            for interval in ("10ms", "20ms"):
+                self.context.schedule(interval, STREAM, self.fire, name=record.value, args=(interval,))
+
+        def fire(self, now_ms: int, interval: str) -> None:
+            self.context.forward(Record("fired", interval, now_ms), to=To.child("c1"))
+
+    named = driver(Renaming)
+    named.pipe("in", "k", "same", 0)
+    assert [schedule.interval_ms for schedule in named.schedules] == [20]
+    nameless = driver(Renaming)
+    nameless.pipe("in", "k", None, 0)
+    assert [schedule.interval_ms for schedule in nameless.schedules] == [10, 20]
+
+
+def test_a_schedule_of_init_that_was_cancelled_stays_cancelled() -> None:
+    class Cancelling(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            for number in range(2):
+                context.schedule("10ms", STREAM, self.fire, name=f"n{number}", args=(number,))
+
+        def process(self, _record: Record) -> None:
+            self.context.cancellable("n0").cancel()
+
+        def fire(self, _now_ms: int, number: int) -> None:
+            self.context.forward(Record("fired", number), to=To.child("c1"))
+
+    one = driver(Cancelling)
+    for timestamp in (0, 10, 20):
+        one.pipe("in", "k", None, timestamp)
+        one.cut()
+    assert [value for value, _ in sent(one)] == ["c1:1", "c1:1", "c1:1"]
+    with pytest.raises(ConfigError, match="has no schedule named"):
+        driver(doing(lambda context, _record: context.cancellable("nobody").cancel())).pipe("in", "k", None, 1)

@@ -1,0 +1,80 @@
+"""Random numbers and ids from places: pinned for ever, because what a replay gives depends on them."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from rewindow import Processor, ProcessorContext, Record, StreamsBuilder
+from rewindow.errors import DataError
+from rewindow.streams.seeded_random import Chance
+from rewindow.testing import TopologyTestDriver
+
+
+def test_the_numbers_are_pinned() -> None:
+    chance = Chance("orders/0/5/enrich/0")
+    assert [chance.getrandbits(8) for _ in range(4)] == [85, 74, 232, 124]
+    assert chance.random() == 0.7998306409679496
+    assert [chance.randint(1, 6) for _ in range(6)] == [3, 2, 4, 1, 5, 4]
+    items = list(range(8))
+    chance.shuffle(items)
+    assert items == [4, 3, 7, 2, 1, 0, 6, 5]
+
+
+def test_they_are_spread_evenly() -> None:
+    chance = Chance("a seed")
+    drawn = Counter(chance.randbelow(10) for _ in range(10_000))
+    assert set(drawn) == set(range(10))
+    assert all(850 < count < 1150 for count in drawn.values())
+    assert all(0 <= chance.random() < 1 for _ in range(1000))
+    assert all(2 <= chance.uniform(2, 3) <= 3 for _ in range(100))
+    assert sorted(chance.sample(range(20), 20)) == list(range(20))
+    assert chance.choice("x") == "x"
+    assert chance.getrandbits(1000).bit_length() > 900
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda c: c.randbelow(0), lambda c: c.choice([]), lambda c: c.sample([1], 2), lambda c: c.getrandbits(-1)]
+)
+def test_what_cannot_be_drawn_is_refused(draw: Any) -> None:
+    with pytest.raises(DataError):
+        draw(Chance("a seed"))
+
+
+class Drawing(Processor):
+    def process(self, record: Record) -> None:
+        context = self.context
+        self.context.forward(record.with_value((context.uuid(), context.uuid(), context.random().randint(0, 10**9))))
+
+
+def drawn(node: str = "draw") -> list[Any]:
+    builder = StreamsBuilder()
+    builder.stream("in").process(Drawing, name=node).to("out")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe("in", "k", 1, 10)
+    driver.pipe("in", "k", 1, 10)
+    return [record.value for record in driver.read("out")]
+
+
+def test_a_call_has_its_own_number_by_record_node_and_count() -> None:
+    found = drawn()
+    assert found == drawn(), "and again"
+    ids = [one for first, second, _ in [*found, *drawn("other")] for one in (first, second)]
+    assert len(ids) == len(dict.fromkeys(ids)) == 8
+    for text in ids:
+        parsed = uuid.UUID(text)
+        assert (str(parsed), parsed.version, parsed.variant) == (text, 8, uuid.RFC_4122)
+
+
+def test_where_there_is_no_place_it_is_said() -> None:
+    class Early(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            context.uuid()
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Early, name="early").to("out")
+    with pytest.raises(DataError, match=r"early asks for .* in init or close"):
+        TopologyTestDriver(builder.build())

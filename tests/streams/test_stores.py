@@ -1,0 +1,236 @@
+"""Stores: what is read, what a checkpoint takes, what a restore gives back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindow import Stamped, StoreBuilder, Window, Windowed, key_value_store, window_store
+from rewindow.errors import ConfigError, DataError
+from rewindow.streams.checkpoint import new_store
+from rewindow.streams.record import row_class
+from rewindow.streams.serde.key_bytes import encoded_size
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.stores import BUFFER
+from rewindow.streams.state.suppress_buffer import Buffered, TimeOrderedBuffer, Update
+from rewindow.streams.state.window_store import WindowStore
+
+KEYS = st.sampled_from(["a", "aa", "b", "B", "é"])
+VALUES = st.one_of(st.none(), st.integers(0, 5), st.lists(st.integers(0, 3), max_size=2))
+
+
+def key_values() -> KeyValueStore:
+    store = new_store(key_value_store("s"))
+    assert isinstance(store, KeyValueStore)
+    return store
+
+
+def windows(size: int = 10, retention: int = 20) -> WindowStore:
+    store = new_store(window_store("s", size=size, retention=retention))
+    assert isinstance(store, WindowStore)
+    return store
+
+
+def buffer() -> TimeOrderedBuffer:
+    store = new_store(StoreBuilder("s", BUFFER))
+    assert isinstance(store, TimeOrderedBuffer)
+    return store
+
+
+@given(st.lists(st.one_of(st.tuples(KEYS, VALUES), st.just("checkpoint"))))
+def test_a_key_value_store_equals_a_dict_and_its_changes_restore_it(steps: list[Any]) -> None:
+    store, model, log = key_values(), {}, []
+    for step in steps:
+        if step == "checkpoint":
+            log += store.take_changes()
+            continue
+        key, value = step
+        store.put(key, value)
+        model[key] = value
+        if value is None:
+            del model[key]
+        assert store.get(key) == value
+    log += store.take_changes()
+    restored = key_values()
+    restored.restore(log)
+    assert dict(store.all()) == dict(restored.all()) == model
+    assert [key for key, _ in store.all()] == sorted(model, key=str.encode)
+    assert len(store) == len(model)
+
+
+@given(st.lists(st.one_of(st.tuples(KEYS, VALUES, st.integers(0, 6)), st.just("checkpoint"))))
+def test_a_window_store_forgets_what_has_expired_live_and_restored(steps: list[Any]) -> None:
+    store, log = windows(), []
+    model: dict[tuple[int, str], Any] = {}
+    newest = -1
+    for step in steps:
+        if step == "checkpoint":
+            log += store.take_changes()
+            continue
+        key, value, number = step
+        start = 10 * number
+        newest = max(newest, start)
+        store.put(key, value, start)
+        model[start, key] = value
+        model = {place: kept for place, kept in model.items() if place[0] > newest - 20 and kept is not None}
+    log += store.take_changes()
+    restored = windows()
+    restored.restore(log, store.clock_ms)
+    expected = [
+        (Windowed(k, Window(s, s + 10)), model[s, k]) for s, k in sorted(model, key=lambda p: (p[0], p[1].encode()))
+    ]
+    assert list(store.contents()) == list(restored.contents()) == expected
+    assert restored.clock_ms == newest
+    for start, key in model:
+        assert store.fetch(key, start) == restored.fetch(key, start) == model[start, key]
+
+
+@given(st.lists(st.one_of(st.tuples(KEYS, VALUES, st.integers(0, 9)), st.integers(0, 9), st.just("checkpoint"))))
+def test_a_buffer_gives_the_oldest_back_first_live_and_restored(steps: list[Any]) -> None:
+    store, model, log = buffer(), {}, []
+    for step in steps:
+        if step == "checkpoint":
+            log += store.take_changes()
+        elif isinstance(step, int):
+            due = sorted(
+                (entry.buffer_time, key.encode(), key) for key, entry in model.items() if entry.buffer_time <= step
+            )
+            assert list(store.pop_until(step)) == [(key, model.pop(key)) for _, _, key in due]
+        else:
+            key, value, time = step
+            store.put(key, Update(value, None, time), time)
+            size = 28 + len(key.encode()) + encoded_size(value)
+            model[key] = Buffered(value, time, model[key].buffer_time if key in model else time, None, size)
+    log += store.take_changes()
+    restored = buffer()
+    restored.restore(log)
+    assert dict(store.contents()) == dict(restored.contents()) == model
+    assert list(store.pop_until(9)) == list(restored.pop_until(9))
+    assert len(store) == 0
+
+
+def test_only_what_changed_is_written_once_a_key() -> None:
+    store = key_values()
+    store.put("b", 1)
+    store.put("a", 1)
+    store.put("a", 2)
+    assert store.take_changes() == [("a", 2), ("b", 1)]
+    assert store.take_changes() == []
+    store.delete("a")
+    assert store.take_changes() == [("a", None)]
+
+
+def test_what_came_and_went_between_two_checkpoints_leaves_no_trace() -> None:
+    store = key_values()
+    store.put("a", 1)
+    store.delete("a")
+    store.delete("never there")
+    assert store.take_changes() == []
+    held = buffer()
+    held.put("a", Update(1, None, 5), 5)
+    assert [key for key, _ in held.pop_until(5)] == ["a"]
+    assert held.take_changes() == []
+
+
+def test_a_value_that_can_be_changed_in_place_is_copied_in_and_out() -> None:
+    store, given_list = key_values(), [1]
+    store.put("a", given_list)
+    given_list.append(2)
+    store.get("a").append(3)
+    next(store.all())[1].append(4)
+    assert store.get("a") == [1]
+    by_window = windows()
+    by_window.put("a", given_list, 0)
+    given_list.append(5)
+    by_window.fetch("a", 0).append(6)
+    assert by_window.fetch("a", 0) == [1, 2]
+
+
+def test_writing_while_reading_is_safe_and_not_seen() -> None:
+    store = key_values()
+    for key in "abc":
+        store.put(key, key)
+    seen = []
+    for key, value in store.all():
+        seen.append((key, value))
+        for other in "abc":
+            store.delete(other)
+        store.put("d", "d")
+    assert seen == [("a", "a"), ("b", "b"), ("c", "c")]
+    for key in "abc":
+        store.put(key, key)
+    seen = []
+    for key, value in store.range("a", "b"):
+        seen.append((key, value))
+        store.delete("b")
+    assert seen == [("a", "a"), ("b", "b")]
+
+
+def test_windows_that_expire_while_they_are_read_stay_expired() -> None:
+    store = windows()
+    for start in (0, 10):
+        store.put("a", start, start)
+        store.put("b", start, start)
+    seen = []
+    for windowed, value in store.fetch_all(0, 100):
+        seen.append((windowed.window.start_ms, windowed.key, value))
+        store.put("a", "new", 100)
+    assert seen == [(0, "a", 0), (0, "b", 0), (10, "a", 10), (10, "b", 10)]
+    store.put("a", "too late", 10)
+    assert [windowed.window.start_ms for windowed, _ in store.fetch_all(0, 100)] == [100]
+    assert store.fetch("a", 10) is None
+
+
+class Total(NamedTuple):
+    """A class of the user's own."""
+
+    amount: int
+
+
+@pytest.mark.parametrize("value", [Total(1), [Total(1)], {"a": (Total(1), 2)}, object(), {1}])
+def test_what_a_restart_would_change_is_refused_when_it_is_put(value: Any) -> None:
+    with pytest.raises(DataError, match="would come back from a checkpoint as plain data: declare"):
+        key_values().put("a", value)
+    with pytest.raises(DataError, match="store 's'"):
+        buffer().put("a", Update(value, None, 1), 1)
+    with pytest.raises(DataError, match="store 's'"):
+        windows().put("a", Stamped(value, 3), 0)
+
+
+def test_a_declared_class_is_kept() -> None:
+    store = new_store(key_value_store("s", value=Total))
+    assert isinstance(store, KeyValueStore)
+    store.put("a", Total(1))
+    assert isinstance(store.get("a"), Total)
+    for plain in (Decimal(1), {"a": [1, (2, None)]}, Windowed("a", Window(0, 1)), row_class(("amount",))(1)):
+        key_values().put("a", plain)
+
+
+def test_ranges() -> None:
+    store = windows(retention=100)
+    for start in (0, 10, 20, 30):
+        store.put("a", start, start)
+    assert list(store.fetch_range("a", 10, 20)) == [(10, 10), (20, 20)]
+    assert list(store.fetch_range("b", 0, 30)) == []
+    kept = key_values()
+    for number in (-1, 0, 1, 2):
+        kept.put(number, str(number))
+    assert list(kept.range(0, 1)) == [(0, "0"), (1, "1")]
+    assert kept.put_if_absent(0, "other") == "0"
+    assert kept.put_if_absent(7, "seven") is None
+    assert kept.get(7) == "seven"
+
+
+def test_a_retention_below_the_size_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"the retention \(9 ms\) is smaller than the windows \(10 ms\)"):
+        window_store("s", size=10, retention=9)
+
+
+def test_a_window_store_takes_durations_in_words() -> None:
+    store = window_store("s", size="1h", retention=timedelta(days=1))
+    assert (store.window_size_ms, store.retention_ms) == (3_600_000, 86_400_000)

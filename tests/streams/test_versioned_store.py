@@ -1,0 +1,122 @@
+"""The versioned store (KIP-889): against its definition over the whole history, and across checkpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindow import StoreBuilder, versioned_store
+from rewindow.errors import ConfigError, DataError
+from rewindow.streams.checkpoint import new_store
+from rewindow.streams.serde.binding import bind_store, bound, log_shape
+from rewindow.streams.serde.canonical_json import dump_value, load_value
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.state.stores import Stamped
+from rewindow.streams.state.versioned_store import Put, VersionedStore, VersionKey
+from rewindow.streams.topology import SubTopology
+
+PUTS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 9), st.integers(0, 30)) | st.just("cut"), max_size=25
+)
+
+
+def made(builder: StoreBuilder) -> VersionedStore:
+    store = new_store(builder)
+    assert isinstance(store, VersionedStore)
+    return store
+
+
+class History:
+    """All that was ever put, looked through again for each question."""
+
+    def __init__(self, history: int) -> None:
+        self.history, self.clock, self.taken = history, -1, dict[tuple[str, int], Any]()
+
+    def put(self, key: str, value: Any, at: int) -> Put:
+        self.clock = max(self.clock, at)
+        if at < self.clock - self.history:
+            return Put.REFUSED
+        self.taken[key, at] = value
+        return Put.LATEST if at == self.times(key)[-1] else Put.PAST
+
+    def times(self, key: str) -> list[int]:
+        return sorted(at for one, at in self.taken if one == key)
+
+    def get_as_of(self, key: str, asked: int) -> Stamped | None:
+        times = self.times(key)
+        held = [at for at in times if at <= asked]
+        if not held or (asked < self.clock - self.history and held[-1] != times[-1]):
+            return None
+        value = self.taken[key, held[-1]]
+        return None if value is None else Stamped(value, held[-1])
+
+
+@given(PUTS, st.integers(0, 12))
+def test_it_says_what_the_whole_history_says_also_across_checkpoints(puts: list[Any], history: int) -> None:
+    logs = {"in": (log_shape((Column("key", "string"),), is_scalar=True),) * 2}
+    (builder,) = bound(
+        SubTopology(0, (), (versioned_store("s", history=f"{history}ms", key=str, value=int),)), logs
+    ).stores
+    shapes = bind_store(builder, logs)
+    store, naive = made(builder), History(history)
+    uncut = made(builder)
+    changelog: dict[str, str | None] = {}
+    for put in puts:
+        if put == "cut":
+            for key, version in store.take_changes():
+                text = dump_value(shapes[0].checked_cells(key))
+                changelog[text] = None if version is None else dump_value(shapes[1].checked_cells(version))
+            restored = made(builder)
+            restored.restore(
+                [
+                    (shapes[0].from_cells(load_value(key)), row and shapes[1].from_cells(load_value(row)))
+                    for key, row in sorted(changelog.items())
+                ],
+                store.clock_ms,
+            )
+            store = restored
+            continue
+        expected = naive.put(*put)
+        assert store.put(*put) is expected
+        assert uncut.put(*put) is expected
+        assert list(store.contents()) == list(uncut.contents())
+        assert store.clock_ms == naive.clock
+        for key in "ab":
+            for asked in range(-1, 32):
+                assert store.get_as_of(key, asked) == naive.get_as_of(key, asked), (key, asked)
+            assert store.get(key) == naive.get_as_of(key, 99)
+
+
+def test_what_no_reader_can_reach_leaves_the_checkpoint() -> None:
+    store = made(versioned_store("s", history="10ms"))
+    for value, at in ((1, 0), (2, 5), (None, 8)):
+        store.put("a", value, at)
+    assert [key for key, _ in store.take_changes()] == [VersionKey("a", at) for at in (0, 5, 8)]
+    store.put("b", 1, 16)
+    assert store.take_changes() == [(VersionKey("a", 0), None), (VersionKey("b", 16), (1,))]
+    store.put("b", 2, 18)
+    assert [(key.valid_from, version) for key, version in store.take_changes()] == [(5, None), (8, None), (18, (2,))]
+
+
+def test_a_value_that_is_changed_in_place_stays_as_it_was_put() -> None:
+    store = made(versioned_store("s", history="10ms"))
+    value = [1]
+    store.put("a", value, 0)
+    value.append(2)
+    found = store.get("a")
+    assert found == Stamped([1], 0)
+    found.value.append(3)
+    assert store.get_as_of("a", 5) == Stamped([1], 0)
+
+
+def test_wrong_use_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="the history is 0 or more"):
+        versioned_store("s", history="-1ms")
+    store = made(versioned_store("s", history="10ms"))
+    with pytest.raises(DataError, match="never negative"):
+        store.put("a", 1, -1)
+    with pytest.raises(DataError, match="store 's'"):
+        store.put("a", object(), 1)

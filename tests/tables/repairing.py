@@ -1,0 +1,30 @@
+"""Damaged tables of the scene's job, mended by the engine of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import count
+
+from rewindow.contracts.steps import drive
+from rewindow.control.plan.spec import Attempt
+from rewindow.control.repair import Asked, Republished, republish
+from rewindow.engine.worker.local import LocalEngine
+from rewindow.tables.delta.repair import Mending
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.tables.scene import a_job
+
+_names = count()
+
+
+def mend(warehouse: str, targets: Collection[str] | None = (), **job: object) -> Republished:
+    """Mend what is damaged, and publish ``targets`` (None: all) anew in any case."""
+    tables = DeltaTables(warehouse)
+    machine = republish(
+        a_job(tables, **job),  # type: ignore[arg-type]
+        Asked("main", targets),
+        lambda: Attempt(f"mender-{next(_names)}"),
+        LocalEngine(),
+        tables,
+        Mending(tables),
+    )
+    return drive(machine)

@@ -1,0 +1,183 @@
+"""A small warehouse without Spark: a landed log, a job on it, and the real runner over the engine of this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+
+from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.steps import drive
+from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import Attempt, RunRequest
+from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.run import Job, steps
+from rewindow.dsl.grouped import AggregateSpec
+from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.commit import (
+    LANDINGS,
+    arrow_schema,
+    changelog_path,
+    commit_files,
+    create_table,
+    log_path,
+    output_path,
+    table_path,
+)
+from rewindow.tables.delta.feeds import LOG_COLUMNS, LOG_PARTITIONS
+from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
+from tests.control.ledgers import HOUR, TOPIC, a_feed
+
+JOB = "counts"
+COUNT = Count()
+USERS = ("ann", "bob", "cyd", "dan", "eve")
+
+
+def topology(aggregate: AggregateSpec = COUNT) -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream(TOPIC)
+        .group_by_key()
+        .windowed_by(TimeWindows.of("30m", grace="5m"))
+        .aggregate(aggregate, store="sums")
+        .suppress(until_window_closes(), name="closed")
+        .to_stream()
+        .to("totals")
+    )
+    return builder.build()
+
+
+def land(warehouse: str, landings: int = 3) -> Feed:
+    """Land a log of a few users, one landing an hour."""
+    feed = a_feed(landings)
+    schema = feed.definition.logs[TOPIC]
+    columns = (*LOG_COLUMNS, *schema.key, *schema.value)
+    path = table_path(warehouse, log_path("activity", TOPIC))
+    cuts = tuple(pa.field(name, pa.int32()) for name in LOG_PARTITIONS)
+    create_table(path, pa.schema([*cuts, *arrow_schema(columns)]), LOG_PARTITIONS)
+    ledger = Ledger(table_path(warehouse, LANDINGS), "activity")
+    done = len(ledger.read())
+    if done == 0:
+        ledger.append([LedgerRow(1, GENERATION, definition_as_json(feed.definition))])
+        done = 1
+    for landing in feed.landings[done - 1 :]:
+        files = [
+            _log_file(path, columns, landing.number, place.partition, landed.start, landed.end)
+            for place, landed in landing.ranges.items()
+        ]
+        assert ledger.append([LedgerRow(landing.number + 1, LANDING, landing.as_json())])
+        commit_files(path, files, app_id="rewindow.log/activity/g1", version=landing.number)
+    return feed
+
+
+def _log_file(path: str, columns: tuple[Column, ...], landing: int, partition: int, start: int, end: int) -> StagedFile:
+    rows = []
+    for offset in range(start, end):
+        time_ms = (landing - 1) * HOUR + (offset - start) * HOUR // (end - start)
+        rows.append((offset, time_ms, landing, time_ms, USERS[(offset * 7 + partition) % len(USERS)], offset))
+    values = {"generation": "1", "partition": str(partition)}
+    directory = f"generation=1/partition={partition}"
+    schema = arrow_schema(columns)
+    stats = ["offset", "timestamp"]
+    with FileWriter(
+        path,
+        directory,
+        schema,
+        target=f"log/{TOPIC}",
+        partition=partition,
+        attempt="landed",
+        partition_values=values,
+        stats_columns=stats,
+    ) as writer:
+        arrays = [
+            pa.array(list(column), field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+        ]
+        writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        file = writer.close()
+    assert file is not None
+    return file
+
+
+def a_job(
+    tables: DeltaTables,
+    lineage: str = "main",
+    name: str = JOB,
+    *,
+    aggregate: AggregateSpec = COUNT,
+    build: Callable[[], Topology] | None = None,
+    quarantine: str | None = None,
+) -> Job:
+    """Bind the job, or another topology under its name, to what is landed."""
+    feed = tables.feed("activity")
+    build = build or partial(topology, aggregate)
+    code = JobCode(build, partial(log_shapes, dict(feed.definition.logs)), Semantics())
+    paths = TablePaths(
+        output=lambda topic: output_path(f"alerts.{topic}", lineage),
+        changelog=partial(changelog_path, name),
+        metrics=METRICS_TABLE.path,
+        quarantine=quarantine,
+    )
+    return Job(name, code, bind_job(name, feed, build(), code.load_logs(), asdict(code.semantics), paths), feed)
+
+
+def changelog(warehouse: str, store: str) -> str:
+    """Return where the changelog of a store of the job lies."""
+    return table_path(warehouse, a_job(DeltaTables(warehouse)).binding.tables[f"changelog/{store}"].path)
+
+
+def machine(
+    warehouse: str,
+    attempt: str,
+    lineage: str = "main",
+    *,
+    aggregate: AggregateSpec = COUNT,
+    build: Callable[[], Topology] | None = None,
+    quarantine: str | None = None,
+    **request: object,
+):
+    """Give the steps of one run, made by an attempt whose predecessors are all dead."""
+    tables = DeltaTables(warehouse)
+    asked = RunRequest(lineage=lineage, **request)  # type: ignore[arg-type]
+    who = Attempt(attempt, "here", os.getpid(), 1)
+    job = a_job(tables, lineage, aggregate=aggregate, build=build, quarantine=quarantine)
+    return steps(job, asked, who, LocalEngine(), tables, lambda _attempt: False)
+
+
+def replay(warehouse: str, attempt: str, lineage: str = "main", **request: object):
+    """Make one run, whole."""
+    return drive(machine(warehouse, attempt, lineage, **request))
+
+
+def one_by_one(place: Path, runs: int, landings: int | None = None) -> str:
+    """Make a warehouse of so many landings, of which the first are taken by a run each; return where it is."""
+    warehouse = str(place / "w")
+    land(warehouse, landings or runs)
+    for landing in range(1, runs + 1):
+        replay(warehouse, f"a{landing}", through_landing=landing)
+    return warehouse
+
+
+def finish(warehouse: str) -> None:
+    """Make runs until there is nothing to do."""
+    for number in count():
+        if isinstance(replay(warehouse, f"heir-{number}"), UpToDate):
+            return
+
+
+def spoil(path: Path, at: int = 100) -> None:
+    """Flip one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(bytes(data))

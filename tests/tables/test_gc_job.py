@@ -1,0 +1,233 @@
+"""gc: snapshots stand for what came before, nothing that counts is lost, nothing that does not stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from itertools import count
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from rewindow.contracts.steps import drive
+from rewindow.control import branch as travel
+from rewindow.control.gc import Collected, collect
+from rewindow.control.plan.spec import Attempt
+from rewindow.control.repair import Republished
+from rewindow.control.verify import verify
+from rewindow.engine.worker.local import LocalEngine
+from rewindow.errors import CheckpointError, StorageError
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import count_rows, read_rows
+from rewindow.tables.delta.gc_job import Keeper
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.tables.repairing import mend
+from tests.tables.scene import JOB, a_job, changelog, finish, land, machine, one_by_one, replay
+
+pytestmark = pytest.mark.slow
+
+FOR_EVER = 2**60
+_names = count()
+
+
+@pytest.fixture(scope="module")
+def six_runs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Eight landings, six of them taken one by one."""
+    return one_by_one(tmp_path_factory.mktemp("six"), runs=6, landings=8)
+
+
+@pytest.fixture
+def warehouse(six_runs: str, tmp_path: Path) -> str:
+    return shutil.copytree(six_runs, str(tmp_path / "w"))
+
+
+def gc(
+    warehouse: str, *, every: int = 3, before_ms: int = FOR_EVER, keep_ms: int = 0, sees_life: bool = False
+) -> Collected:
+    return drive(collecting(warehouse, every=every, before_ms=before_ms, keep_ms=keep_ms, sees_life=sees_life))
+
+
+def collecting(warehouse: str, *, every: int = 3, before_ms: int = FOR_EVER, keep_ms: int = 0, sees_life: bool = False):
+    tables = DeltaTables(warehouse)
+    keeper = Keeper(tables, JOB, lambda: f"snapshot-{next(_names)}", lambda _attempt: sees_life)
+    return collect(JOB, tables, keeper, before_ms=before_ms, keep_ms=keep_ms, every=every)
+
+
+def hashes(warehouse: str, lineage: str = "main") -> dict[str, str]:
+    return DeltaTables(warehouse).hashes(JOB, lineage)
+
+
+def grow_old(warehouse: str, days: int = 3) -> None:
+    """Let all files be some days old."""
+    for file in Path(warehouse).rglob("*"):
+        seconds = file.stat().st_mtime - days * 86_400
+        os.utime(file, (seconds, seconds))
+
+
+def test_a_snapshot_is_read_in_place_of_the_runs_before(warehouse: str, six_runs: str, tmp_path: Path) -> None:
+    done = gc(warehouse)
+    assert (done.snapshots, done.forgotten) == (["main/6"], 6)
+    assert hashes(warehouse) == hashes(six_runs)
+    state = DeltaTables(warehouse).state(JOB)
+    assert [len(state.basis(run.spec.run)) for run in state.lineage("main").runs][-1] == 1
+    left = set(read_rows(changelog(warehouse, "sums"), ["_run"])["_run"].to_pylist())
+    assert left == {snapshot.spec.run for snapshot in state.snapshots.values()}
+    other = shutil.copytree(six_runs, str(tmp_path / "plain"))
+    for place in (warehouse, other):
+        finish(place)
+    assert hashes(warehouse) == hashes(other)
+    assert count_rows(changelog(warehouse, "sums")) < count_rows(changelog(other, "sums"))
+
+
+def test_it_is_done_once(warehouse: str) -> None:
+    gc(warehouse)
+    before = len(DeltaTables(warehouse).ledger(JOB).read())
+    again = gc(warehouse)
+    assert (again.snapshots, again.forgotten, again.deleted) == ([], 0, [])
+    assert len(DeltaTables(warehouse).ledger(JOB).read()) == before
+
+
+def test_what_is_young_is_kept_and_can_be_gone_back_to(warehouse: str, six_runs: str) -> None:
+    done = gc(warehouse, before_ms=0)
+    assert (done.snapshots, done.forgotten) == (["main/6"], 0)
+    drive(travel.rewind(JOB, "main", "main/4", DeltaTables(warehouse)))
+    finish(warehouse)
+    assert hashes(warehouse).keys() == hashes(six_runs).keys()
+
+
+def test_what_was_forgotten_cannot_be_gone_back_to_and_the_message_says_where_one_can(warehouse: str) -> None:
+    gc(warehouse)
+    tables = DeltaTables(warehouse)
+    for doing in (travel.rewind(JOB, "main", "main/3", tables), travel.branch(JOB, "b", tables, at="main/3")):
+        with pytest.raises(CheckpointError, match=r"removed the state after run main/3: .* one of main/6"):
+            drive(doing)
+    last = tables.state(JOB).lineage("main").runs[-1]
+    with pytest.raises(CheckpointError, match="removed the state"):
+        drive(verify(a_job(tables), last, Attempt("x"), LocalEngine(), tables))
+    drive(travel.rewind(JOB, "main", "0", tables))
+    finish(warehouse)
+    assert hashes(warehouse)
+
+
+def test_a_branch_keeps_what_it_stands_on(warehouse: str) -> None:
+    tables = DeltaTables(warehouse)
+    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    assert gc(warehouse).forgotten == 4
+    replay(warehouse, "t", "trial")
+    assert hashes(warehouse, "trial")["changelog/sums"]
+    drive(travel.drop(JOB, "trial", tables))
+    assert gc(warehouse).forgotten > 0
+
+
+def test_dead_attempts_leave_nothing(warehouse: str) -> None:
+    for step in machine(warehouse, "deadbeef"):
+        if step == "commit":
+            break
+    assert list(Path(warehouse).rglob("deadbeef*"))
+    gc(warehouse)
+    assert list(Path(warehouse).rglob("deadbeef*")), "not committed yet is not dead"
+    finish(warehouse)
+    done = gc(warehouse, keep_ms=FOR_EVER)
+    assert done.reports == 1
+    assert not list(Path(warehouse).rglob("deadbeef*.parquet"))
+
+
+def test_a_run_that_is_alive_keeps_the_files_it_reads_and_one_taken_for_dead_is_called_again(
+    warehouse: str, six_runs: str, tmp_path: Path
+) -> None:
+    finish(other := shutil.copytree(six_runs, str(tmp_path / "other")))
+    for sees_life in (True, False):
+        place = shutil.copytree(warehouse, str(tmp_path / f"{sees_life}"))
+        run = machine(place, "deadbeef")
+        while not next(run).startswith("execute sub-topology"):
+            pass
+        gc(place, sees_life=sees_life)
+        if sees_life:
+            drive(run)
+        else:
+            with pytest.raises(StorageError, match="No such file"):
+                drive(run)
+        finish(place)
+        assert hashes(place) == hashes(other)
+
+
+def test_files_that_left_their_table_go_when_they_are_old(warehouse: str) -> None:
+    drive(travel.rewind(JOB, "main", "main/2", DeltaTables(warehouse)))
+    before = {file.name for file in Path(table_path(warehouse, "alerts/totals")).glob("*.parquet")}
+    assert not [one for one in gc(warehouse, keep_ms=86_400_000 * 30).deleted if one.folder.endswith("totals")]
+    gc(warehouse)
+    after = {file.name for file in Path(table_path(warehouse, "alerts/totals")).glob("*.parquet")}
+    assert after < before
+    finish(warehouse)
+    assert mend(warehouse) == Republished({}, [], [])
+
+
+def test_what_nobody_knows_stays_for_a_day(warehouse: str) -> None:
+    place = Path(table_path(warehouse, "alerts/totals")) / f"stranger-{'0' * 32}.parquet"
+    place.write_bytes(b"x")
+    gc(warehouse)
+    assert place.exists()
+    seconds = place.stat().st_mtime - 3 * 86_400
+    os.utime(place, (seconds, seconds))
+    gc(warehouse)
+    assert not place.exists()
+
+
+def test_a_dropped_branchs_table_goes(warehouse: str) -> None:
+    tables = DeltaTables(warehouse)
+    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    replay(warehouse, "t", "trial")
+    drive(travel.drop(JOB, "trial", tables))
+    gc(warehouse)
+    assert not Path(table_path(warehouse, "alerts/totals__trial")).exists()
+    assert hashes(warehouse)
+
+
+def test_a_promoted_branch_can_be_dropped_and_swept(warehouse: str) -> None:
+    tables = DeltaTables(warehouse)
+    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    replay(warehouse, "t", "trial")
+    drive(travel.promote(JOB, "trial", a_job(tables).binding, tables))
+    before = hashes(warehouse)
+    drive(travel.drop(JOB, "trial", tables))
+    gc(warehouse)
+    assert hashes(warehouse) == before
+    assert mend(warehouse) == Republished({}, [], [])
+
+
+def test_a_lost_snapshot_is_given_up_while_the_runs_before_it_are_there(warehouse: str, six_runs: str) -> None:
+    gc(warehouse, before_ms=0)
+    (snapshot,) = DeltaTables(warehouse).state(JOB).snapshots.values()
+    for file in Path(changelog(warehouse, "sums")).rglob(f"{snapshot.commit.attempt}-*.parquet"):
+        file.unlink()
+    done = mend(warehouse)
+    assert set(done.damage) == {"changelog/sums"}
+    assert hashes(warehouse) == hashes(six_runs)
+
+
+def test_it_can_be_killed_anywhere_and_beside_it_a_run_goes_on(warehouse: str, six_runs: str, tmp_path: Path) -> None:
+    plain = shutil.copytree(six_runs, str(tmp_path / "plain"))
+    finish(plain)
+    run = machine(warehouse, "beside")
+    for step in run:
+        if step == "stage":
+            break
+    for stop in count(1):
+        if not any(number == stop for number, _ in enumerate(collecting(warehouse), start=1)):
+            break
+    drive(run)
+    gc(warehouse)
+    assert hashes(warehouse) == hashes(plain)
+    finish(warehouse)
+
+
+def test_a_job_that_never_ran_has_nothing_to_keep(tmp_path: Path) -> None:
+    land(str(tmp_path), 1)
+    assert gc(str(tmp_path)).deleted == []
+
+
+def test_others_delta_logs_stay_readable(warehouse: str) -> None:
+    gc(warehouse)
+    for path in ("rewindow/runs", "rewindow/journal", "rewindow/metrics", "alerts/totals"):
+        assert DeltaTable(table_path(warehouse, path)).to_pyarrow_dataset().count_rows() >= 0

@@ -1,0 +1,82 @@
+"""A job whose stores are larger than their memory leaves the tables of one whose stores are not, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow import (
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    until_time_limit,
+)
+from rewindow.control.plan.tasks import JobCode
+from rewindow.engine.worker.sqlite_spill import SqliteShelf
+from rewindow.streams.settings import Limits, Settings
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.tables import scene
+from tests.tables.scene import JOB, land, replay
+
+pytestmark = pytest.mark.slow
+
+LANDINGS = 4
+
+
+def build_counts() -> Topology:
+    builder = StreamsBuilder()
+    counts = builder.stream("events").group_by_key().count(store="sums")
+    counts.filter(lambda _user, count: count % 3 > 0).to_stream().to("totals")
+    return builder.build()
+
+
+def build_windows(windows: Any) -> Topology:
+    builder = StreamsBuilder()
+    counts = builder.stream("events").group_by_key().windowed_by(windows).count(store="sums")
+    counts.filter(lambda _user, count: count % 3 > 0).to_stream().to("totals")
+    return builder.build()
+
+
+def build_held_join() -> Topology:
+    builder = StreamsBuilder()
+    events = builder.stream("events")
+    near = events.left_join(events, lambda one, other: f"{one}-{other}", JoinWindows.of("10m", grace="5m"), name="near")
+    counts = near.group_by_key().count(store="sums").suppress(until_time_limit("20m"))
+    counts.to_stream().to("totals")
+    return builder.build()
+
+
+BUILDS = {
+    "counts": build_counts,
+    "hopping windows": partial(build_windows, TimeWindows.of("20m", grace="5m").advance_by("10m")),
+    "sliding windows": partial(build_windows, SlidingWindows.of("20m", grace="5m")),
+    "sessions": partial(build_windows, SessionWindows.of("5m", grace="5m")),
+    "a join, held back": build_held_join,
+}
+
+
+@pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
+def test_a_store_on_disk_leaves_what_one_in_memory_leaves(
+    build: Callable[[], Topology], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = str(tmp_path)
+    land(warehouse, LANDINGS)
+    replay(warehouse, "memory", "memory", build=build)
+    written: list[bytes] = []
+    write = SqliteShelf.write
+    monkeypatch.setattr(
+        SqliteShelf, "write", lambda self, rows: write(self, (written.append(row[0]) or row for row in rows))
+    )
+    monkeypatch.setattr(scene, "JobCode", partial(JobCode, settings=Settings(limits=Limits(store_memory=1))))
+    for landing in range(1, LANDINGS + 1):
+        replay(warehouse, f"disk-{landing}", "disk", through_landing=landing, build=build)
+    assert len(written) > 2 * LANDINGS
+    tables = DeltaTables(warehouse)
+    assert tables.hashes(JOB, "disk") == tables.hashes(JOB, "memory")
