@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash check format demo conformance oracle bench bench-lane lock clean
+.PHONY: help setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash check format demo conformance oracle bench bench-execution lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,7 +93,7 @@ BENCHES := finals finals-hopping finals-session processor incremental join join-
 bench: setup ## measure rewindow next to its yardsticks, and write tests/bench/RESULTS.md: make bench NAMES=finals ROWS=10000000
 	@for name in $(or $(NAMES),$(BENCHES)); do $(PY) -m tests.bench $$name $(if $(ROWS),--rows $(ROWS)); done
 
-bench-lane: setup ## records per CPU-second of the record lane, next to a plain loop
+bench-execution: setup ## records per CPU-second of record execution, next to a plain loop
 	@$(PY) -m tests.bench.record_execution
 
 lock: env ## resolve the dependencies of pyproject.toml anew into requirements.lock

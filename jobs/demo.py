@@ -46,7 +46,7 @@ def main() -> int:
     _print_partitions(printed, feed.landings[-1].ranges)
     last = len(feed.landings)
     requests = [RunRequest(through_landing=number) for number in range(1, last + 1)]
-    requests.append(RunRequest(through_landing=last, lineage=ONE_RUN))
+    requests.append(RunRequest(through_landing=last, branch=ONE_RUN))
     runs = [(job, request) for request in requests for job in JOBS]
     for job, request in track(runs, "Replaying month by month, then the year at once", console=Console(stderr=True)):
         project.run(job, request)
@@ -87,7 +87,7 @@ def _print_counts(out: Console, project: Project) -> None:
     for name in ("job", "records", "rows", "late, by reason", "punctuations"):
         table.add_column(name, justify="left" if name in ("job", "late, by reason") else "right")
     for job in JOBS:
-        shown = project.show(job, lineage="main")
+        shown = project.show(job, branch="main")
         late = _totals(shown["metrics"], "late-record-drop")
         fired = _totals(shown["metrics"], "punctuate")
         table.add_row(

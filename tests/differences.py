@@ -22,7 +22,7 @@ or themselves, rewindow does the following. (Made from `differences.yaml` by `py
 """
 
 
-class Difference(NamedTuple):
+class TableDiff(NamedTuple):
     """One row: what Kafka or a proposal says, what happens here, why."""
 
     what: str
@@ -31,10 +31,10 @@ class Difference(NamedTuple):
     why: str = ""
 
 
-def differences() -> list[Difference]:
+def differences() -> list[TableDiff]:
     """Return the rows; the numbered ones first, in order."""
     rows = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
-    made = [Difference(*_what(row), **row) for row in rows]
+    made = [TableDiff(*_what(row), **row) for row in rows]
     return sorted(made, key=lambda one: (not is_number(one.what), int(one.what[1:]) if is_number(one.what) else 0))
 
 

@@ -87,32 +87,32 @@ def replay(
     tables: DeltaTables,
     engine: Engine,
     feed: str,
-    lineage: str,
+    branch: str,
     load: Callable[[], Topology],
     semantics: Semantics,
     throughs: Sequence[int],
 ) -> list[RunReport]:
-    """Replay into a lineage of its own, in runs that end at these landings. ``load`` must survive the way to a worker."""
+    """Replay into a branch of its own, in runs that end at these landings. ``load`` must survive the way to a worker."""
     landed = tables.feed(feed)
     code = JobCode(load, partial(log_shapes, dict(landed.definition.logs)), semantics)
     paths = TablePaths(
-        output=partial(output_of, lineage), changelog=partial(changelog_path, JOB), metrics=METRICS_TABLE.path
+        output=partial(output_of, branch), changelog=partial(changelog_path, JOB), metrics=METRICS_TABLE.path
     )
     binding = bind_job(JOB, landed, load(), code.load_logs(), asdict(semantics), paths)
     job = Job(JOB, code, binding, landed)
     reports = []
     for through in throughs:
         attempt = Attempt(f"a{next(_attempts)}", "here", 1, 1)
-        request = RunRequest(lineage=lineage, through_landing=through)
+        request = RunRequest(branch=branch, through_landing=through)
         made = drive(steps(job, request, attempt, engine, tables, lambda _attempt: False))
         assert isinstance(made, RunReport)
         reports.append(made)
     return reports
 
 
-def output_of(lineage: str, topic: str) -> str:
-    """Return where a lineage's output lies, below the warehouse."""
-    return output_path(f"out.{topic.replace('-', '_')}", lineage)
+def output_of(branch: str, topic: str) -> str:
+    """Return where a branch's output lies, below the warehouse."""
+    return output_path(f"out.{topic.replace('-', '_')}", branch)
 
 
 def _table_schema(schema: LogSchema) -> pa.Schema:

@@ -1,6 +1,6 @@
 """Takes the pictures of `lib/rewindow/airflow/AIRFLOW.md`: `python -m tests.airflow.screenshots` (needs Chromium).
 
-It starts an Airflow on loopback over the small shop, backfills its four days, mends the job and lets its past be recomputed,
+It starts an Airflow on loopback over the small shop, backfills its four days, fixes the job and lets its past be recomputed,
 and looks at what came of it: the grid, the question before anything is published, the asset with what its event says.
 """
 
@@ -60,7 +60,7 @@ def all_done(live: Live) -> bool:
 
 
 def ask(live: Live, root: Path) -> str:
-    """Mend the job, have its past recomputed; return where Airflow asks whether to publish it."""
+    """Fix the job, have its past recomputed; return where Airflow asks whether to publish it."""
     code = root / "jobs/daily_orders.py"
     code.write_text(
         code.read_text().replace('stream("orders")', 'stream("orders").filter(lambda key, value: key != "c")')

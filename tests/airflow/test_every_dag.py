@@ -69,7 +69,7 @@ def test_intervals_before_the_data_params_and_feeds_without_intervals(airflow_ho
     assert len(calls) == 9
     assert set(calls) < set(daily), "without intervals the last day is still open"
     assert backwards["tasks"]["branch"] == {"state": "failed", "tries": 1}, "no retry will turn it round"
-    assert rewindow(shop, "branch", "list", "daily_orders")["lineages"][0]["lineage"] == "main"
+    assert rewindow(shop, "branch", "list", "daily_orders")["branches"][0]["branch"] == "main"
 
 
 def test_a_dag_that_does_not_land_waits_until_the_log_is_complete(airflow_home: Path, tmp_path: Path):

@@ -62,13 +62,13 @@ def test_the_events_say_what_the_command_over_there_printed(airflow_home: Path):
         there.outputs_of[102] = {"run": {}}
         there.outputs_of[103] = {"run": {"error_code": "INTERNAL_ERROR", "message": "the logs are lost"}}
         told = played(airflow_home, there, *plays)
-    news = {**table, "run": "main/3", "epochs": [2, 4], "is_new": True}
+    extra = {**table, "run": "main/3", "epochs": [2, 4], "is_new": True}
     whys = ["the job run wrote no such table"] * 2 + ["Databricks has no logs of the task", "the logs are lost"]
     for number, (one, day, why) in enumerate(zip(told, days, whys, strict=True)):
         url = f"{there.host}/#job/11/run/{100 + number}"
         run = {"run_id": 100 + number, "url": url, "state": "SUCCESS", "interval": [day, day]}
         is_known = number < 2
-        assert one["events"] == {"shop.orders": {**run, **(news if is_known else {})}, "shop.else": run}
+        assert one["events"] == {"shop.orders": {**run, **(extra if is_known else {})}, "shop.else": run}
         assert one["result"]["results"] == ({"run": result} if is_known else {})
         assert len(one["warned"]) == (1 if is_known else 2)
         assert one["warned"][-1].startswith("The event of shop.else has no version and digest: ")

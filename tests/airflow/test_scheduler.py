@@ -171,7 +171,7 @@ def test_a_month_backfilled_backwards_beside_other_writers_gives_the_tables_of_t
 
 
 def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, scheduled: Path):
-    """A bug is mended, the past is replayed on a branch, somebody approves, the tables follow."""
+    """A bug is fixed, the past is replayed on a branch, somebody approves, the tables follow."""
     before = tables(scheduled, "shop/daily_orders")
     code = scheduled / "jobs/daily_orders.py"
     code.write_text(
@@ -180,7 +180,7 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
         )
     )
     dag = f"{JOB}__backfill"
-    run_id = trigger(live, dag, **{"from": "2026-01-01", "branch": "mended"})
+    run_id = trigger(live, dag, **{"from": "2026-01-01", "branch": "fixed"})
     there = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
 
     def waiting(attempt: int) -> Any:

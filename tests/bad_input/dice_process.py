@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import StageWork
+from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.engine.spark.engine import LocalEngine, groups_of
 from rewindow.engine.worker.record_execution import run_task
 from tests.bad_input import dice, scene
@@ -27,7 +27,7 @@ class GroupedEngine(LocalEngine):
     def __init__(self, *_args: Any, slots: int, **_options: Any) -> None:
         self._slots = slots
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition."""
         reports = []
         for group in groups_of(work.tasks, self._slots):

@@ -76,7 +76,7 @@ def _delta_log(what: str, path: str, command: str) -> Iterator[Case]:
 
 CASES = [
     *_kind("a log file", "logs/activity/events/generation=1/**/*.parquet", "run counts", "land a new generation"),
-    *_kind("a changelog file", "state/counts/sums/*/_partition=1/*.parquet", "run counts", "--lineage"),
+    *_kind("a changelog file", "state/counts/sums/*/_partition=1/*.parquet", "run counts", "--branch"),
     *_kind("an output file", "alerts/totals/*.parquet", "show counts --hashes", _COPY),
     *_kind("a journal file", "rewindow/journal/job=counts/*.parquet", "run counts", _COPY),
     *_kind("a runs ledger file", "rewindow/runs/name=counts/*.parquet", "run counts", _COPY),

@@ -91,7 +91,7 @@ CASES = [
     Case("a key of 100,000 letters", "land activity", 0, "13 records", _bad(user="x" * 100_000), goes_on=False),
     _fails("no arrival", "it has no arrived_at", got=None),
     _skipped("no arrival, skipped", "it has no arrived_at", got=None),
-    Case("nothing but the far future", "land other", 65, ("all 36 records", "mend `timestamp:`"), _all_bad),
+    Case("nothing but the far future", "land other", 65, ("all 36 records", "fix `timestamp:`"), _all_bad),
     _gives("that raises", "raise KeyError('t')", "the timestamp extractor raised KeyError"),
     _gives("that divides by zero", "return record.value.x / 0", "raised ZeroDivisionError"),
     _gives("that gives a text", "return 'now'", "is no epoch milliseconds"),

@@ -145,7 +145,7 @@ CASES = [
         "the source's folder is gone",
         "land activity",
         66,
-        ("has no files at", "mend `path:`"),
+        ("has no files at", "fix `path:`"),
         lambda bench: shutil.rmtree(bench.root / "raw"),
     ),
     Case(
@@ -201,7 +201,7 @@ CASES = [
         "a table that is gone",
         "land other",
         66,
-        ("raw.events", "mend `source:`"),
+        ("raw.events", "fix `source:`"),
         _delta(lambda b: shutil.rmtree(table_of(b))),
         goes_on=False,
     ),
@@ -213,7 +213,7 @@ CASES = [
         _delta(_log_is_text),
         goes_on=False,
     ),
-    _named("a table that never was", 66, "{table: raw.nothing}", "raw.nothing", "mend `source:`"),
+    _named("a table that never was", 66, "{table: raw.nothing}", "raw.nothing", "fix `source:`"),
     _named("a job that never was", 66, "{job: nobody, output: x}", "`rewindow run nobody` first"),
     _named("an output that never was", 66, "{job: counts, output: x}", "has no output 'x'", "it has totals"),
 ]

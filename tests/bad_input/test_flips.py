@@ -77,7 +77,7 @@ def states(warehouse: str) -> Any:
     job = a_job(tables, build=by_remainder)
     (store,) = [store for part in by_remainder().sub_topologies() for store in part.stores]
     shapes = bind_store(store, job.code.load_logs())
-    runs = tables.state(JOB).lineage("main").runs
+    runs = tables.state(JOB).branch("main").runs
     restored = find_checkpoint(warehouse, runs[-1], runs, tables.reports)
     return {where: list(read_changelog(files, *shapes)) for where, files in sorted(restored.stores.items())}
 
@@ -95,7 +95,7 @@ def internal_rows(warehouse: str) -> Any:
 
 def reports(warehouse: str) -> Any:
     tables = DeltaTables(warehouse)
-    runs = tables.state(JOB).lineage("main").runs
+    runs = tables.state(JOB).branch("main").runs
     journal = Journal(table_path(warehouse, JOURNAL), JOB)
     return [journal.read(run.commit.journal, run.spec.attempt.id) for run in runs]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import rewindow
-from rewindow.config.words import _dotted, _name, _output_table, _place
+from rewindow.config.words import _dotted, _location, _name, _output_table
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import changelog_path, checked_name, internal_path, log_path, output_path
+from rewindow.tables.delta.commit import changelog_path, internal_path, log_path, output_path, safe_name
 from rewindow.tables.delta.ledger import Ledger
 
 SEED = 20261121
@@ -90,12 +90,12 @@ def names() -> list[str]:
 
 PATHS: dict[str, Callable[[str], str]] = {
     "output": output_path,
-    "lineage": lambda name: output_path("a.b", name),
+    "branch": lambda name: output_path("a.b", name),
     "log": lambda name: log_path(name, name),
     "changelog": lambda name: changelog_path("job", name, [Column("a", "long")]),
     "internal": lambda name: internal_path("job", name, name),
     "ledger": lambda name: "x/" + Ledger("x", name).name,
-    "name": lambda name: checked_name(name, "job"),
+    "name": lambda name: safe_name(name, "job"),
 }
 
 
@@ -128,7 +128,7 @@ def test_a_name_in_the_configuration_is_plain_or_refused(read: Callable[[object]
 def test_a_place_in_the_configuration_does_not_go_up() -> None:
     for name in names():
         try:
-            place = _place(name)
+            place = _location(name)
         except ValueError:
             continue
         assert place.isprintable()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.bad_input.scene import MODULE, SCORE, Case
 
-_MEND = "Nothing was committed: mend the code and run again"
+_MEND = "Nothing was committed: fix the code and run again"
 
 
 def _score(name: str, code: str, *says: str, exit_code: int = 65) -> Case:
@@ -63,19 +63,19 @@ CASES = [
     _score("changes the record", "def score(row):\n    row.x = 0\n    return 0\n", "can't set attribute", _MEND),
     _score("leaves the process", "def score(row):\n    raise SystemExit(3)\n", "SystemExit"),
     _module("a module that is not there", "import nowhere_to_be_found\n", 78, "cannot import", "nowhere_to_be_found"),
-    _module("a module that is no Python", "def build_topology(:\n", 78, "bench_job.py:1", "Mend that line"),
+    _module("a module that is no Python", "def build_topology(:\n", 78, "bench_job.py:1", "Fix that line"),
     _module("a module that fails", "1 / 0\n", 78, "ZeroDivisionError", "bench_job.py:1"),
     _module("a module that leaves", "import sys\nsys.exit(0)\n", 78, "SystemExit"),
-    _module("a module without the function", "x = 1\n", 78, "has no function 'build_topology'", "mend `topology:`"),
+    _module("a module without the function", "x = 1\n", 78, "has no function 'build_topology'", "fix `topology:`"),
     _module("a function that builds nothing", "def build_topology(): pass\n", 78, "return builder.build(), a Topology"),
     _module("a function that wants arguments", "def build_topology(x): pass\n", 78, "TypeError", "bench_job"),
     _module("a function that fails", "def build_topology():\n    return {}['x']\n", 78, "KeyError", "bench_job.py:2"),
     _module("a class that is no function", "build_topology = 5\n", 78, "has no function 'build_topology'"),
     _built("an input that the feed has not", '"events"', '"evnts"', 78, "evnts", "events"),
     _built("an output that the job has not", '.to("totals")', '.to("sums")', 78, "'sums'", "add it to `outputs:`"),
-    _built("another window than before", '"30m"', '"20m"', 76, "--lineage"),
-    _built("another grace than before", 'grace="5m"', 'grace="6m"', 76, "--lineage"),
-    _built("another store than before", 'store="sums"', 'store="totals"', 76, "--lineage"),
+    _built("another window than before", '"30m"', '"20m"', 76, "--branch"),
+    _built("another grace than before", 'grace="5m"', 'grace="6m"', 76, "--branch"),
+    _built("another store than before", 'store="sums"', 'store="totals"', 76, "--branch"),
     _built("another suppress than before", 'name="closed"', 'name="shut"', 76, "closed"),
     _built("a duration that is none", '"30m"', '"half an hour"', 78, "500ms, 10s"),
     _built("a negative grace", 'grace="5m"', 'grace="-5m"', 78, "grace"),

@@ -34,10 +34,10 @@ def build_topology():
 """
 SCORED = '.map_values(lambda row: score(row), name="scores")'
 GOOD = "def score(row):\n    return str(row.x * 2)\n"
-SHUFFLED, BY_SPARK = "source: shuffled\n", "inline: 0\n"
+SHUFFLED, BY_SPARK = "source: shuffle\n", "inline: 0\n"
 
 _numbers = count()
-_MEND = "Nothing was committed: mend the code and run again"
+_MEND = "Nothing was committed: fix the code and run again"
 _ENDED = ("a Python worker was killed, or the job's code ended it", "Nothing was committed: run again")
 _LOUD = "LOUD" * 5_000
 
@@ -76,9 +76,9 @@ def with_code(bench: Bench, code: str, verbs: str = SCORED) -> None:
     bench.write("conf/jobs/counts.yaml", scene.JOB.replace("bench_job", name))
 
 
-def _code(name: str, exit_code: int, code: str, *says: str, verbs: str = SCORED, lineage: str = "main") -> Case:
+def _code(name: str, exit_code: int, code: str, *says: str, verbs: str = SCORED, branch: str = "main") -> Case:
     given = lambda bench: with_code(bench, code, verbs)  # noqa: E731 - a case is data
-    return Case(name, f"run counts --lineage {lineage}", exit_code, says, given)
+    return Case(name, f"run counts --branch {branch}", exit_code, says, given)
 
 
 def _score(name: str, exit_code: int, body: str, *says: str, before: str = "") -> Case:
@@ -111,7 +111,7 @@ FAILS = [
         "from threading import Lock\ndef add(key, row, total):\n    return {'x': Lock()}",
         "store 'sums', key",
         "keep numbers, text",
-        lineage="other",
+        branch="other",
         verbs='.group_by_key().aggregate(dict, add, store="sums").to_stream()',
     ),
 ]
@@ -144,7 +144,7 @@ BUILDS = [
         70,
         f"import os\n{GOOD}",
         "the worker built another topology than the driver",
-        lineage="other",
+        branch="other",
         verbs='.map_values(lambda row: score(row), name=f"scores-{os.getpid()}")',
     ),
 ]

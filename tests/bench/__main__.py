@@ -34,9 +34,9 @@ def main() -> None:
     parser.add_argument("name", choices=BENCHES)
     parser.add_argument("--rows", type=int, help=f"default: {MOST_ROWS:,}, or fewer, so that it ends within minutes")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each way, alternated; the median counts")
-    parser.add_argument("--lane", choices=("auto", "record"), default="auto")
+    parser.add_argument("--execution", choices=("auto", "record"), default="auto")
     parser.add_argument("--landings", choices=("hourly", "one"), default="hourly")
-    parser.add_argument("--source", choices=("auto", "shuffled"), default="auto")
+    parser.add_argument("--source", choices=("auto", "shuffle"), default="auto")
     parser.add_argument("--cold", action="store_true", help="each measurement is the first job of a fresh session")
     parser.add_argument("--json", action="store_true", help="print one JSON object and write nothing")
     options = parser.parse_args()
@@ -45,7 +45,7 @@ def main() -> None:
     figures = BENCHES[options.name](
         rows,
         rounds=options.rounds,
-        lane=options.lane,
+        execution=options.execution,
         landings=options.landings,
         source=options.source,
         cold=options.cold,

@@ -39,7 +39,7 @@ feed: bench
 outputs:
   results: {{table: bench.results}}
 """,
-    "targets/local.yaml": "target: local\nwarehouse: warehouse\nlane: {lane}\nsource: {source}\n",
+    "targets/local.yaml": "target: local\nwarehouse: warehouse\nexecution: {execution}\nsource: {source}\n",
 }
 TOPOLOGY = '''\
 """Count and sum by key and window, final results only."""
@@ -62,10 +62,10 @@ def build_topology() -> Topology:
 '''
 
 
-def write_project(root: Path, *, lane: str, landings: str, source: str, advance: int | str) -> None:
+def write_project(root: Path, *, execution: str, landings: str, source: str, advance: int | str) -> None:
     """Write a project whose windows begin every so many minutes, or are sessions."""
     landing = "landing: {every: 1h}" if landings == "hourly" else ""
-    said = {"partitions": PARTITIONS, "lane": lane, "source": source, "landing": landing}
+    said = {"partitions": PARTITIONS, "execution": execution, "source": source, "landing": landing}
     for name, text in CONF.items():
         file = root / "conf" / name
         file.parent.mkdir(parents=True, exist_ok=True)

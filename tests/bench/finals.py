@@ -38,7 +38,7 @@ def measure(
     rows: int,
     *,
     rounds: int,
-    lane: str = "auto",
+    execution: str = "auto",
     landings: str = "hourly",
     source: str = "auto",
     cold: bool = False,
@@ -50,7 +50,7 @@ def measure(
     """
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
-        write_project(root, lane=lane, landings=landings, source=source, advance=advance)
+        write_project(root, execution=execution, landings=landings, source=source, advance=advance)
         write_source(root / "raw", rows)
         project = Project.open(root)
         meter = Meter()
@@ -74,7 +74,7 @@ def measure(
         "land_cpu_seconds": landed["cpu"],
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
-        "lane": lane,
+        "execution": execution,
         "landings": landings,
         "source": source,
         "ours": ours,
@@ -120,7 +120,7 @@ def _in_fresh_session(root: Path, way: str, advance: int | str) -> dict[str, flo
 
 
 def main(root: Path, way: str, advance: str) -> None:
-    """Measure the first job of a session, once the session is up: a number of shuffle partitions, or a lineage of ours."""
+    """Measure the first job of a session, once the session is up: a number of shuffle partitions, or a branch of ours."""
     project = Project.open(root)
     spark = project.spark
     with PeakMemory():
@@ -137,9 +137,9 @@ def _log(project: Project) -> str:
     return str(Path(project.warehouse) / "logs" / FEED / "events")
 
 
-def _ours(project: Project, lineage: str) -> dict[str, float]:
+def _ours(project: Project, branch: str) -> dict[str, float]:
     meter = Meter()
-    report = project.run(JOB, RunRequest(lineage=lineage))
+    report = project.run(JOB, RunRequest(branch=branch))
     assert isinstance(report, RunReport)
     return meter.read()
 
@@ -165,11 +165,11 @@ def _middle(found: list[dict[str, float]], what: str) -> float:
     return round(median(one[what] for one in found), 3)
 
 
-def _check(project: Project, lineage: str, advance: int | str) -> dict[str, Any]:
+def _check(project: Project, branch: str, advance: int | str) -> dict[str, Any]:
     """Hold the last results against an exact computation; say how many there are, and how many records were late."""
     log = read_rows(_log(project), columns=["partition", "offset", "timestamp", "user", "amount"])
     expected, late = exact(log, advance)
-    found = read_rows(str(Path(project.warehouse) / "bench" / f"results__{lineage}"))
+    found = read_rows(str(Path(project.warehouse) / "bench" / f"results__{branch}"))
     share = round(late / log.num_rows, 4)
     return {"late": late, "late_share": share, "results": found.num_rows, "exact": is_exact(found, expected)}
 

@@ -20,10 +20,10 @@ from tests.bench.stored import UNWINDOWED, WINDOWED, StoredCounts, median_of
 NEW_ROWS, STORED_MOST, STORED_SHARE = 10_000, 2_000_000, 100
 
 
-def measure(rows: int, *, rounds: int, lane: str = "auto", **_: object) -> dict[str, Any]:
+def measure(rows: int, *, rounds: int, execution: str = "auto", **_: object) -> dict[str, Any]:
     """Measure both; return the figures."""
     with PeakMemory() as memory:
-        figures, stored = _day(rows, rounds, lane), _stored(min(rows, STORED_MOST), rounds)
+        figures, stored = _day(rows, rounds, execution), _stored(min(rows, STORED_MOST), rounds)
     ratios = {
         f"stored_ratio_{kind}": round(stored[f"{kind}, many"]["cpu"] / stored[f"{kind}, few"]["cpu"], 3)
         for kind in (UNWINDOWED, WINDOWED)
@@ -47,25 +47,25 @@ def measure(rows: int, *, rounds: int, lane: str = "auto", **_: object) -> dict[
     }
 
 
-def _day(rows: int, rounds: int, lane: str) -> dict[str, Any]:
+def _day(rows: int, rounds: int, execution: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder:
         root = Path(folder)
-        write_project(root, lane=lane, landings="hourly", source="auto", advance=60)
+        write_project(root, execution=execution, landings="hourly", source="auto", advance=60)
         write_source(root / "raw", rows)
         project = Project.open(root)
         meter = Meter()
         project.land(FEED)
         landed = meter.read()
         landings = len(project.tables.feed(FEED).landings)
-        project.run(JOB, RunRequest(lineage="warm"))
+        project.run(JOB, RunRequest(branch="warm"))
         hourly, once = [], []
         for number in range(rounds):
             meter = Meter()
             for landing in range(1, landings + 1):
-                project.run(JOB, RunRequest(lineage=f"hourly{number}", through_landing=landing))
+                project.run(JOB, RunRequest(branch=f"hourly{number}", through_landing=landing))
             hourly.append(meter.read())
             meter = Meter()
-            project.run(JOB, RunRequest(lineage=f"once{number}"))
+            project.run(JOB, RunRequest(branch=f"once{number}"))
             once.append(meter.read())
         log = read_rows(
             f"{project.warehouse}/logs/{FEED}/events", columns=["partition", "offset", "timestamp", "user", "amount"]
@@ -90,7 +90,7 @@ def _day(rows: int, rounds: int, lane: str) -> dict[str, Any]:
         "is_warm": True,
         "land_cpu_seconds": landed["cpu"],
         "rounds": rounds,
-        "lane": lane,
+        "execution": execution,
         "landings": "hourly",
         "source": "auto",
     }

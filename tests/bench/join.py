@@ -84,7 +84,7 @@ def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]
         ours, plain = [], []
         for number in range(rounds + 1):  # the first is the warm-up
             meter = Meter()
-            project.run(JOB, RunRequest(lineage=f"round{number}"))
+            project.run(JOB, RunRequest(branch=f"round{number}"))
             ours.append(meter.read())
             plain.append(_plain(project, project.spark, root / "plain", kind))
         found = read_rows(f"{project.warehouse}/bench/results__round{rounds}")
@@ -111,7 +111,7 @@ def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]
         "land_cpu_seconds": landed["cpu"],
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
-        "lane": "auto",
+        "execution": "auto",
         "landings": "one",
         "source": "auto",
     }
@@ -134,7 +134,7 @@ def _plain(project: Project, spark: SparkSession, place: Path, kind: str) -> dic
 
 
 def _write(root: Path, rows: int, kind: str) -> None:
-    said = {"partitions": PARTITIONS, "lane": "auto", "source": "auto", "landing": ""}
+    said = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
     for name, text in {**CONF, "feeds/bench.yaml": FEEDS}.items():
         file = root / "conf" / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -28,19 +28,19 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "
     """Land, warm up, measure by turns, check; return the figures."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
-        write_project(root, lane="auto", landings=landings, source=source, advance=60)
+        write_project(root, execution="auto", landings=landings, source=source, advance=60)
         write_source(root / "raw", rows)
         project = Project.open(root)
         meter = Meter()
         project.land(FEED)
         landed = meter.read()
         files = _files(project)
-        project.run(JOB, RunRequest(lineage="warm"))
+        project.run(JOB, RunRequest(branch="warm"))
         by_polars(files, root / "polars")
         ours, polars = [], []
         for number in range(rounds):
             meter = Meter()
-            project.run(JOB, RunRequest(lineage=f"round{number}"))
+            project.run(JOB, RunRequest(branch=f"round{number}"))
             ours.append(meter.read())
             meter = Meter()
             late = by_polars(files, root / "polars")
@@ -66,7 +66,7 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "
         "land_cpu_seconds": landed["cpu"],
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
-        "lane": "auto",
+        "execution": "auto",
         "landings": landings,
         "source": source,
         "ours": ours,

@@ -1,4 +1,4 @@
-"""One measurement of the record lane, in a process of its own: `python -m tests.bench.measure WAY JOB FOLDER`.
+"""One measurement of record execution, in a process of its own: `python -m tests.bench.measure WAY JOB FOLDER`.
 
 It prints one JSON object. The log lies in ``FOLDER/log.json``; results go to ``FOLDER/results/<job>-<way>``, where the
 loop's stay for the others to be held against.
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from rewindow.engine.worker.local import LocalEngine
 from tests.bench.meter import Meter
-from tests.bench.workload import EPOCHS, JOBS, Slice, read, stage_work
+from tests.bench.workload import EPOCHS, JOBS, Slice, read, sub_topology_work
 
 if TYPE_CHECKING:
     from rewindow.contracts.staged_files import TaskReport
@@ -61,7 +61,7 @@ def by_hand(job: str, log: list[Slice], folder: Path) -> dict[str, Any]:
 
 
 def by_engine(job: str, log: list[Slice], folder: Path, way: str) -> dict[str, Any]:
-    """Measure the record lane, warm: in this process, or through a local Spark session."""
+    """Measure record execution, warm: in this process, or through a local Spark session."""
     engine, stop = LocalEngine(), None
     if way == "spark":
         from rewindow.engine.spark.engine import SparkEngine
@@ -71,9 +71,9 @@ def by_engine(job: str, log: list[Slice], folder: Path, way: str) -> dict[str, A
         engine, stop = SparkEngine(session, slots=2), session.stop
     root = _results(folder, job, way)
     for _ in range(2):
-        engine.run_stage(stage_work(job, log, root / "warm", WARM_UP_EPOCHS))
+        engine.run_sub_topology(sub_topology_work(job, log, root / "warm", WARM_UP_EPOCHS))
     meter = Meter()
-    reports = engine.run_stage(stage_work(job, log, root))
+    reports = engine.run_sub_topology(sub_topology_work(job, log, root))
     measured = meter.read()
     if stop:
         stop()
@@ -82,12 +82,12 @@ def by_engine(job: str, log: list[Slice], folder: Path, way: str) -> dict[str, A
 
 
 def profile(job: str, log: list[Slice], folder: Path) -> dict[str, Any]:
-    """Profile the record lane in this process; return the seconds spent in each part of it."""
+    """Profile record execution in this process; return the seconds spent in each part of it."""
     root = _results(folder, job, "profile")
     engine = LocalEngine()
-    engine.run_stage(stage_work(job, log, root / "warm", WARM_UP_EPOCHS))
-    work, profiler = stage_work(job, log, root), cProfile.Profile()
-    profiler.runcall(engine.run_stage, work)
+    engine.run_sub_topology(sub_topology_work(job, log, root / "warm", WARM_UP_EPOCHS))
+    work, profiler = sub_topology_work(job, log, root), cProfile.Profile()
+    profiler.runcall(engine.run_sub_topology, work)
     calls: Any = Stats(profiler).stats  # type: ignore[attr-defined]
     parts: dict[str, float] = defaultdict(float)
     for function, (_, _, own, _, _) in calls.items():
@@ -122,7 +122,7 @@ def _check(job: str, folder: Path, outputs: list[Path]) -> int:
     expected = pa.concat_tables(right)
     numbers = [number for table in right for number in range(table.num_rows)]
     if not found.select(names).combine_chunks().equals(expected.combine_chunks()):
-        raise SystemExit(f"{job}: the record lane and the loop do not agree")
+        raise SystemExit(f"{job}: record execution and the loop do not agree")
     if found.column("_offset").to_pylist() != numbers:
         raise SystemExit(f"{job}: the offsets of the results are not 0, 1, 2 ...")
     return int(found.num_rows)

@@ -55,7 +55,7 @@ def measure(rows: int, *, rounds: int, stored: int = STORED, **_: object) -> dic
         "land_cpu_seconds": 0.0,
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
-        "lane": "auto",
+        "execution": "auto",
         "landings": "hourly",
         "source": "auto",
         "stored": stored,

@@ -1,7 +1,7 @@
 """`processor`: a counter by key that every ten minutes of stream time sends all counters on and clears them (`workload`).
 
 The yardstick is a plain Python loop over the same Arrow batches, results kept in memory; the ratio is our records per
-CPU-second by the loop's, so more is better and the goal is 0.7. Beside it: the loop that also writes its results, the lane
+CPU-second by the loop's, so more is better and the goal is 0.7. Beside it: the loop that also writes its results, the execution
 in one process without Spark, and Spark's own ``transformWithState`` in Python, at a size that it can finish.
 """
 
@@ -23,7 +23,7 @@ SPARK_ROWS = 20_000
 
 
 def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
-    """Measure by turns, each in a process of its own; the results of the lane are held against those of the loop."""
+    """Measure by turns, each in a process of its own; the results of the execution are held against those of the loop."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         log = make_log(Path(folder) / "log", rows)
         (Path(folder) / "log.json").write_text(json.dumps(log))
@@ -56,7 +56,7 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
         "land_cpu_seconds": 0.0,
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
-        "lane": "record",
+        "execution": "record",
         "landings": "hourly",
         "source": "auto",
         "records_per_cpu_second": {way: round(rate) for way, rate in rates.items()},
@@ -74,7 +74,7 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
                 f"{rates['transformWithState']:,.0f} records per CPU-second; ours are "
                 f"{rates['spark'] / rates['transformWithState']:,.0f} times as many (goal 30)."
             ),
-            f"Where the lane's time goes (cProfile, which favours few long calls): {shares}.",
+            f"Where the execution's time goes (cProfile, which favours few long calls): {shares}.",
         ],
     }
 

@@ -1,10 +1,10 @@
-"""Records per CPU-second of the record lane, next to the loop that one would write by hand.
+"""Records per CPU-second of record execution, next to the loop that one would write by hand.
 
     python -m tests.bench.record_execution [--rows 2000000] [--rounds 3] [--json]
 
 Two jobs over one log (`workload`), three ways each (`measure`), every measurement in a process of its own, the ways of
-a round one after the other so that a slow hour of the machine hits them all alike. The results of the lane are held
-against those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_LANE.md.
+a round one after the other so that a slow hour of the machine hits them all alike. The results of the execution are held
+against those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Any
 from tests.bench.workload import EPOCHS, JOBS, KEYS, PARTITIONS, make_log
 
 ROOT = Path(__file__).resolve().parents[2]
-REPORT = Path(__file__).with_name("RECORD_LANE.md")
+REPORT = Path(__file__).with_name("RECORD_EXECUTION.md")
 BEGIN, END = "<!-- figures: written by python -m tests.bench.record_execution -->", "<!-- end of figures -->"
 ROWS = 2_000_000
 WAYS = {
     "loop": "plain loop, results kept in memory",
     "loop-written": "plain loop, results written as Parquet",
-    "local": "record lane, in one process",
-    "spark": "record lane, on a warm local session",
+    "local": "record execution, in one process",
+    "spark": "record execution, on a warm local session",
 }
 
 
@@ -131,7 +131,7 @@ def _section(job: str, measured: dict[str, Any]) -> str:
         lines.append(f"| {WAYS[way]} | {cost} | {ratios} |")
     if measured["profile"]:
         shares = ", ".join(f"{part} {share:.0%}" for part, share in measured["profile"].items() if share >= 0.005)
-        lines += ["", f"Where the record lane's time goes (cProfile, which favours few long calls): {shares}."]
+        lines += ["", f"Where record execution's time goes (cProfile, which favours few long calls): {shares}."]
     return "\n".join([*lines, ""])
 
 

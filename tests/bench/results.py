@@ -17,7 +17,7 @@ LEAST_ROWS = 1_000_000
 
 
 SECTION = """\
-### `{bench}`, {rows:,} records, {session}, lane {lane}, source {source}, landings {landings}
+### `{bench}`, {rows:,} records, {session}, execution {execution}, source {source}, landings {landings}
 
 {date}, {machine}, {versions}. {results:,} results, answer {answer}; {late:,} late records dropped ({late_share:.2%}).
 Median of {rounds} rounds, by turns.
@@ -80,6 +80,6 @@ def write(figures: dict[str, Any]) -> None:
 
 
 def _name(figures: dict[str, Any]) -> str:
-    name = "-".join(str(figures[part]) for part in ("bench", "rows", "lane", "landings"))
+    name = "-".join(str(figures[part]) for part in ("bench", "rows", "execution", "landings"))
     name += "" if figures["source"] == "auto" else f"-{figures['source']}"
     return name if figures["is_warm"] else f"{name}-cold"

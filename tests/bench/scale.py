@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.contracts.tasks import Lane
+from rewindow.contracts.tasks import Execution
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.record_execution import ROOT
 from tests.bench.stored import median_of
-from tests.bench.workload import Slice, make_log, stage_work
+from tests.bench.workload import Slice, make_log, sub_topology_work
 
 if TYPE_CHECKING:
     from rewindow.engine.spark.engine import SparkEngine
@@ -58,7 +58,7 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
         "land_cpu_seconds": 0.0,
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
-        "lane": "auto",
+        "execution": "auto",
         "landings": "hourly",
         "source": "auto",
         "ways": found,
@@ -113,13 +113,13 @@ def main(folder: Path, rows: int, cores: int, rounds: int) -> None:
 
 def _cost(engine: SparkEngine, folder: Path, rows: int, partitions: int, rounds: int) -> dict[str, float]:
     log = _kept(folder, rows, partitions)
-    engine.run_stage(stage_work(JOB, log, folder / "warm", 1, Lane.AUTO))
+    engine.run_sub_topology(sub_topology_work(JOB, log, folder / "warm", 1, Execution.AUTO))
     costs = []
     for _ in range(rounds):
         place = folder / "results"
         shutil.rmtree(place, ignore_errors=True)
         meter = Meter()
-        reports = engine.run_stage(stage_work(JOB, log, place, lane=Lane.AUTO))
+        reports = engine.run_sub_topology(sub_topology_work(JOB, log, place, execution=Execution.AUTO))
         costs.append(meter.read())
     results = sum(file.rows for report in reports for file in report.files if file.target.startswith("output/"))
     late = sum(row["count"] for report in reports for row in report.metrics if row["name"] == "late-record-drop")

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow import JoinWindows, SessionWindows, StreamsBuilder, TimeWindows, Topology, until_time_limit
-from rewindow.contracts.tasks import Epoch, LogFile, LogSlice, StageWork, TaskWork
-from rewindow.engine.worker.output import Place
+from rewindow.contracts.tasks import Epoch, LogFile, LogSlice, SubTopologyWork, TaskWork
+from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.semantics import Semantics
@@ -114,7 +114,7 @@ def logs() -> LogShapes:
 
 def make_log(root: Path, keys: int, start: int, end: int) -> str:
     """Stage records of one partition: every key once, in an order of its own."""
-    file = Place("log/events", str(root), attempt=f"land{start}", partition=0).file(COLUMNS, ["offset"], 0)
+    file = StagingTarget("log/events", str(root), attempt=f"land{start}", partition=0).file(COLUMNS, ["offset"], 0)
     order = np.random.default_rng(start).permutation(keys)[: end - start]
     with file:
         for first in range(start, end, BATCH):
@@ -149,8 +149,8 @@ def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, A
         {name: tuple(paths) for name, paths in before["changelogs"].items()} if before else {},
     )
     targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
-    work = StageWork(
-        stage=part.index,
+    work = SubTopologyWork(
+        sub_topology=part.index,
         run=1,
         attempt=way,
         partitions=1,

@@ -41,7 +41,7 @@ class StoredCounts:
     def __init__(self, root: Path, keys: int, kind: str) -> None:
         """Write the project and land and run the first records, one a key."""
         self.root, self.keys, self._hour = root, keys, 0
-        said = {"partitions": PARTITIONS, "lane": "auto", "source": "auto", "landing": ""}
+        said = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
         for name, text in CONF.items():
             file = root / "conf" / name
             file.parent.mkdir(parents=True, exist_ok=True)

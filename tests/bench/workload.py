@@ -1,4 +1,4 @@
-"""What the record lane's benchmark replays: a log, two jobs, and for each job the loop that one would write by hand."""
+"""What record execution's benchmark replays: a log, two jobs, and for each job the loop that one would write by hand."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rewindow import (
     key_value_store,
     until_window_closes,
 )
-from rewindow.contracts.tasks import ROWS_AT_ONCE, Epoch, Lane, LogFile, LogSlice, StageWork, TaskWork
-from rewindow.engine.worker.output import Place
+from rewindow.contracts.tasks import ROWS_AT_ONCE, Epoch, Execution, LogFile, LogSlice, SubTopologyWork, TaskWork
+from rewindow.engine.worker.output import StagingTarget
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.key_bytes import partition_of
@@ -61,7 +61,7 @@ def make_log(root: Path, rows: int, seed: int = 1, partitions: int = PARTITIONS)
     slices = []
     for partition in range(partitions):
         mine = np.flatnonzero(of_key[numbers] == partition)
-        place = Place("log/events", str(root), attempt="land", partition=partition)
+        place = StagingTarget("log/events", str(root), attempt="land", partition=partition)
         # By columns: row by row, the log took longer than all that is measured on it.
         writer = place.file(COLUMNS, ["offset"], partition)
         for some in np.split(mine, range(ROWS_AT_ONCE, len(mine), ROWS_AT_ONCE)):
@@ -124,7 +124,7 @@ Input = Iterator[tuple[int, str, float]]
 
 
 def read(path: str) -> Input:
-    """Read a partition's file as the record lane does: Arrow batches, whole columns to lists."""
+    """Read a partition's file as record execution does: Arrow batches, whole columns to lists."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         for batch in file.iter_batches(ROWS_AT_ONCE, columns=["timestamp", "user", "amount"]):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
@@ -245,7 +245,9 @@ JOBS = {
 }
 
 
-def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS, lane: Lane = Lane.RECORD) -> StageWork:
+def sub_topology_work(
+    job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS, execution: Execution = Execution.RECORD
+) -> SubTopologyWork:
     """Return the whole job over the first epochs of the log as the one stage that it is."""
     topology = JOBS[job].topology
     (part,) = topology().sub_topologies()
@@ -254,8 +256,8 @@ def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS,
         TaskWork(p, {"events": LogSlice((LogFile(path, 0, bounds[-1][1] - 1),), tuple(bounds[:epochs]))}, {}, None, {})
         for p, (path, bounds) in enumerate(log)
     ]
-    return StageWork(
-        stage=part.index,
+    return SubTopologyWork(
+        sub_topology=part.index,
         run=1,
         attempt="bench",
         partitions=len(log),
@@ -266,5 +268,5 @@ def stage_work(job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS,
         fingerprint=topology().fingerprint(),
         load_logs=partial(logs),
         semantics=Semantics(),
-        lane=lane,
+        execution=execution,
     )

@@ -122,18 +122,18 @@ def test_landing_on_the_cluster_gives_the_same_logs(here: Project, running: Clus
 @pytest.mark.cluster
 @pytest.mark.parametrize("job", ["hourly_departures", "quiet_carriers", "departure_board", "flight_weather"])
 def test_the_cluster_gives_the_tables_of_this_machine(here: Project, running: Cluster, root: Path, job: str) -> None:
-    here.run(job, RunRequest(lineage="here"))
-    done(command(root, "run", job, "--target", "cluster", "--lineage", "there", "--through", "2"))
-    done(command(root, "run", job, "--target", "cluster", "--lineage", "there"))
+    here.run(job, RunRequest(branch="here"))
+    done(command(root, "run", job, "--target", "cluster", "--branch", "there", "--through", "2"))
+    done(command(root, "run", job, "--target", "cluster", "--branch", "there"))
     assert here.tables.hashes(job, "there") == here.tables.hashes(job, "here")
 
 
 def test_a_worker_killed_in_the_middle_of_a_run_changes_nothing(here: Project, running: Cluster, root: Path) -> None:
     # A process of its own: this one may have imported another project's `jobs` before.
-    done(command(root, "run", JOB, "--lineage", "here"))
+    done(command(root, "run", JOB, "--branch", "here"))
     hold, where = root / "hold", root / "hold.where"
     hold.touch()
-    process = command(root, "run", JOB, "--target", "cluster", "--lineage", "there")
+    process = command(root, "run", JOB, "--target", "cluster", "--branch", "there")
     end = time.monotonic() + WAITS
     while not where.exists():
         assert process.poll() is None, process.communicate()
@@ -144,5 +144,5 @@ def test_a_worker_killed_in_the_middle_of_a_run_changes_nothing(here: Project, r
     hold.unlink()
     done(process)
     assert here.tables.hashes(JOB, "there") == here.tables.hashes(JOB, "here")
-    assert here.tables.state(JOB).lineage("there").head is not None
+    assert here.tables.state(JOB).branch("there").head is not None
     assert ".zip" in imported, "the workers took the source tree, not the wheel"

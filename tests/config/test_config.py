@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rewindow.config.load import find_project, load_feed, load_jobs, load_target, names_of, place_of
+from rewindow.config.load import find_project, load_feed, load_jobs, load_target, location_of, names_of
 from rewindow.config.words import Every
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import OnError
@@ -50,20 +50,20 @@ def test_a_target_says_where_things_are(tmp_path):
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nspark: {spark.ui.enabled: true}\n")
     target = load_target(tmp_path)
     assert target.cores is None
-    assert (target.lane, target.source) == ("auto", "auto")
+    assert (target.execution, target.source) == ("auto", "auto")
     assert target.spark == {"spark.ui.enabled": "true"}
-    assert place_of(tmp_path, target.warehouse) == str(tmp_path / "warehouse")
-    assert place_of(tmp_path, "/data/warehouse") == "/data/warehouse"
-    assert place_of(tmp_path, "s3://bucket/warehouse") == "s3://bucket/warehouse"
+    assert location_of(tmp_path, target.warehouse) == str(tmp_path / "warehouse")
+    assert location_of(tmp_path, "/data/warehouse") == "/data/warehouse"
+    assert location_of(tmp_path, "s3://bucket/warehouse") == "s3://bucket/warehouse"
 
 
 def test_a_target_may_take_every_record_by_itself(tmp_path):
-    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nlane: record\n")
-    assert load_target(tmp_path).lane == "record"
-    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nsource: shuffled\n")
-    assert load_target(tmp_path).source == "shuffled"
-    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nlane: fast\n")
-    with pytest.raises(ConfigError, match="lane"):
+    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: record\n")
+    assert load_target(tmp_path).execution == "record"
+    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nsource: shuffle\n")
+    assert load_target(tmp_path).source == "shuffle"
+    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: fast\n")
+    with pytest.raises(ConfigError, match="execution"):
         load_target(tmp_path)
 
 

@@ -101,7 +101,7 @@ REFUSED_JOBS = {
     "no limit": ("limits: {heap: 5}", "limits.heap is no key here"),
     "params": ("params: {a: 1}", "params is no key here"),
     "own table": ("outputs: {a: {table: state.x}}", "lies where rewindow keeps its own"),
-    "lineage mark": ("outputs: {a: {table: x.y__z}}", "double underscore"),
+    "branch mark": ("outputs: {a: {table: x.y__z}}", "double underscore"),
     "table twice": ("outputs: {a: {table: x.y}, b: {table: x.y}}", "the table x.y is written twice"),
     "table in table": ("outputs: {a: {table: x}, b: {table: x.y}}", "would lie inside the folder of x"),
     "spark": ("spark: {driver.memory: 1g}", "'driver.memory' is no Spark setting"),

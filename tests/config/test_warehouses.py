@@ -86,7 +86,7 @@ def test_a_bucket_may_be_a_warehouse(tmp_path: Path, place: str):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"warehouse": "s3://bucket/w", "source": "shuffled"}, "use auto"),
+        ({"warehouse": "s3://bucket/w", "source": "shuffle"}, "use auto"),
         (
             {"warehouse": "s3://bucket/w", "commit": "spark", "staging": "rows", "catalog": "main.rewindow"},
             "the catalog has all tables",

@@ -1,4 +1,4 @@
-"""A driver scenario, played through Spark and Delta: each step is landed, and one lineage a cut into runs replays them.
+"""A driver scenario, played through Spark and Delta: each step is landed, and one branch a cut into runs replays them.
 
 What a landing cannot say is not played: the wall clock of a test (here it follows the records), waiting for a quiet
 topic (a landing has its watermark already), a timestamp that `land` refuses. A run that fails leaves nothing, so of
@@ -36,7 +36,7 @@ from tests.conformance.played import Played
 
 FEED = "scenario"
 SEVERAL_RUNS = 3
-"""Into how many runs a lineage is cut, besides the one that is not: each is a Spark job for every sub-topology."""
+"""Into how many runs a branch is cut, besides the one that is not: each is a Spark job for every sub-topology."""
 
 
 class NotLandedError(Exception):
@@ -93,7 +93,7 @@ def as_epochs(steps: Sequence[dict[str, Any]]) -> Iterator[Epoch]:
 
 
 def cuts(name: str, landings: int) -> dict[str, list[int]]:
-    """Return for each lineage the landings at which its runs end. Where the cuts lie is a function of the name."""
+    """Return for each branch the landings at which its runs end. Where the cuts lie is a function of the name."""
     if not landings:
         return {}
     chosen = {1 + crc32(f"{name}/{number}".encode()) % landings for number in range(SEVERAL_RUNS - 1)}
@@ -106,48 +106,48 @@ def _records(steps: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Any, Any, i
             yield one["topic"], one["key"], one["value"], one["ts"]
 
 
-def _replayed(tables: DeltaTables, engine: Engine, lineage: str, load: Any, ends: list[int]) -> Played:
+def _replayed(tables: DeltaTables, engine: Engine, branch: str, load: Any, ends: list[int]) -> Played:
     played, done = Played(), 0
     for end in ends:
         try:
-            landed.replay(tables, engine, FEED, lineage, load, Semantics(), [end])
+            landed.replay(tables, engine, FEED, branch, load, Semantics(), [end])
         except RewindowError as error:
             # The run has left nothing: landing by landing now, to the one at which it fails.
             played.error, played.message = (
-                ("step", _first_failing(tables, engine, lineage, load, done, end)),
+                ("step", _first_failing(tables, engine, branch, load, done, end)),
                 str(error),
             )
             break
         done = end
     committed = played.error[1] if played.error else ends[-1]
     if committed:
-        _read(tables, lineage, load(), committed, played)
+        _read(tables, branch, load(), committed, played)
     return played
 
 
-def _first_failing(tables: DeltaTables, engine: Engine, lineage: str, load: Any, done: int, end: int) -> int:
+def _first_failing(tables: DeltaTables, engine: Engine, branch: str, load: Any, done: int, end: int) -> int:
     for number in range(done + 1, end):
         try:
-            landed.replay(tables, engine, FEED, lineage, load, Semantics(), [number])
+            landed.replay(tables, engine, FEED, branch, load, Semantics(), [number])
         except RewindowError:
             return number - 1
     return end - 1
 
 
-def _read(tables: DeltaTables, lineage: str, topology: Topology, landings: int, played: Played) -> None:
-    """Read what a lineage has written: by step what was sent to each sink, and its stores."""
+def _read(tables: DeltaTables, branch: str, topology: Topology, landings: int, played: Played) -> None:
+    """Read what a branch has written: by step what was sent to each sink, and its stores."""
     logs = log_shapes(dict(tables.feed(FEED).definition.logs))
     played.steps = [[] for _ in range(landings)]
-    chain = tables.state(landed.JOB).lineage(lineage).runs
+    chain = tables.state(landed.JOB).branch(branch).runs
     checkpoint = find_checkpoint(tables.warehouse, chain[-1] if chain else None, chain, tables.reports)
     for part in topology.sub_topologies():
         for sink in part.sinks:
             if not sink.is_internal:
                 key, value = bind_sink(sink, logs)
-                path = table_path(tables.warehouse, landed.output_of(lineage, sink.topic))
+                path = table_path(tables.warehouse, landed.output_of(branch, sink.topic))
                 for row in sorted(read_rows(path).to_pylist(), key=lambda row: row["_offset"]):
                     cells = (tuple(row[name] for name in shape.names) for shape in (key, value))
-                    record = Record(key.from_cells(next(cells)), value.from_cells(next(cells)), row["_timestamp"])
+                    record = Record(key.decode(next(cells)), value.decode(next(cells)), row["_timestamp"])
                     played.steps[row["_epoch"] - 1].append(sent(sink.topic, record))
         clocks = checkpoint.states[part.index, 0]["store_clocks"]
         for builder in bound(part, logs).stores:

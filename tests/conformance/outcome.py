@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests import oracle as naive
+from tests import oracle
 from tests.conformance.played import Played
 from tests.conformance.scenario import Case
 
@@ -52,10 +52,10 @@ def of_engine(played: Played) -> Outcome:
 
 def of_twin(case: Case, switches: frozenset[str]) -> Outcome:
     """Return what the naive twin gives with these switches at Kafka's rule."""
-    rules = naive.Rules(switches)
+    rules = oracle.Rules(switches)
     if case.mode == "partition_group":
-        return Outcome(naive.play_group(case.scenario, rules))
-    result = naive.play(case.scenario, rules)
+        return Outcome(oracle.play_group(case.scenario, rules))
+    result = oracle.play(case.scenario, rules)
     return Outcome(result.steps, result.error_step, result.stores, result.init)
 
 

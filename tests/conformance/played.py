@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class Played:
-    """Step by step. ``ties``: the steps in which law 1 or D6 decided an order."""
+    """Step by step. ``ties``: the steps in which L1 or D6 decided an order."""
 
     steps: list[Any] = field(default_factory=list)
     init: list[dict[str, Any]] = field(default_factory=list)

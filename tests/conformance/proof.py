@@ -1,7 +1,7 @@
 """Which decision of the design a scenario deviates by: proven by the naive twin, or not at all.
 
 A scenario deviates by some numbers if the twin gives what Kafka recorded once these switches are at Kafka's rule, and
-what the engine gave with all at ours. The fewest numbers that explain it are taken, in the order of `naive.SWITCHES`;
+what the engine gave with all at ours. The fewest numbers that explain it are taken, in the order of `oracle.SWITCHES`;
 ties alone are tried before the rest, as they also decide an order inside a step where something else deviates.
 """
 
@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from tests import oracle as naive
+from tests import oracle
 from tests.conformance.outcome import Outcome, of_engine, of_record, of_twin, unordered
 from tests.conformance.played import Played
 from tests.conformance.scenario import Case
 
-LAW_1 = "law 1"
+LAW_1 = "L1"
 """A tie between records. It always holds and has no number: where it alone explains a scenario, that passes."""
 
 TIES = frozenset({"D6", LAW_1})
@@ -55,7 +55,7 @@ def concerned(scenario: Mapping[str, Any]) -> list[str]:
         "D24": any("max_bytes" in node.get("buffer", {}) for node in nodes),
         LAW_1: len(scenario["sources"]) > 1 or bool(words & {"select_key", "group_by", "processor"}),
     }
-    return [number for number in naive.SWITCHES if is_concerned[number]]
+    return [number for number in oracle.SWITCHES if is_concerned[number]]
 
 
 def _smallest_first(numbers: list[str]) -> Iterator[tuple[str, ...]]:

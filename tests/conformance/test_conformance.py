@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import oracle as naive
+from tests import oracle
 from tests.conformance import verdict
 from tests.conformance.__main__ import main
 from tests.conformance.listed import listed_deviations
@@ -61,7 +61,7 @@ def test_the_carried_facts_are_those_that_were_recorded() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_twin_at_kafkas_rules_gives_what_kafka_gave(file: Path) -> None:
-    everything = frozenset(naive.SWITCHES)
+    everything = frozenset(oracle.SWITCHES)
     differences = {case.name: of_twin(case, everything).difference(of_record(case)) for case in read(file)}
     assert {name: difference for name, difference in differences.items() if difference} == {}
 
@@ -70,7 +70,7 @@ def test_the_twin_at_kafkas_rules_gives_what_kafka_gave(file: Path) -> None:
 def test_the_twin_at_kafkas_rules_holds_in_its_buffers_what_kafka_held(file: Path) -> None:
     for case in read(file):
         if case.mode == "driver":
-            held = naive.play(case.scenario, naive.Rules(frozenset(naive.SWITCHES))).buffers
+            held = oracle.play(case.scenario, oracle.Rules(frozenset(oracle.SWITCHES))).buffers
             for step, entries in zip(case.expected["steps"], held, strict=True):
                 assert step.get("buffers", entries) == entries, case.name
             assert case.expected.get("buffers", {}) in ({}, *held[-1:]), case.name
@@ -93,7 +93,7 @@ def test_the_command_prints_the_counts_and_fails_if_a_scenario_does(
 
 def test_each_reason_belongs_to_a_switch_of_the_twin() -> None:
     numbers = Counter(one.number for one in listed_deviations().values())
-    assert set(numbers) <= set(naive.SWITCHES)
+    assert set(numbers) <= set(oracle.SWITCHES)
 
 
 def _is(case: Case, status: str) -> bool:

@@ -35,9 +35,9 @@ def test_a_step_becomes_a_landing_under_the_largest_timestamp() -> None:
 
 
 def test_several_runs_are_several_and_end_where_one_does() -> None:
-    lineages = [cuts(f"scenario-{number}", 9) for number in range(20)]
-    assert all(runs["one run"] == [9] and runs["several runs"][-1] == 9 for runs in lineages)
-    assert Counter(len(runs["several runs"]) for runs in lineages).most_common(1)[0][0] == 3
+    branches = [cuts(f"scenario-{number}", 9) for number in range(20)]
+    assert all(runs["one run"] == [9] and runs["several runs"][-1] == 9 for runs in branches)
+    assert Counter(len(runs["several runs"]) for runs in branches).most_common(1)[0][0] == 3
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests import oracle as naive
+from tests import oracle
 from tests.conformance import drive, verdict
 from tests.conformance.build import MissingError
 from tests.conformance.outcome import Outcome, of_engine
@@ -171,7 +171,7 @@ def test_what_kafka_would_give_is_given_here_or_a_proven_deviation(shape: str) -
     @given(SHAPES[shape].filter(lambda made: "stream_time_from" not in made["config"]))
     @examples(40)
     def check(made: dict[str, Any]) -> None:
-        kafka = naive.play(made, naive.Rules(frozenset(naive.SWITCHES)))
+        kafka = oracle.play(made, oracle.Rules(frozenset(oracle.SWITCHES)))
         expected = {
             "steps": [{"out": sent} for sent in kafka.steps],
             "error": _error(kafka.error_step),
@@ -202,6 +202,6 @@ def same_as_the_twin(made: dict[str, Any], mode: str) -> None:
     except MissingError as missing:
         event(str(missing))
         return
-    twin = naive.play(made, naive.Rules())
+    twin = oracle.play(made, oracle.Rules())
     given_by_twin = Outcome(twin.steps, twin.error_step, twin.stores, twin.init)
     assert given_by_twin.difference(of_engine(played)) == "", played.message

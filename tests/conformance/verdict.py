@@ -1,7 +1,7 @@
 """Pass, deviate, fail or not played: one scenario against its recorded result.
 
-A scenario passes if every step, the error and the final stores are equal. Inside a step in which law 1 or D6 decided a
-tie, order may differ; and where it is proven that nothing but law 1's order of a tie differs, the scenario passes,
+A scenario passes if every step, the error and the final stores are equal. Inside a step in which L1 or D6 decided a
+tie, order may differ; and where it is proven that nothing but L1's order of a tie differs, the scenario passes,
 whatever came of it: that law always holds, and is no decision with a number. A scenario deviates by a number only with
 a proof: the naive twin with that switch at Kafka's rule gives the recorded result, and with all switches at ours it
 gives what the engine gave. Anything else has failed.
@@ -56,27 +56,27 @@ def judge(case: Case, *, cut: bool, internals: bool = False) -> Verdict:
 
 
 def judge_on_spark(case: Case, engine: Engine) -> Verdict:
-    """Play a case through Spark and Delta, in one run and in several, and compare what each lineage has in its tables.
+    """Play a case through Spark and Delta, in one run and in several, and compare what each branch has in its tables.
 
     Where the driver deviates with a proof, the tables must have what the driver gave.
     """
     if case.mode == "partition_group":
         return Verdict(case, NOT_PLAYED, reason="the order of polls, which is no topology's")
     try:
-        lineages = on_spark.play(case.scenario, engine)
+        branches = on_spark.play(case.scenario, engine)
     except (MissingError, NotLandedError) as missing:
         return Verdict(case, NOT_PLAYED, reason=str(missing))
     except Exception as error:  # noqa: BLE001 - see judge
         return Verdict(case, FAILED, reason=f"{type(error).__name__}: {error}")
     in_memory = drive.play(case.scenario, cut=False)
     known = judge(case, cut=False)
-    for lineage, played in lineages.items():
+    for branch, played in branches.items():
         recorded = _Tables.recorded(case.expected)
         difference = recorded.differ(played, in_memory.ties)
         if difference is not None and known.number:
             difference = _Tables.played(in_memory).differ(played, in_memory.ties)
         if difference is not None:
-            return Verdict(case, FAILED, reason=f"{lineage}: {difference}")
+            return Verdict(case, FAILED, reason=f"{branch}: {difference}")
     return known if known.number else Verdict(case, PASSED)
 
 

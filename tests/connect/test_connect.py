@@ -38,16 +38,16 @@ def root(server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_landing_and_running_through_spark_connect(root: Path, spark) -> None:
     done(command(root, "land", "flights", "--target", "connect"))
-    done(command(root, "run", "quiet_carriers", "--target", "connect", "--lineage", "there"))
+    done(command(root, "run", "quiet_carriers", "--target", "connect", "--branch", "there"))
     here = Project.open(root)
-    here.run("quiet_carriers", RunRequest(lineage="here"))
+    here.run("quiet_carriers", RunRequest(branch="here"))
     assert here.tables.hashes("quiet_carriers", "there") == here.tables.hashes("quiet_carriers", "here")
 
 
 @pytest.fixture
 def platform(root: Path, server: str) -> Callable[..., Any]:
     """Run commands as on Databricks: the platform's own session, no wheel at hand, all tables a catalog's."""
-    target = {"target": "rows", "warehouse": "heartbeats", "connect": "platform", "cores": 2, "source": "shuffled"}
+    target = {"target": "rows", "warehouse": "heartbeats", "connect": "platform", "cores": 2, "source": "shuffle"}
     rows = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow"}
     (root / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, **rows}))
     return lambda *words: done(command(root, *words, "--target", "rows", SPARK_REMOTE=server), seconds=900)
@@ -74,7 +74,7 @@ def test_landed_replayed_and_backfilled_through_the_session_of_a_platform(
     here = Project.open(root)
     if not (Path(here.warehouse) / "logs").exists():
         here.land("flights")
-    here.run("quiet_carriers", RunRequest(lineage="files", through_landing=3))
+    here.run("quiet_carriers", RunRequest(branch="files", through_landing=3))
     assert here.tables.hashes("quiet_carriers", "files")["output/quiet-carriers"][:16] == there["content"]
 
 

@@ -108,7 +108,7 @@ def plan_row(spec: RunSpec) -> LedgerRow:
 def commit_of(state: JobState, spec: RunSpec, targets: Mapping[str, TargetTotal] | None = None) -> Commit:
     return make_commit(
         spec,
-        parent_chain=state.lineage(spec.lineage).chain,
+        parent_chain=state.branch(spec.branch).chain,
         journal=JournalFile(f"job=counts/{spec.attempt.id}.parquet", 1, "0" * 32),
         targets=targets or {},
         consumed={},

@@ -17,13 +17,13 @@ from rewindow.tables.delta.publish import net
 from tests.control.ledgers import BINDING, a_feed, commit_row, plan, plan_row, planned, run_rows
 
 
-def test_an_empty_ledger_is_a_job_without_lineages():
+def test_an_empty_ledger_is_a_job_without_branches():
     assert fold([]) == JobState()
 
 
-def test_runs_follow_each_other_within_their_lineage():
+def test_runs_follow_each_other_within_their_branch():
     rows = run_rows([], "a", through_landing=1)
-    rows = run_rows(rows, "b", lineage="trial")
+    rows = run_rows(rows, "b", branch="trial")
     rows = run_rows(rows, "c")
 
     state = fold(rows)
@@ -33,9 +33,9 @@ def test_runs_follow_each_other_within_their_lineage():
         ("trial/1", 3, None),
         ("main/2", 5, 1),
     ]
-    assert [list(run.spec.epochs) for run in state.lineage("main").runs] == [[1], [2, 3]]
+    assert [list(run.spec.epochs) for run in state.branch("main").runs] == [[1], [2, 3]]
     assert [run.shared_ordinal for run in state.committed] == [1, 2, 3]
-    assert [len(state.lineage(name).publications) for name in ("main", "trial")] == [2, 1]
+    assert [len(state.branch(name).publications) for name in ("main", "trial")] == [2, 1]
 
 
 def test_a_plan_and_a_commit_come_back_from_their_json_as_they_were():
@@ -61,7 +61,7 @@ def test_a_fence_leaves_nothing_to_commit():
     spec = planned([], "a")
     rows = [plan_row(spec), LedgerRow(2, FENCE, {"run": 1})]
 
-    assert fold(rows).lineage("main").pending is None
+    assert fold(rows).branch("main").pending is None
     with pytest.raises(InvariantError):
         fold([*rows, commit_row(rows, spec)])
     with pytest.raises(InvariantError):
@@ -125,7 +125,7 @@ def test_altering_a_committed_plan_breaks_the_chain():
         fold([LedgerRow(1, "PLAN", altered), rows[1]])
 
 
-def test_a_sealed_lineage_takes_no_plan():
+def test_a_sealed_branch_takes_no_plan():
     open_rows = run_rows([], "a", through_landing=1)
     sealed = run_rows([], "a", through_landing=1, final=True)
     with pytest.raises(InvariantError, match="sealed"):
@@ -136,8 +136,8 @@ def test_a_final_run_may_take_no_epoch():
     rows = run_rows([], "a")
     rows = run_rows(rows, "b", final=True)
     state = fold(rows)
-    assert list(state.lineage("main").runs[-1].spec.epochs) == []
-    assert (state.lineage("main").last_epoch, state.lineage("main").is_sealed) == (3, True)
+    assert list(state.branch("main").runs[-1].spec.epochs) == []
+    assert (state.branch("main").last_epoch, state.branch("main").is_sealed) == (3, True)
 
 
 def test_whoever_was_fenced_is_told_to_run_again():
@@ -169,19 +169,19 @@ actions = st.lists(
 TRAVELS = ("branch", "rewind", "promote", "drop")
 
 
-def travelled(action, state, lineage, landings, name):
+def travelled(action, state, branch, landings, name):
     """Decide a travel, if it is one that can be made."""
-    names = [name for name, one in state.lineages.items() if name != "main" and one.standing is Standing.OPEN]
+    names = [name for name, one in state.branches.items() if name != "main" and one.standing is Standing.OPEN]
     branch = names[landings % len(names)] if names else "none"
-    head = state.lineage(lineage).head
+    head = state.branch(branch).head
     back = str(max(0, head.spec.number - landings)) if head else "0"
     try:
         match action:
             case "branch":
-                at = find_run(state, state.lineage(lineage), back)
-                return [decide_branch(state, name if landings % 2 else "trial", lineage, at)]
+                at = find_run(state, state.branch(branch), back)
+                return [decide_branch(state, name if landings % 2 else "trial", branch, at)]
             case "rewind":
-                return [decide_rewind(state, lineage, back)]
+                return [decide_rewind(state, branch, back)]
             case "promote":
                 return [decide_promote(state, branch, "main", BINDING)]
             case _:
@@ -193,11 +193,11 @@ def travelled(action, state, lineage, landings, name):
 def history(script):
     """Play a job's life on a feed that grows: runs, attempts that die, fences, notes, and travels in time."""
     rows: list[LedgerRow] = []
-    for number, (action, lineage, landings, replan) in enumerate(script):
+    for number, (action, branch, landings, replan) in enumerate(script):
         feed = a_feed(landings + number)
-        pending = fold(rows).lineage(lineage).pending
+        pending = fold(rows).branch(branch).pending
         if action in TRAVELS:
-            rows += travelled(action, fold(rows), lineage, landings, f"branch-{number}")
+            rows += travelled(action, fold(rows), branch, landings, f"branch-{number}")
         elif action == "note":
             rows.append(LedgerRow(len(rows) + 1, NOTE, {}))
         elif action == "fence":
@@ -205,7 +205,7 @@ def history(script):
                 rows.append(LedgerRow(len(rows) + 1, FENCE, {"run": pending.run}))
         else:
             try:
-                spec = plan(rows, f"attempt-{number}", feed, RunRequest(lineage=lineage, replan=replan))
+                spec = plan(rows, f"attempt-{number}", feed, RunRequest(branch=branch, replan=replan))
             except CheckpointError:
                 continue  # a branch that was promoted or dropped
             if isinstance(spec, UpToDate):
@@ -219,14 +219,14 @@ def history(script):
 @given(actions)
 def test_what_the_planner_writes_is_legal_and_takes_each_epoch_once(script):
     state = fold(history(script))
-    for lineage in state.lineages.values():
-        epochs = [epoch for run in lineage.runs for epoch in run.spec.epochs]
+    for branch in state.branches.values():
+        epochs = [epoch for run in branch.runs for epoch in run.spec.epochs]
         assert epochs == list(range(1, len(epochs) + 1))
         # What its tables hold in the end are the rows of its own runs: nothing lost, nothing doubled, nothing else.
-        added = [run.seq for publication in lineage.publications for run in publication.adds]
-        removed = [run.seq for publication in lineage.publications for run in publication.removes]
-        assert Counter(added) == Counter([*removed, *(run.seq for run in lineage.own_runs)])
-        assert net(lineage.publications).adds == lineage.own_runs
+        added = [run.seq for publication in branch.publications for run in publication.adds]
+        removed = [run.seq for publication in branch.publications for run in publication.removes]
+        assert Counter(added) == Counter([*removed, *(run.seq for run in branch.own_runs)])
+        assert net(branch.publications).adds == branch.own_runs
     assert [run.shared_ordinal for run in state.committed] == list(range(1, len(state.committed) + 1))
     assert len({run.spec.run for run in state.committed}) == len(state.committed)
 

@@ -20,7 +20,7 @@ def epochs(spec):
     return list(spec.epochs)
 
 
-def test_a_run_takes_all_epochs_that_the_lineage_has_not():
+def test_a_run_takes_all_epochs_that_the_branch_has_not():
     assert epochs(planned([], "a")) == [1, 2, 3]
     assert epochs(planned(run_rows([], "a"), "b", a_feed(5))) == [4, 5]
 
@@ -76,11 +76,11 @@ def test_the_clock_goes_from_the_parents_last_watermark_to_this_runs():
     assert (second.clock_from_ms, second.clock_to_ms) == (HOUR, 3 * HOUR)
 
 
-def test_a_live_attempt_has_the_lineage():
+def test_a_live_attempt_has_the_branch():
     rows = [plan_row(planned([], "a"))]
     with pytest.raises(NotNowError, match="process 7"):
         plan(rows, "b", alive=True)
-    assert isinstance(plan(rows, "b", request=RunRequest(lineage="trial"), alive=True), RunSpec)
+    assert isinstance(plan(rows, "b", request=RunRequest(branch="trial"), alive=True), RunSpec)
     assert isinstance(plan(rows, "b", request=RunRequest(take_over=True), alive=True), RunSpec)
 
 
@@ -108,7 +108,7 @@ def test_a_new_generation_goes_on_where_it_shares_the_landings():
 
 
 @pytest.mark.parametrize(("landings", "kept"), [(4, 2), (4, 0), (2, 2)])
-def test_landings_that_a_new_generation_dropped_stop_the_lineage(landings, kept):
+def test_landings_that_a_new_generation_dropped_stop_the_branch(landings, kept):
     rows = run_rows(run_rows([], "a", through_landing=2), "b")
     request = RunRequest(through_landing=landings)
     if landings < 3:
@@ -126,12 +126,12 @@ def test_who_asks_for_all_is_told_that_what_was_taken_is_no_longer_so():
         plan(rows, "c", a_feed(2, generation=2, kept=2))
 
 
-def test_a_sealed_lineage_takes_nothing_more():
+def test_a_sealed_branch_takes_nothing_more():
     rows = run_rows([], "a", final=True)
     done = plan(rows, "b", request=RunRequest(final=True))
     assert isinstance(done, UpToDate)
     assert "sealed" in done.reason
-    with pytest.raises(CheckpointError, match="--lineage"):
+    with pytest.raises(CheckpointError, match="--branch"):
         plan(rows, "b", a_feed(4))
 
 
@@ -153,7 +153,7 @@ def test_other_code_or_settings_do_not_fit_the_checkpoint():
     assert "node extra: is new" in str(refused.value)
     assert "node source: source: events -> clicks" in str(refused.value)
     assert "setting wall_clock: stream_time -> run" in str(refused.value)
-    assert isinstance(plan(rows, "b", request=RunRequest(lineage="trial"), binding=other), RunSpec)
+    assert isinstance(plan(rows, "b", request=RunRequest(branch="trial"), binding=other), RunSpec)
 
 
 def test_the_same_job_has_no_differences():
@@ -207,7 +207,7 @@ def test_what_is_pending_and_what_is_done_is_explained():
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", changed))
     assert told[1:] == [
-        "The job is not what made the lineage's checkpoint: its next run will be refused (76).",
+        "The job is not what made the branch's checkpoint: its next run will be refused (76).",
         "  - setting wall_clock: stream_time -> run",
     ]
     assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main", BINDING))

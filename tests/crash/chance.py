@@ -23,7 +23,7 @@ FAULTS = ("crash", "lost", "refused", "made up", "delayed", "stale", "flip", "fu
 
 
 @dataclass
-class Chance(Faults):
+class SeededRandom(Faults):
     """Faults by dice. ``mix``: which of them this history knows; each comes a few times at most."""
 
     simulation: Simulation

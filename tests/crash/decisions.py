@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewindow.control.plan import branch_decisions as travel
-from rewindow.control.plan import ledger_state as folding
-from rewindow.control.plan import planner
-from rewindow.control.plan import retention as keeping
+from rewindow.control.plan import branch_decisions, ledger_state, planner, retention
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal
@@ -46,16 +43,16 @@ class Decisions:
         """Fold a ledger; its beginnings are known."""
         if ledger not in self._states:
             row = replace(self._rows[ledger[-1]], seq=len(ledger))
-            self._states[ledger] = folding.fold_row(self.fold(ledger[:-1]), row)
+            self._states[ledger] = ledger_state.fold_row(self.fold(ledger[:-1]), row)
         return self._states[ledger]
 
-    def plan(self, ledger: Ledger, lineage: str, attempt: str) -> Row | None:
-        """Decide the PLAN of a lineage's next epoch."""
-        key = ("plan", ledger, lineage, attempt)
+    def plan(self, ledger: Ledger, branch: str, attempt: str) -> Row | None:
+        """Decide the PLAN of a branch's next epoch."""
+        key = ("plan", ledger, branch, attempt)
         if key not in self._decided:
             state = self.fold(ledger)
-            through = min(state.lineage(lineage).last_epoch + 1, self.epochs)
-            request = RunRequest(lineage=lineage, through_landing=through)
+            through = min(state.branch(branch).last_epoch + 1, self.epochs)
+            request = RunRequest(branch=branch, through_landing=through)
             feed, nobody = a_feed(self.epochs), Attempt(attempt)
             try:
                 spec = planner.plan_run(state, feed, request, BINDING, nobody, lambda _: False)
@@ -64,7 +61,7 @@ class Decisions:
             row = (
                 None
                 if isinstance(spec, UpToDate)
-                else self._numbered(LedgerRow(spec.run, folding.PLAN, spec.as_json()))
+                else self._numbered(LedgerRow(spec.run, ledger_state.PLAN, spec.as_json()))
             )
             self._decided[key] = row
         return self._decided[key]  # type: ignore[no-any-return]
@@ -84,10 +81,10 @@ class Decisions:
                 self._decided[key] = None
             else:
                 commit = commit_of(state, spec, {"output/totals": TargetTotal(1, 1, 1, "0" * 32)})
-                self._decided[key] = self._numbered(LedgerRow(state.rows + 1, folding.COMMIT, commit.as_json()))
+                self._decided[key] = self._numbered(LedgerRow(state.rows + 1, ledger_state.COMMIT, commit.as_json()))
         return self._decided[key]  # type: ignore[no-any-return]
 
-    def travel(self, ledger: Ledger, kind: str) -> Row | None:
+    def branching(self, ledger: Ledger, kind: str) -> Row | None:
         """Decide what a rewind, a branch, a promotion or a janitor appends."""
         key = (kind, ledger)
         if key not in self._decided:
@@ -99,18 +96,18 @@ class Decisions:
         return self._decided[key]  # type: ignore[no-any-return]
 
     def _travelled(self, state: JobState, kind: str) -> LedgerRow | None:
-        main = state.lineage(MAIN)
+        main = state.branch(MAIN)
         if kind == "forget":
-            return keeping.decide_forget(state, FOR_EVER)
+            return retention.decide_forget(state, FOR_EVER)
         if kind == "snapshot":
-            heads = keeping.due_snapshots(state, every=1)
+            heads = retention.due_snapshots(state, every=1)
             journal, name = JournalFile("snapshot", 1, "0" * 32), f"snapshot-{state.rows}"
-            return keeping.decide_snapshot(state, heads[0], name, journal, {}) if heads else None
+            return retention.decide_snapshot(state, heads[0], name, journal, {}) if heads else None
         if kind == "rewind":
-            return travel.decide_rewind(state, MAIN, main.runs[-2].spec.name if len(main.runs) > 1 else "0")
+            return branch_decisions.decide_rewind(state, MAIN, main.runs[-2].spec.name if len(main.runs) > 1 else "0")
         if kind == "branch":
-            return travel.decide_branch(state, BRANCH, MAIN, main.runs[0] if main.runs else None)
-        return travel.decide_promote(state, BRANCH, MAIN, BINDING)
+            return branch_decisions.decide_branch(state, BRANCH, MAIN, main.runs[0] if main.runs else None)
+        return branch_decisions.decide_promote(state, BRANCH, MAIN, BINDING)
 
     def _numbered(self, row: LedgerRow) -> Row:
         text = f"{row.seq} {row.kind} {row.body}"

@@ -19,10 +19,10 @@ Rows = list[LedgerRow]
 FEED = a_feed(4)
 
 
-def _runs(*throughs: int, lineage: str = "main", onto: Sequence[LedgerRow] = ()) -> Rows:
+def _runs(*throughs: int, branch: str = "main", onto: Sequence[LedgerRow] = ()) -> Rows:
     rows = list(onto)
     for through in throughs:
-        rows = run_rows(rows, f"{lineage}-{through}", FEED, lineage=lineage, through_landing=through)
+        rows = run_rows(rows, f"{branch}-{through}", FEED, branch=branch, through_landing=through)
     return rows
 
 
@@ -31,12 +31,12 @@ def _and(rows: Rows, kind: str, **body: Any) -> Rows:
 
 
 def _branched() -> Rows:
-    rows = _and(_runs(1, 2), BRANCH, lineage="trial", parent="main", at=1)
-    return _runs(2, lineage="trial", onto=rows)
+    rows = _and(_runs(1, 2), BRANCH, branch="trial", parent="main", at=1)
+    return _runs(2, branch="trial", onto=rows)
 
 
-def _head(rows: Rows, lineage: str) -> int | None:
-    head = folding.fold(rows).lineage(lineage).head
+def _head(rows: Rows, branch: str) -> int | None:
+    head = folding.fold(rows).branch(branch).head
     return head.spec.run if head else None
 
 
@@ -63,7 +63,7 @@ def _fenced() -> Rows:
 def _rewound() -> Rows:
     rows = _pending(_runs(1, 2))
     late = commit_row(rows, planned(rows[:-1], "one", FEED, through_landing=3))
-    return [*_and(rows, REWIND, lineage="main", to=1, head=3), replace(late, seq=late.seq + 1)]
+    return [*_and(rows, REWIND, branch="main", to=1, head=3), replace(late, seq=late.seq + 1)]
 
 
 def _promote(rows: Rows, **change: Any) -> Rows:
@@ -89,10 +89,10 @@ FORGED: dict[str, Callable[[], Rows]] = {
     "a commit that a rewind fenced": _rewound,
     "a commit that is made twice": lambda: [*_runs(1), replace(_runs(1)[-1], seq=3)],
     "a fence of nothing": lambda: _and(_runs(1), FENCE, run=1),
-    "a rewind that saw another head": lambda: _and(_runs(1, 2, 3), REWIND, lineage="main", to=1, head=3),
-    "a rewind to a run of nobody": lambda: _and(_runs(1, 2), REWIND, lineage="main", to=2, head=3),
-    "a branch of a name that was used": lambda: _and(_branched(), BRANCH, lineage="trial", parent="main", at=1),
-    "a branch at a run of nobody": lambda: _and(_runs(1), BRANCH, lineage="trial", parent="main", at=9),
+    "a rewind that saw another head": lambda: _and(_runs(1, 2, 3), REWIND, branch="main", to=1, head=3),
+    "a rewind to a run of nobody": lambda: _and(_runs(1, 2), REWIND, branch="main", to=2, head=3),
+    "a branch of a name that was used": lambda: _and(_branched(), BRANCH, branch="trial", parent="main", at=1),
+    "a branch at a run of nobody": lambda: _and(_runs(1), BRANCH, branch="trial", parent="main", at=9),
     "a promotion that saw another head": lambda: _promote(_branched(), head=1),
     "a promotion that saw another branch": lambda: _promote(_branched(), branch_head=1),
     "a promotion of what is behind": lambda: _promote(_runs(3, onto=_branched())),
@@ -102,17 +102,17 @@ FORGED: dict[str, Callable[[], Rows]] = {
         *_promote(_branched()),
         replace(_pending_on_trial()[-1], seq=len(_branched()) + 2),
     ],
-    "a forgetting of what a lineage stands on": lambda: _and(_runs(1, 2), FORGET, runs=[3]),
+    "a forgetting of what a branch stands on": lambda: _and(_runs(1, 2), FORGET, runs=[3]),
     "a forgetting of nobody": lambda: _and(_runs(1, 2), FORGET, runs=[99]),
-    "a drop of main": lambda: _and(_runs(1), DROP, lineage="main"),
-    "a second drop": lambda: _and(_and(_branched(), DROP, lineage="trial"), DROP, lineage="trial"),
-    "a table anew that is not there": lambda: _and(_runs(1), REPUBLISH, lineage="main", target="output/none"),
+    "a drop of main": lambda: _and(_runs(1), DROP, branch="main"),
+    "a second drop": lambda: _and(_and(_branched(), DROP, branch="trial"), DROP, branch="trial"),
+    "a table anew that is not there": lambda: _and(_runs(1), REPUBLISH, branch="main", target="output/none"),
 }
 
 
 def _pending_on_trial() -> Rows:
     rows = _branched()
-    spec = planned(rows, "one", FEED, lineage="trial", through_landing=3)
+    spec = planned(rows, "one", FEED, branch="trial", through_landing=3)
     return [*rows, plan_row(replace(spec, run=spec.run + 1))]
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewindow.control import branch as travel
+from rewindow.control import branch as branching
 from rewindow.control.gc import collect
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import LedgerRow, Standing
@@ -20,9 +20,9 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
 from rewindow.control.run import steps
 from rewindow.errors import RewindowError
-from tests.crash.chance import FAULTS, Chance, Killed
+from tests.crash.chance import FAULTS, Killed, SeededRandom
 from tests.crash.memory import ROOT, Faults, Process, World, here
-from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryKeeper, Tables, binding, feed, job
+from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryJobGc, Tables, binding, feed, job
 from tests.crash.oracle import compared
 
 
@@ -89,7 +89,7 @@ class Simulation:
 
     def _process(self, name: str, mix: frozenset[str], commands: int) -> threading.Thread:
         self._turns[name] = threading.Semaphore(0)
-        chance = Chance(self, random.Random(f"{self.seed} {name}"), mix)
+        chance = SeededRandom(self, random.Random(f"{self.seed} {name}"), mix)
 
         def play() -> None:
             self._turns[name].acquire()
@@ -104,7 +104,7 @@ class Simulation:
 
         return threading.Thread(target=play, daemon=True)
 
-    def _command(self, chance: Chance) -> None:
+    def _command(self, chance: SeededRandom) -> None:
         command = chance.dice.choice(
             ["run", "run", "run", "branch", "rewind", "promote", "publish", "republish", "gc", "gc"]
         )
@@ -121,42 +121,40 @@ class Simulation:
                     raise
             return
 
-    def _machine(self, command: str, chance: Chance) -> Iterator[str]:
+    def _machine(self, command: str, chance: SeededRandom) -> Iterator[str]:
         tables = Tables(self.feed)
         branches = [
-            name for name, one in tables.state(JOB).lineages.items() if name != MAIN and one.standing is Standing.OPEN
+            name for name, one in tables.state(JOB).branches.items() if name != MAIN and one.standing is Standing.OPEN
         ]
         match command:
             case "run":
                 yield from self._run(tables, chance.dice.choice([MAIN, *branches]), chance)
             case "branch" if len(branches) < 2:
                 name = f"b{tables.state(JOB).rows}"
-                runs = tables.state(JOB).lineage(MAIN).runs
-                yield from travel.branch(JOB, name, tables, at=chance.dice.choice(runs).spec.name if runs else "0")
+                runs = tables.state(JOB).branch(MAIN).runs
+                yield from branching.branch(JOB, name, tables, at=chance.dice.choice(runs).spec.name if runs else "0")
             case "rewind":
-                runs = tables.state(JOB).lineage(MAIN).runs
+                runs = tables.state(JOB).branch(MAIN).runs
                 if len(runs) > 1:
-                    yield from travel.rewind(JOB, MAIN, chance.dice.choice(runs[:-1]).spec.name, tables)
+                    yield from branching.rewind(JOB, MAIN, chance.dice.choice(runs[:-1]).spec.name, tables)
             case "promote" if branches:
-                yield from travel.promote(JOB, chance.dice.choice(branches), binding(MAIN), tables)
+                yield from branching.promote(JOB, chance.dice.choice(branches), binding(MAIN), tables)
             case "gc":
-                keeper, before_ms = MemoryKeeper(tables, self.attempt, self.met), chance.dice.choice([0, 2**60])
-                yield from collect(
-                    JOB, tables, keeper, before_ms=before_ms, keep_ms=0, every=chance.dice.choice([1, 2])
-                )
+                gc, before_ms = MemoryJobGc(tables, self.attempt, self.met), chance.dice.choice([0, 2**60])
+                yield from collect(JOB, tables, gc, before_ms=before_ms, keep_ms=0, every=chance.dice.choice([1, 2]))
             case "republish":
                 state = tables.state(JOB)
-                if "output/totals" in state.lineage(MAIN).tables:
-                    row = LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "lineage": MAIN})
+                if "output/totals" in state.branch(MAIN).tables:
+                    row = LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "branch": MAIN})
                     yield "republish"
                     tables.append(JOB, row)
-        for lineage in tables.state(JOB).lineages:
-            yield from tables.publish(JOB, tables.state(JOB), lineage)
+        for branch in tables.state(JOB).branches:
+            yield from tables.publish(JOB, tables.state(JOB), branch)
 
-    def _run(self, tables: Tables, lineage: str, chance: Chance) -> Iterator[str]:
+    def _run(self, tables: Tables, branch: str, chance: SeededRandom) -> Iterator[str]:
         through = chance.dice.choice([None, None, 1, 2])
-        request = RunRequest(lineage=lineage, through_landing=through)
-        return (yield from steps(job(tables, lineage), request, self.attempt(), MemoryEngine(), tables, chance.alive))
+        request = RunRequest(branch=branch, through_landing=through)
+        return (yield from steps(job(tables, branch), request, self.attempt(), MemoryEngine(), tables, chance.alive))
 
     def attempt(self) -> Attempt:
         self.attempts += 1
@@ -170,8 +168,8 @@ class Simulation:
             while not isinstance(_driven(self._last_run(tables)), UpToDate):
                 pass
             state = tables.state(JOB)
-            for lineage in state.lineages:
-                for _ in tables.publish(JOB, state, lineage):
+            for branch in state.branches:
+                for _ in tables.publish(JOB, state, branch):
                     pass
         except RewindowError as error:
             if self.met["flips"] and "damaged" in str(error):

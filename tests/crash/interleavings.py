@@ -5,7 +5,7 @@ an append may be on its way while its sender has given up. What is production co
 `check_is_pending`, `make_commit`, `decide_branch`, `decide_rewind`, `decide_promote`, `decide_snapshot`, `decide_forget`,
 `net`. What is modelled: that a commit lands at the version after the one that was seen, or not at all. In every state: the
 ledger is legal, what was committed was staged once, each table holds what the publications up to its ordinal come to, and
-the state that an open lineage goes on from was not forgotten.
+the state that an open branch goes on from was not forgotten.
 
 Which process is which makes no difference to any of this, so states that differ in it alone count as one.
 """
@@ -94,22 +94,22 @@ class Model:
             assert counts.get(run.commit.attempt) == 1, (
                 f"{run.spec.name} was staged {counts.get(run.commit.attempt)} times"
             )
-        for one in job.lineages.values():
+        for one in job.branches.values():
             head = one.head.spec.run if one.head else None
             assert one.standing is not Standing.OPEN or job.has_state(head), f"the state of {one.name} was forgotten"
         for name, ordinal, content in tables:
-            due = net(job.lineage(name).publications[:ordinal]).adds
+            due = net(job.branch(name).publications[:ordinal]).adds
             assert content == tuple(sorted(run.spec.run for run in due)), f"{name} at {ordinal} has the runs {content}"
-            lineage = job.lineage(name)
-            if ordinal == len(lineage.publications) and lineage.standing is Standing.OPEN:
-                own = tuple(sorted(run.spec.run for run in lineage.own_runs))
+            branch = job.branch(name)
+            if ordinal == len(branch.publications) and branch.standing is Standing.OPEN:
+                own = tuple(sorted(run.spec.run for run in branch.own_runs))
                 assert content == own, f"{name} has the runs {content}, its chain {own}"
 
     def check_end(self, state: State) -> None:
         """See that nothing is stuck: who comes now can publish all and run to the end."""
         ledger, _, tables, _, budget, _ = state
         job = self._decisions.fold(ledger)
-        main = job.lineage(MAIN)
+        main = job.branch(MAIN)
         if not budget[0] or main.pending is not None:
             return
         assert main.last_epoch == self.bounds.epochs, f"main is stuck at {main.last_epoch}"
@@ -176,20 +176,20 @@ class Model:
                     yield ("idle", attempts), {}
                 else:
                     spec = self._decisions.spec(plan)
-                    sending = ("append", attempts, row, len(ledger), ("publish", spec.lineage, plan))
+                    sending = ("append", attempts, row, len(ledger), ("publish", spec.branch, plan))
                     if "publishes before its COMMIT" in self.faults:
-                        ordinal, content = _table(tables, spec.lineage)
-                        yield sending, {"tables": ((spec.lineage, ordinal + 1, (*content, spec.run)),)}
+                        ordinal, content = _table(tables, spec.branch)
+                        yield sending, {"tables": ((spec.branch, ordinal + 1, (*content, spec.run)),)}
                     yield sending, {}
             case "publish" | "put":
                 yield from self._publishing(state, process)
 
     def _publishing(self, state: State, process: Process) -> Iterator[tuple[Process, dict[str, Any]]]:
         ledger, _, tables, *_ = state
-        what, attempts, lineage, *rest = process
-        ordinal, content = _table(tables, lineage)
+        what, attempts, branch, *rest = process
+        ordinal, content = _table(tables, branch)
         if what == "publish":
-            due = self._decisions.fold(ledger).lineage(lineage).publications
+            due = self._decisions.fold(ledger).branch(branch).publications
             if ordinal >= len(due):
                 yield ("idle", attempts), {}
                 return
@@ -197,32 +197,32 @@ class Model:
             adds, removes = (
                 tuple(run.spec.run for run in runs) for runs in (due[upto - 1].adds, due[upto - 1].removes)
             )
-            yield ("put", attempts, lineage, ordinal, upto, adds, removes), {}
+            yield ("put", attempts, branch, ordinal, upto, adds, removes), {}
             return
         seen, upto, adds, removes = rest
         change = {}
         if ordinal == seen or "puts blindly" in self.faults:
             kept = [run for run in content if run not in removes]
-            others = [table for table in tables if table[0] != lineage]
-            change = {"tables": tuple(sorted([*others, (lineage, upto, tuple(sorted([*kept, *adds])))]))}
-        yield ("publish", attempts, lineage, None), change
+            others = [table for table in tables if table[0] != branch]
+            change = {"tables": tuple(sorted([*others, (branch, upto, tuple(sorted([*kept, *adds])))]))}
+        yield ("publish", attempts, branch, None), change
 
     def _commands(self, state: State, attempts: int) -> Iterator[tuple[Process, dict[str, Any]]]:
         ledger, _, tables, _, budget, _ = state
         job = self._decisions.fold(ledger)
-        open_branch = BRANCH in job.lineages and job.lineage(BRANCH).standing is Standing.OPEN
-        for lineage in job.lineages:
-            if _table(tables, lineage)[0] < len(job.lineage(lineage).publications):
-                yield ("publish", attempts, lineage, None), {}
+        open_branch = BRANCH in job.branches and job.branch(BRANCH).standing is Standing.OPEN
+        for branch in job.branches:
+            if _table(tables, branch)[0] < len(job.branch(branch).publications):
+                yield ("publish", attempts, branch, None), {}
         if budget[0] and attempts < self.bounds.attempts:
-            for lineage in (MAIN, BRANCH) if open_branch else (MAIN,):
-                row = self._decisions.plan(ledger, lineage, str(budget[0]))
+            for branch in (MAIN, BRANCH) if open_branch else (MAIN,):
+                row = self._decisions.plan(ledger, branch, str(budget[0]))
                 if row is not None:
                     sending = ("append", attempts + 1, row, len(ledger), ("stage", row))
                     yield sending, {"budget": _less(budget, 0)}
         for place, kind in ((1, "rewind"), (2, "branch"), (3, "promote"), (6, "snapshot"), (6, "forget")):
             if budget[place]:
-                row = self._decisions.travel(ledger, kind)
+                row = self._decisions.branching(ledger, kind)
                 if row is not None:
                     then = ("publish", MAIN, None) if kind in ("rewind", "promote") else ("idle",)
                     yield ("append", attempts, row, len(ledger), then), {"budget": _less(budget, place)}

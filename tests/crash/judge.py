@@ -11,7 +11,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from rewindow.control.ingest.landings import LANDING
-from rewindow.control.plan.branches import CommittedRun, JobState, Lineage, Standing
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, Standing
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.tables.delta.commit import JOURNAL, LANDINGS, QUARANTINE, log_path, table_path
 from rewindow.tables.delta.content_hash import read_rows
@@ -72,35 +72,35 @@ def _landed(warehouse: str) -> View:
 def _replayed(warehouse: str) -> View:
     tables = DeltaTables(warehouse)
     state = tables.state(JOB)
-    says: View = {"hashes": {}, "lineages": {}}
+    says: View = {"hashes": {}, "branches": {}}
     rows = _landed(warehouse)["rows"]
     _check_journal(warehouse, state)
-    for lineage in state.lineages.values():
-        assert list(tables.publish(JOB, state, lineage.name)) == [], f"{lineage.name}: something was left to publish"
-        says["hashes"][lineage.name] = tables.hashes(JOB, lineage.name)
-        says["lineages"][lineage.name] = [lineage.last_epoch, str(lineage.standing)]
-        for target, table in lineage.tables.items():
+    for branch in state.branches.values():
+        assert list(tables.publish(JOB, state, branch.name)) == [], f"{branch.name}: something was left to publish"
+        says["hashes"][branch.name] = tables.hashes(JOB, branch.name)
+        says["branches"][branch.name] = [branch.last_epoch, str(branch.standing)]
+        for target, table in branch.tables.items():
             path = table_path(warehouse, table.path)
             if Path(path).exists():
                 _check_once(table.path, warehouse)
-            if target.startswith(OUTPUT) and lineage.standing is Standing.DROPPED:
+            if target.startswith(OUTPUT) and branch.standing is Standing.DROPPED:
                 continue  # `gc` may have removed it
             if target.startswith(OUTPUT):
                 found = read_rows(path).to_pylist()
-                if lineage.standing is Standing.OPEN:
-                    _check_output(lineage, target, found)
-                _check_ordinal(path, target, lineage)
+                if branch.standing is Standing.OPEN:
+                    _check_output(branch, target, found)
+                _check_ordinal(path, target, branch)
                 rows[table.path] = sorted(_text(row) for row in found)
             else:
                 _check_shared(path, target, state.naming(table.path))
     return {**says, "rows": rows}
 
 
-def _check_output(lineage: Lineage, target: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _check_output(branch: Branch, target: str, rows: Sequence[Mapping[str, Any]]) -> None:
     places = Counter((row["_partition"], row["_offset"]) for row in rows)
     assert not places or max(places.values()) == 1, f"doubled output: {target} {places.most_common(1)}"
     by_run = Counter(row["_run"] for row in rows)
-    for run in lineage.own_runs:
+    for run in branch.own_runs:
         total = run.commit.targets.get(target)
         due = total.rows if total else 0
         found = by_run.pop(run.spec.run, 0)
@@ -109,10 +109,10 @@ def _check_output(lineage: Lineage, target: str, rows: Sequence[Mapping[str, Any
     assert not by_run, f"{target} has rows of runs that do not count: {dict(by_run)}"
 
 
-def _check_ordinal(path: str, target: str, lineage: Lineage) -> None:
-    epoch = lineage.restarts[target].epoch if target in lineage.restarts else 1
+def _check_ordinal(path: str, target: str, branch: Branch) -> None:
+    epoch = branch.restarts[target].epoch if target in branch.restarts else 1
     last = DeltaTable(path).transaction_version(publication_id(JOB, target, epoch)) or 0
-    assert last == len(lineage.publications), f"{target}: {last} publications of {len(lineage.publications)}"
+    assert last == len(branch.publications), f"{target}: {last} publications of {len(branch.publications)}"
 
 
 def _check_shared(path: str, target: str, runs: Sequence[CommittedRun]) -> None:
@@ -132,7 +132,7 @@ def _check_journal(warehouse: str, state: JobState) -> None:
         return
     _check_once(JOURNAL, warehouse)
     rows = read_rows(path).to_pylist()
-    places = Counter((row["attempt"], row["stage"], row["partition"]) for row in rows)
+    places = Counter((row["attempt"], row["sub_topology"], row["partition"]) for row in rows)
     assert not places or max(places.values()) == 1, f"doubled: the journal has {places.most_common(1)}"
     attempts = {row["attempt"] for row in rows}
     lacking = [run.spec.name for run in state.committed if run.commit.attempt not in attempts]

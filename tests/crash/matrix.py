@@ -1,7 +1,7 @@
 """The fault matrix: each operation killed at each of its sites, for many seeds; the same command again; all tables compared.
 
 A case counts only if the kill was seen: the exit status is that of the kill, and the last word of the process was the
-name of the site. Every third seed the command that mends is killed too, at a moment of the seed's choosing.
+name of the site. Every third seed the command that fixes is killed too, at a moment of the seed's choosing.
 
 Many operations pass sites of one name. The first seeds kill each operation at each of them; the others kill at each name
 once, in an operation of the seed's choosing.

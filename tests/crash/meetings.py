@@ -72,8 +72,8 @@ PAIRS = {
         Pair("run | gc", some_runs([1, 2]), "run", "gc", SWEPT),
         Pair("gc | rewind", some_runs([1, 2, 3]), "gc", "rewind"),
         Pair("gc | promote", branched, "gc", "promote"),
-        Pair("mend | run", ravaged, "mend", "run", RAVAGED),
-        Pair("mend | rewind", ravaged, "mend", "rewind", RAVAGED),
+        Pair("fix | run", ravaged, "fix", "run", RAVAGED),
+        Pair("fix | rewind", ravaged, "fix", "rewind", RAVAGED),
     )
 }
 
@@ -114,24 +114,24 @@ def call(warehouse: str, operation: str, sites: Sites | None = None) -> str:
 
 
 def finish(warehouse: str) -> None:
-    """Do what is left to do: publish every lineage, and run `main` to the end."""
+    """Do what is left to do: publish every branch, and run `main` to the end."""
     if not (Path(warehouse) / "rewindow" / "runs").exists():
         if (Path(warehouse) / "raw").exists():
             call(warehouse, "land")
         return
     tables = DeltaTables(warehouse)
-    for lineage in (MAIN, *tables.state(JOB).lineages):
-        for _ in tables.publish(JOB, tables.state(JOB), lineage):
+    for branch in (MAIN, *tables.state(JOB).branches):
+        for _ in tables.publish(JOB, tables.state(JOB), branch):
             pass
-    if tables.state(JOB).lineage(MAIN).standing is Standing.OPEN:
+    if tables.state(JOB).branch(MAIN).standing is Standing.OPEN:
         for _ in scene.run_all(tables):
             pass
 
 
 def of_main(says: View) -> View:
-    """Leave out what the order of two operations may change: how far other lineages are."""
+    """Leave out what the order of two operations may change: how far other branches are."""
     kept = {name: rows for name, rows in says["rows"].items() if "__" not in name}
-    parts = {part: {MAIN: says[part].get(MAIN)} for part in ("hashes", "lineages") if part in says}
+    parts = {part: {MAIN: says[part].get(MAIN)} for part in ("hashes", "branches") if part in says}
     return {**says, **parts, "rows": kept}
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.contracts.tasks import StageWork
+from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import dead_attempts, decide_snapshot
@@ -43,9 +43,9 @@ def feed(landings: int) -> Feed:
 
 
 @lru_cache
-def binding(lineage: str) -> JobBinding:
-    """Bind the job: an output of the lineage's own, a changelog and metrics that all share."""
-    path = "out/totals" if lineage == MAIN else f"out/totals__{lineage}"
+def binding(branch: str) -> JobBinding:
+    """Bind the job: an output of the branch's own, a changelog and metrics that all share."""
+    path = "out/totals" if branch == MAIN else f"out/totals__{branch}"
     tables = {
         "output/totals": TableSpec(path, _COLUMNS),
         "changelog/sums": TableSpec("state/sums", _COLUMNS),
@@ -59,7 +59,7 @@ def step(before: str, partition: int, epoch: int) -> str:
     return blake2b(f"{before} {partition} {epoch}".encode(), digest_size=8).hexdigest()
 
 
-class MemoryKeeper:
+class MemoryJobGc:
     """Writes snapshots of what the tables in memory hold, and deletes what dead attempts left."""
 
     def __init__(self, tables: Tables, new_attempt: Callable[[], Attempt], met: Counter[str]) -> None:
@@ -102,10 +102,10 @@ class MemoryKeeper:
 class MemoryEngine:
     """Goes on from the state that it is given, epoch by epoch; each says what all before it came to."""
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         return [self._task(work, task.partition, task.stores) for task in work.tasks]
 
-    def _task(self, work: StageWork, partition: int, _stores: object) -> TaskReport:
+    def _task(self, work: SubTopologyWork, partition: int, _stores: object) -> TaskReport:
         state = here().restored.get(partition, "")  # type: ignore[attr-defined]
         rows, changes = [], []
         for epoch in work.epochs:
@@ -146,5 +146,5 @@ class Tables(MemoryTables):
         return replace(checkpoint, states={})
 
 
-def job(tables: Tables, lineage: str) -> Job:
-    return Job(JOB, CODE, binding(lineage), tables.feed("activity"))
+def job(tables: Tables, branch: str) -> Job:
+    return Job(JOB, CODE, binding(branch), tables.feed("activity"))

@@ -16,9 +16,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import StorageError
-from rewindow.tables.delta import checkpoints, journal, ledger, publish, warehouse
-from rewindow.tables.delta import commit as tables
-from rewindow.tables.delta import drift as damage
+from rewindow.tables.delta import checkpoints, commit, drift, journal, ledger, publish, warehouse
 from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
@@ -53,7 +51,7 @@ class MemoryJournal(Journal):
 
 
 def _as_table(attempt: str, reports: Sequence[TaskReport]) -> Rows:
-    return Rows((attempt, report) for report in sorted(reports, key=lambda one: (one.stage, one.partition)))
+    return Rows((attempt, report) for report in sorted(reports, key=lambda one: (one.sub_topology, one.partition)))
 
 
 def _as_reports(rows: Rows, attempt: str) -> list[TaskReport]:
@@ -104,7 +102,7 @@ class MemoryTables(DeltaTables):
         self._feed_of = feed_of
 
     def ledger(self, job: str) -> Ledger:
-        return self._ledgers.setdefault(job, MemoryLedger(f"{ROOT}/{tables.RUNS}", job))
+        return self._ledgers.setdefault(job, MemoryLedger(f"{ROOT}/{commit.RUNS}", job))
 
     def feed(self, feed: str) -> Feed:
         return self._feed_of()
@@ -121,7 +119,7 @@ class MemoryTables(DeltaTables):
         return self._roots(spec, internal)
 
     def _journal(self, job: str) -> Journal:
-        return MemoryJournal(f"{ROOT}/{tables.JOURNAL}", job)
+        return MemoryJournal(f"{ROOT}/{commit.JOURNAL}", job)
 
 
 def _add_actions(folder: MemoryFolder, files: Sequence[StagedFile]) -> list[Add]:
@@ -167,21 +165,21 @@ def _retract_runs(path: str, table: Handle, *, runs: frozenset[int]) -> list[Rem
 @contextmanager
 def in_memory() -> Iterator[None]:
     """Put the storage in memory under the production code."""
-    folders = [(module, "Folder", MemoryFolder) for module in (tables, publish, journal, ledger, checkpoints)]
-    opens = [(module, "open_table", open_table) for module in (tables, publish, journal, ledger, checkpoints, damage)]
+    folders = [(module, "Folder", MemoryFolder) for module in (commit, publish, journal, ledger, checkpoints)]
+    opens = [(module, "open_table", open_table) for module in (commit, publish, journal, ledger, checkpoints, drift)]
     creates = [(module, "create_table", create_table) for module in (publish, journal, ledger)]
-    writable = [(module, "check_writable", lambda *_: None) for module in (tables, publish, ledger)]
-    commits = [(module, "commit_actions", commit_actions) for module in (tables, ledger)]
+    writable = [(module, "check_writable", lambda *_: None) for module in (commit, publish, ledger)]
+    commits = [(module, "commit_actions", commit_actions) for module in (commit, ledger)]
     sleeping = SimpleNamespace(sleep=lambda _seconds: here().faults.point("sleep"), time_ns=lambda: 0)
     others = [
-        (tables, "add_actions", _add_actions),
-        (tables, "time", sleeping),
+        (commit, "add_actions", _add_actions),
+        (commit, "time", sleeping),
         (ledger, "time", sleeping),
         (warehouse, "audit_files", _audit_files),
         (warehouse, "staged_rows", _staged_rows),
         (warehouse, "first_difference", _first_difference),
         (checkpoints, "table_files", _table_files),
-        (damage, "table_files", _table_files),
+        (drift, "table_files", _table_files),
         (publish, "retract_all", _retract_all),
         (publish, "retract_runs", _retract_runs),
         (publish, "_make", lambda _warehouse, _job, table: create_table(f"{ROOT}/{table.path}")),

@@ -42,9 +42,9 @@ REWRITTEN = {
     ),
     "a fenced plan counts as pending": (
         Bounds(runs=3),
-        Rewrite("plan.lineage:JobState.is_pending", "return pending is not None and (", "return pending is None or ("),
+        Rewrite("plan.branch:JobState.is_pending", "return pending is not None and (", "return pending is None or ("),
     ),
-    "what a lineage stands on is forgotten": (
+    "what a branch stands on is forgotten": (
         Bounds(processes=1, runs=3, janitors=2, crashes=0, attempts=4),
         Rewrite("plan.keeping:decide_forget", "and run.spec.run not in kept and", "and"),
     ),

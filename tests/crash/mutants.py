@@ -9,7 +9,7 @@ from tests.crash import simulation
 from tests.crash.forks import answer, side_by_side
 from tests.crash.matrix import folder, nothing, warm_up
 from tests.crash.mutant import Mutant
-from tests.crash.mutants_of_branches import MUTANTS_OF_LINEAGES
+from tests.crash.mutants_of_branches import MUTANTS_OF_BRANCHS
 from tests.crash.mutants_of_commits import MUTANTS_OF_COMMITS
 from tests.crash.mutants_of_feeds import MUTANTS_OF_FEEDS
 from tests.crash.mutants_of_fold import MUTANTS_OF_FOLD
@@ -17,7 +17,7 @@ from tests.crash.mutants_of_upkeep import MUTANTS_OF_UPKEEP
 from tests.crash.probes import Forged, Grounds, Probe, first_catch
 from tests.crash.settings import Figures, Settings
 
-MUTANTS = (*MUTANTS_OF_COMMITS, *MUTANTS_OF_LINEAGES, *MUTANTS_OF_FEEDS, *MUTANTS_OF_UPKEEP, *MUTANTS_OF_FOLD)
+MUTANTS = (*MUTANTS_OF_COMMITS, *MUTANTS_OF_BRANCHS, *MUTANTS_OF_FEEDS, *MUTANTS_OF_UPKEEP, *MUTANTS_OF_FOLD)
 
 
 def suite(settings: Settings) -> Figures:
@@ -75,7 +75,7 @@ IN_MEMORY = (
     ),
     *("a promotion is decided once and pressed through", "a promotion leaves the rows that were there"),
     *("a promotion names the branch's files without copying them", "a table published anew gets what was rewound"),
-    *("a table published anew leaves the old ids open", "a shared table gets the runs of one lineage"),
+    *("a table published anew leaves the old ids open", "a shared table gets the runs of one branch"),
     *("a run stands on every run that was committed", "a run forgets what its parent changed"),
     *("recovery does not publish", "the parent is not published before it is read"),
 )

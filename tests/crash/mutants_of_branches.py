@@ -1,4 +1,4 @@
-"""Mutants of lineages: which plan may be committed, what a rewind or promotion publishes, whose state a run goes on from."""
+"""Mutants of branches: which plan may be committed, what a rewind or promotion publishes, whose state a run goes on from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.crash.mutants_of_fold import FOLD, TRAVEL_FOLD
 from tests.crash.probes import Forged, Hold, Kill
 from tests.crash.rewriting import Rewrite
 
-MUTANTS_OF_LINEAGES = (
+MUTANTS_OF_BRANCHS = (
     Mutant(
         "no fence check before COMMIT",
         [Rewrite("runner:_commit", "check_is_pending(state, spec)", "pass")],
@@ -20,16 +20,16 @@ MUTANTS_OF_LINEAGES = (
             Rewrite("runner:_commit", "check_is_pending(state, spec)", "pass"),
             Rewrite(
                 f"{FOLD}:_fold_commit",
-                "lineage = _pending_in(state, commit.run)",
-                "lineage = _pending_in(state, commit.run) or next(iter(state.lineages.values()))",
+                "branch = _pending_in(state, commit.run)",
+                "branch = _pending_in(state, commit.run) or next(iter(state.branches.values()))",
             ),
-            Rewrite(f"{FOLD}:_fold_commit", "or lineage.pending is None or", "or"),
+            Rewrite(f"{FOLD}:_fold_commit", "or branch.pending is None or", "or"),
         ],
         [Hold("run | run", "commit")],
     ),
     Mutant(
         "a plan does not fence",
-        [Rewrite(f"{FOLD}:_fold_plan", "pending=spec)", "pending=lineage.pending or spec)")],
+        [Rewrite(f"{FOLD}:_fold_plan", "pending=spec)", "pending=branch.pending or spec)")],
         [Kill("run", "execute sub"), Forged()],
     ),
     Mutant(
@@ -78,19 +78,19 @@ MUTANTS_OF_LINEAGES = (
         [Hold("run | rewind-republish", "publish output/hourly")],
     ),
     Mutant(
-        "a shared table gets the runs of one lineage",
+        "a shared table gets the runs of one branch",
         [
             Rewrite(
-                "plan.lineage:JobState.shared",
+                "plan.branch:JobState.shared",
                 "tuple(run for run in change.adds if _writes(run, path))",
-                "tuple(run for run in change.adds if _writes(run, path) and run.spec.lineage == 'main')",
+                "tuple(run for run in change.adds if _writes(run, path) and run.spec.branch == 'main')",
             )
         ],
         [Kill("backfill", "commit")],
     ),
     Mutant(
         "a run stands on every run that was committed",
-        [Rewrite("plan.lineage:JobState.chain_to", "return tuple(reversed(chain))", "return self.committed")],
+        [Rewrite("plan.branch:JobState.chain_to", "return tuple(reversed(chain))", "return self.committed")],
         [Kill("backfill", "commit")],
     ),
     Mutant(

@@ -86,7 +86,7 @@ MUTANTS_OF_COMMITS = (
         ],
         [Hold("publish | publish", "publish"), Hold("run | run", "plan > rewindow/runs: looked")],
     ),
-    Mutant("stage without txn", _without_txn("rewindow.stage"), [Ask("run", "lost")]),
+    Mutant("stage without txn", _without_txn("rewindow.sub_topology"), [Ask("run", "lost")]),
     Mutant(
         "publish without txn", _without_txn("rewindow.pub"), [Kill("run", "publish output/hourly"), Ask("run", "lost")]
     ),
@@ -115,7 +115,7 @@ MUTANTS_OF_COMMITS = (
                 "if tables.append(",
                 "from rewindow.control.plan.ledger_state import fold_row\n"
                 "        guess = fold_row(state, LedgerRow(state.rows + 1, COMMIT, commit.as_json()))\n"
-                "        list(tables.publish(spec.job, guess, spec.lineage))\n"
+                "        list(tables.publish(spec.job, guess, spec.branch))\n"
                 "        if tables.append(",
             )
         ],
@@ -126,7 +126,7 @@ MUTANTS_OF_COMMITS = (
         [
             Rewrite(
                 "runner:steps",
-                "yield from tables.publish(job.name, tables.state(job.name), request.lineage)",
+                "yield from tables.publish(job.name, tables.state(job.name), request.branch)",
                 "tables.state(job.name)",
             )
         ],

@@ -6,7 +6,7 @@ from tests.crash.mutant import Mutant
 from tests.crash.probes import Forged
 from tests.crash.rewriting import Rewrite
 
-FOLD, TRAVEL_FOLD, KEEPING_FOLD = "plan.fold", "plan.fold_travel", "plan.fold_keeping"
+FOLD, TRAVEL_FOLD, GC_FOLD = "plan.fold", "plan.fold_travel", "plan.fold_keeping"
 
 
 def _fold(name: str, place: str, old: str, new: str) -> Mutant:
@@ -15,9 +15,9 @@ def _fold(name: str, place: str, old: str, new: str) -> Mutant:
 
 MUTANTS_OF_FOLD = (
     _fold(
-        "fold lets be forgotten what a lineage stands on",
-        f"{KEEPING_FOLD}:_fold_forget",
-        "if lineage.is_open and",
+        "fold lets be forgotten what a branch stands on",
+        f"{GC_FOLD}:_fold_forget",
+        "if branch.is_open and",
         "if False and",
     ),
     _fold(
@@ -35,23 +35,23 @@ MUTANTS_OF_FOLD = (
     _fold(
         "fold accepts a gap of epochs",
         f"{FOLD}:_fold_plan",
-        "spec.first_epoch != lineage.last_epoch + 1",
-        "spec.first_epoch < lineage.last_epoch + 1",
+        "spec.first_epoch != branch.last_epoch + 1",
+        "spec.first_epoch < branch.last_epoch + 1",
     ),
     _fold(
         "fold accepts an epoch twice",
         f"{FOLD}:_fold_plan",
-        "spec.first_epoch != lineage.last_epoch + 1",
-        "spec.first_epoch > lineage.last_epoch + 1",
+        "spec.first_epoch != branch.last_epoch + 1",
+        "spec.first_epoch > branch.last_epoch + 1",
     ),
     _fold(
         "fold accepts another parent", f"{FOLD}:_fold_plan", "spec.parent != (head.spec.run if head else None) or ", ""
     ),
-    _fold("fold accepts another clock", f"{FOLD}:_fold_plan", "spec.clock_from_ms != lineage.watermark_ms or ", ""),
+    _fold("fold accepts another clock", f"{FOLD}:_fold_plan", "spec.clock_from_ms != branch.watermark_ms or ", ""),
     _fold(
         "fold accepts another attempt's COMMIT",
         f"{FOLD}:_fold_commit",
-        " or lineage.pending.attempt.id != commit.attempt",
+        " or branch.pending.attempt.id != commit.attempt",
         "",
     ),
     _fold(
@@ -69,7 +69,7 @@ MUTANTS_OF_FOLD = (
     _fold(
         "fold does not check whom a rewind saw",
         f"{TRAVEL_FOLD}:_fold_rewind",
-        '_check_head(row, lineage, row.body["head"])',
+        '_check_head(row, branch, row.body["head"])',
         "pass",
     ),
     _fold(
@@ -81,8 +81,8 @@ MUTANTS_OF_FOLD = (
     _fold(
         "fold lets a branch go on that was promoted",
         f"{FOLD}:_fold_plan",
-        "if lineage.standing is not Standing.OPEN:",
+        "if branch.standing is not Standing.OPEN:",
         "if False:",
     ),
-    _fold("fold lets a name be used twice", f"{TRAVEL_FOLD}:_fold_branch", "if name in state.lineages:", "if False:"),
+    _fold("fold lets a name be used twice", f"{TRAVEL_FOLD}:_fold_branch", "if name in state.branches:", "if False:"),
 )

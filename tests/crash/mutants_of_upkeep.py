@@ -1,4 +1,4 @@
-"""Mutants of what keeps the tables of a job small and mends them: `gc`, `republish`."""
+"""Mutants of what keeps the tables of a job small and fixes them: `gc`, `republish`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MUTANTS_OF_UPKEEP = (
         [
             Rewrite(
                 "plan.keeping:dead_attempts",
-                'kept |= {lineage.pending.attempt.id, lineage.pending.repeats or ""}',
+                'kept |= {branch.pending.attempt.id, branch.pending.repeats or ""}',
                 "pass",
             )
         ],
@@ -38,7 +38,7 @@ MUTANTS_OF_UPKEEP = (
                 "row = keeper.stage_snapshot(state, run)\n",
                 "row = keeper.stage_snapshot(state, run)\n"
                 "            from rewindow.control.plan.ledger_state import fold_row\n"
-                "            list(tables.publish(job, fold_row(state, row), run.spec.lineage))\n",
+                "            list(tables.publish(job, fold_row(state, row), run.spec.branch))\n",
             )
         ],
         [Hold("gc | run", "snapshot")],
@@ -46,8 +46,8 @@ MUTANTS_OF_UPKEEP = (
     Mutant(
         "gc: what a branch stands on is forgotten",
         [
-            Rewrite("plan.keeping:decide_forget", "if lineage.is_open:", "if lineage.name == 'main':"),
-            Rewrite("plan.fold_keeping:_fold_forget", "if lineage.is_open and", "if lineage.name == 'main' and"),
+            Rewrite("plan.keeping:decide_forget", "if branch.is_open:", "if branch.name == 'main':"),
+            Rewrite("plan.fold_keeping:_fold_forget", "if branch.is_open and", "if branch.name == 'main' and"),
         ],
         [Hold("gc | promote", "forget")],
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from rewindow.contracts.steps import drive
-from rewindow.control import branch as travel
+from rewindow.control import branch as branching
 from rewindow.control import repair as republish
 from rewindow.control.gc import collect
 from rewindow.control.gc_feed import collect_feed
@@ -19,9 +19,9 @@ from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.gc_feed import FeedKeeper
-from rewindow.tables.delta.gc_job import Keeper
-from rewindow.tables.delta.repair import Mending
+from rewindow.tables.delta.gc_feed import FeedGc
+from rewindow.tables.delta.gc_job import JobGc
+from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash import scene
 from tests.crash.scene import JOB, Steps
@@ -56,8 +56,8 @@ def _first_run(warehouse: str) -> Steps:
 def _rewind(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
     yield "look"
-    if len(tables.state(JOB).lineage(MAIN).runs) > 1:
-        yield from travel.rewind(JOB, MAIN, "main/1", tables)
+    if len(tables.state(JOB).branch(MAIN).runs) > 1:
+        yield from branching.rewind(JOB, MAIN, "main/1", tables)
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
@@ -70,8 +70,8 @@ def _late(warehouse: str, seed: int) -> None:
 def _backfill(warehouse: str, at: str = "main/1") -> Steps:
     tables = DeltaTables(warehouse)
     yield "look"
-    if BRANCH not in tables.state(JOB).lineages:
-        yield from travel.branch(JOB, BRANCH, tables, at=at)
+    if BRANCH not in tables.state(JOB).branches:
+        yield from branching.branch(JOB, BRANCH, tables, at=at)
     yield from scene.run_all(tables, BRANCH)
 
 
@@ -83,15 +83,15 @@ def branched(warehouse: str, seed: int) -> None:
 def _promote(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
     yield "look"
-    if tables.state(JOB).lineage(BRANCH).standing is Standing.OPEN:
-        yield from travel.promote(JOB, BRANCH, scene.bound(tables).binding, tables)
+    if tables.state(JOB).branch(BRANCH).standing is Standing.OPEN:
+        yield from branching.promote(JOB, BRANCH, scene.bound(tables).binding, tables)
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
 def _rewound_once(warehouse: str, seed: int) -> None:
     """Leave a history in which the newest publications are not the whole of it."""
     some_runs([1, 2])(warehouse, seed)
-    drive(travel.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse)))
+    drive(branching.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse)))
     scene.run_until(warehouse, [3])
 
 
@@ -99,8 +99,8 @@ def _republish(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
     yield "look"
     state = tables.state(JOB)
-    if not state.lineage(MAIN).restarts:
-        body = {"target": "output/hourly", "lineage": MAIN}
+    if not state.branch(MAIN).restarts:
+        body = {"target": "output/hourly", "branch": MAIN}
         yield "republish"
         tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, body))
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
@@ -110,7 +110,7 @@ def ravaged(warehouse: str, seed: int) -> None:
     """Leave what another hand leaves: staged files of runs gone, one of them rewound, and an output deleted from."""
     some_runs([1, 2, 3])(warehouse, seed)
     tables = DeltaTables(warehouse)
-    drive(travel.rewind(JOB, MAIN, "main/2", tables))
+    drive(branching.rewind(JOB, MAIN, "main/2", tables))
     first, second, rewound = tables.state(JOB).committed
     lost = [(rewound, target) for target in ("changelog/hours", "changelog/closed", "changelog/sizes")]
     for run, target in (*lost, (first, "output/hourly"), (first, "changelog/hours"), (second, "changelog/closed")):
@@ -122,12 +122,10 @@ def ravaged(warehouse: str, seed: int) -> None:
     DeltaTable(table_path(warehouse, "out/sizes")).delete()
 
 
-def _mend(warehouse: str) -> Steps:
+def _fix(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
     asked = republish.Asked(MAIN)
-    yield from republish.republish(
-        scene.bound(tables), asked, scene.attempt, scene.engine_of(), tables, Mending(tables)
-    )
+    yield from republish.republish(scene.bound(tables), asked, scene.attempt, scene.engine_of(), tables, Repair(tables))
 
 
 def _untidy(warehouse: str, seed: int) -> None:
@@ -137,15 +135,15 @@ def _untidy(warehouse: str, seed: int) -> None:
     stop_before(scene.running(tables, MAIN, 3), "commit")
     scene.run_until(warehouse, [3])
     drive(_backfill(warehouse))  # type: ignore[arg-type]
-    drive(travel.rewind(JOB, MAIN, "main/2", tables))
-    drive(travel.drop(JOB, BRANCH, tables))
+    drive(branching.rewind(JOB, MAIN, "main/2", tables))
+    drive(branching.drop(JOB, BRANCH, tables))
     scene.run_until(warehouse, [3])
 
 
 def _collect(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
-    keeper = Keeper(tables, JOB, lambda: scene.attempt("snapshot").id, lambda _attempt: False)
-    yield from collect(JOB, tables, keeper, before_ms=2**60, keep_ms=0, every=2)
+    gc = JobGc(tables, JOB, lambda: scene.attempt("snapshot").id, lambda _attempt: False)
+    yield from collect(JOB, tables, gc, before_ms=2**60, keep_ms=0, every=2)
 
 
 def _small_files(warehouse: str, seed: int) -> None:
@@ -168,14 +166,14 @@ def small_files_read(warehouse: str, seed: int) -> None:
 
 def _collect_feed(warehouse: str) -> Steps:
     tables = DeltaFeedTables(warehouse)
-    yield from collect_feed(scene.FEED, tables.publish_steps, FeedKeeper(tables, scene.FEED, lambda: True), keep_ms=0)
+    yield from collect_feed(scene.FEED, tables.publish_steps, FeedGc(tables, scene.FEED, lambda: True), keep_ms=0)
 
 
 def _rewind_and_republish(warehouse: str) -> Steps:
     """Die right after the row of a rewind; whoever comes next publishes a table anew, and not as it was before."""
     tables = DeltaTables(warehouse)
-    if len(tables.state(JOB).lineage(MAIN).runs) > 1:
-        for step in travel.rewind(JOB, MAIN, "main/1", tables):
+    if len(tables.state(JOB).branch(MAIN).runs) > 1:
+        for step in branching.rewind(JOB, MAIN, "main/1", tables):
             if step.startswith("publish"):
                 break
             yield step
@@ -185,10 +183,10 @@ def _rewind_and_republish(warehouse: str) -> Steps:
 def unpublished(warehouse: str, seed: int) -> None:
     """Leave what processes leave that died right after their row: a commit here, two rewinds one on the other there."""
     some_runs([1, 2, 3])(warehouse, seed)
-    drive(travel.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
+    drive(branching.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
     stop_before(scene.running(DeltaTables(warehouse), BRANCH, 2), "publish")
     for to in ("main/2", "main/1"):
-        stop_before(travel.rewind(JOB, MAIN, to, DeltaTables(warehouse)), "publish ")
+        stop_before(branching.rewind(JOB, MAIN, to, DeltaTables(warehouse)), "publish ")
 
 
 def stop_before(machine: Iterator[str], step: str) -> None:
@@ -200,9 +198,9 @@ def stop_before(machine: Iterator[str], step: str) -> None:
 
 def _publish(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
-    for lineage in (MAIN, BRANCH):
-        yield f"publish {lineage}"
-        yield from tables.publish(JOB, tables.state(JOB), lineage)
+    for branch in (MAIN, BRANCH):
+        yield f"publish {branch}"
+        yield from tables.publish(JOB, tables.state(JOB), branch)
 
 
 OPERATIONS = {
@@ -217,7 +215,7 @@ OPERATIONS = {
         Operation("backfill-late", _late, partial(_backfill, at="main/2")),
         Operation("promote", branched, _promote),
         Operation("republish", _rewound_once, _republish),
-        Operation("mend", ravaged, _mend),
+        Operation("fix", ravaged, _fix),
         Operation("gc", _untidy, _collect),
         Operation("gc-feed", _small_files, _collect_feed),
         Operation("land-last", _small_files, partial(scene.landing, now_ms=T0 + HOURS * HOUR)),

@@ -20,21 +20,21 @@ def total(partition: int, epoch: int) -> str:
 
 def compared(world: World, state: JobState, landed: int) -> str:
     """Say ``ok``, or what of the epochs that have landed is lost or doubled; all that is committed must be published."""
-    if state.lineage(MAIN).last_epoch != landed:
-        return f"lost: main is at epoch {state.lineage(MAIN).last_epoch} of {landed}"
-    for lineage in state.lineages.values():
-        if lineage.standing is not Standing.OPEN or "output/totals" not in lineage.tables:
+    if state.branch(MAIN).last_epoch != landed:
+        return f"lost: main is at epoch {state.branch(MAIN).last_epoch} of {landed}"
+    for branch in state.branches.values():
+        if branch.standing is not Standing.OPEN or "output/totals" not in branch.tables:
             continue
         due = Counter(
             (partition, epoch, total(partition, epoch))
-            for run in lineage.own_runs
+            for run in branch.own_runs
             for epoch in run.spec.epochs
             for partition in range(PARTITIONS)
         )
-        found = _rows(world, f"{ROOT}/{lineage.tables['output/totals'].path}")
+        found = _rows(world, f"{ROOT}/{branch.tables['output/totals'].path}")
         if found != due:
             missing, extra = due - found, found - due
-            return f"{'lost' if missing else 'doubled'}: {lineage.name} lacks {dict(missing)}, has {dict(extra)} too"
+            return f"{'lost' if missing else 'doubled'}: {branch.name} lacks {dict(missing)}, has {dict(extra)} too"
     shared = _runs_in(world, "state/sums")
     wanted = Counter({run.spec.run: PARTITIONS for run in state.naming("state/sums")})
     if shared != wanted:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from rewindow.control import branch as travel
+from rewindow.control import branch as branching
 from rewindow.control.gc import collect
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
@@ -21,7 +21,7 @@ from rewindow.errors import RewindowError
 from tests.crash.forks import side_by_side
 from tests.crash.history import Simulation
 from tests.crash.memory import Faults, Process, World, here
-from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryKeeper, Tables, binding, job
+from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryJobGc, Tables, binding, job
 from tests.crash.memory_tables import in_memory
 from tests.crash.settings import Figures, Settings
 
@@ -30,18 +30,18 @@ ALLOWED = (2, 75, 76, 78)
 """What the slower of two may be told."""
 
 
-def _run(simulation: Simulation, lineage: str = MAIN, through: int | None = None) -> Iterator[str]:
+def _run(simulation: Simulation, branch: str = MAIN, through: int | None = None) -> Iterator[str]:
     tables = Tables(simulation.feed)
-    request = RunRequest(lineage=lineage, through_landing=through)
-    return steps(job(tables, lineage), request, simulation.attempt(), MemoryEngine(), tables, lambda _attempt: False)
+    request = RunRequest(branch=branch, through_landing=through)
+    return steps(job(tables, branch), request, simulation.attempt(), MemoryEngine(), tables, lambda _attempt: False)
 
 
 def _rewind(simulation: Simulation) -> Iterator[str]:
-    return travel.rewind(JOB, MAIN, "main/1", Tables(simulation.feed))
+    return branching.rewind(JOB, MAIN, "main/1", Tables(simulation.feed))
 
 
 def _promote(simulation: Simulation) -> Iterator[str]:
-    return travel.promote(JOB, "trial", binding(MAIN), Tables(simulation.feed))
+    return branching.promote(JOB, "trial", binding(MAIN), Tables(simulation.feed))
 
 
 def _branch_run(simulation: Simulation) -> Iterator[str]:
@@ -52,14 +52,14 @@ def _republish(simulation: Simulation) -> Iterator[str]:
     tables = Tables(simulation.feed)
     yield "republish"
     state = tables.state(JOB)
-    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "lineage": MAIN}))
+    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "branch": MAIN}))
     yield from tables.publish(JOB, tables.state(JOB), MAIN)
 
 
 def _collect(simulation: Simulation) -> Iterator[str]:
     tables = Tables(simulation.feed)
-    keeper = MemoryKeeper(tables, simulation.attempt, simulation.met)
-    return collect(JOB, tables, keeper, before_ms=2**60, keep_ms=0, every=2)
+    gc = MemoryJobGc(tables, simulation.attempt, simulation.met)
+    return collect(JOB, tables, gc, before_ms=2**60, keep_ms=0, every=2)
 
 
 MACHINES: dict[str, Machine] = {
@@ -78,7 +78,7 @@ def ground() -> World:
     Process(simulation.world, Faults(), "before").enter()
     _all(_run(simulation, through=1))
     _all(_run(simulation, through=2))
-    _all(travel.branch(JOB, "trial", Tables(simulation.feed), at="main/1"))
+    _all(branching.branch(JOB, "trial", Tables(simulation.feed), at="main/1"))
     simulation.landed = EPOCHS - 1
     _all(_run(simulation, "trial"))
     return simulation.world

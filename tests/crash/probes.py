@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import StageWork
+from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.engine.spark.engine import LocalEngine
 from tests.crash import scene
 from tests.crash.answers import ask, commits_of
@@ -186,13 +186,13 @@ class Lose:
 
 
 class _Losing(LocalEngine):
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
-        return super().run_stage(work)[:-1]
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
+        return super().run_sub_topology(work)[:-1]
 
 
 class _Skipping(LocalEngine):
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
-        made = super().run_stage(work)
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
+        made = super().run_sub_topology(work)
         return [replace(one, consumed={topic: max(0, n - 1) for topic, n in one.consumed.items()}) for one in made]
 
 
@@ -200,7 +200,7 @@ class _Skipping(LocalEngine):
 class Remake:
     """Let runs whose files are gone give other rows when they are made again: nothing may come of it."""
 
-    need = "ground:mend#0"
+    need = "ground:fix#0"
 
     def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
         prepared = grounds.ground(self.need)
@@ -211,7 +211,7 @@ class Remake:
             def made_again() -> str:
                 mutate()
                 scene.engine_of = _Differing
-                return call(warehouse, "mend")
+                return call(warehouse, "fix")
 
             said = answer(made_again)
             if not said.startswith("InvariantError"):
@@ -219,10 +219,10 @@ class Remake:
 
 
 class _Differing(LocalEngine):
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         return [
             replace(one, files=tuple(replace(file, rows_digest="0" * 32) for file in one.files))
-            for one in super().run_stage(work)
+            for one in super().run_sub_topology(work)
         ]
 
 

@@ -20,7 +20,7 @@ TIMES, QUICK_TIMES = 40, 2
 
 
 def suite(settings: Settings) -> Figures:
-    """Leave a dead run, time the command that mends it, in a process that has imported what it needs; compare the tables."""
+    """Leave a dead run, time the command that fixes it, in a process that has imported what it needs; compare the tables."""
     figures = Figures("recovery")
     warm_up()
     with folder() as place:

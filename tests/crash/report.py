@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tests.crash.results import ROOT, Results, place_of
+from tests.crash.results import ROOT, Results, location_of
 from tests.crash.settings import BAD, Figures
 
 PAGE = Path(__file__).parent / "RESULTS.md"
@@ -26,14 +26,14 @@ STORED = ("matrix", "spark", "workers", "holds", "duels", "answers")
 
 def keep(figures: Figures, folder: Path | None) -> None:
     """Keep what a suite found."""
-    place = place_of(figures.suite, folder).with_suffix(".json")
+    place = location_of(figures.suite, folder).with_suffix(".json")
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps(asdict(figures)))
 
 
 def known(suite: str, folder: Path | None) -> tuple[Figures, bool]:
     """Return what is known of a suite, and whether it came to its end."""
-    place = place_of(suite, folder).with_suffix(".json")
+    place = location_of(suite, folder).with_suffix(".json")
     is_done = place.exists()
     if is_done and suite not in STORED:
         return Figures(**json.loads(place.read_text())), True

@@ -30,7 +30,7 @@ _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
 _ALONE = ("simulation", "pairs", "model", "put")
 """Suites that use nothing of these: in memory, or files alone."""
 _IN_MEMORY = ("app/branches.py", "chance.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
-_KINDS = ("commits", "feeds", "fold", "lineages", "upkeep")
+_KINDS = ("commits", "feeds", "fold", "branches", "upkeep")
 _MUTANTS = ("mutants.py", *(f"mutants_of_{kind}.py" for kind in _KINDS), "rewriting.py")
 _OWN = {
     "holds": ("holds.py", "meetings.py"),
@@ -81,7 +81,7 @@ def code_digest(suite: str) -> str:
     return digest.hexdigest()
 
 
-def place_of(suite: str, folder: Path | None = None) -> Path:
+def location_of(suite: str, folder: Path | None = None) -> Path:
     """Return where a suite's results are kept, for the code as it is; the name lacks its ending."""
     return (folder or ROOT / ".cache" / "crash") / f"{suite}-{code_digest(suite)}"
 
@@ -97,7 +97,7 @@ class Results:
     @classmethod
     def of(cls, suite: str, folder: Path | None = None) -> Results:
         """Open the results of a suite for the code as it is."""
-        path = place_of(suite, folder).with_suffix(".jsonl")
+        path = location_of(suite, folder).with_suffix(".jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         known = cls(path)
         for line in path.read_text().splitlines() if path.exists() else ():

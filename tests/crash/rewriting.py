@@ -42,7 +42,7 @@ class Rewrite:
     def _compiled(self, module: ModuleType, before: FunctionType, name: str) -> Any:
         source = _SOURCES.get(before) or textwrap.dedent(inspect.getsource(before))
         if source.count(self.old) != 1:
-            message = f"{self.place} has {self.old!r} {source.count(self.old)} times: mend the mutant"
+            message = f"{self.place} has {self.old!r} {source.count(self.old)} times: fix the mutant"
             raise LookupError(message)
         made: dict[str, Any] = {}
         text = source.replace(self.old, self.new)

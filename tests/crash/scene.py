@@ -71,40 +71,40 @@ def epochs(seed: int) -> list[Epoch]:
     return made
 
 
-def bound(tables: DeltaTables, lineage: str = MAIN) -> Job:
+def bound(tables: DeltaTables, branch: str = MAIN) -> Job:
     """Bind the job to what is landed."""
     feed = tables.feed(FEED)
     code = JobCode(topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
     paths = TablePaths(
-        output=partial(_output, lineage), changelog=partial(changelog_path, JOB), metrics=METRICS_TABLE.path
+        output=partial(_output, branch), changelog=partial(changelog_path, JOB), metrics=METRICS_TABLE.path
     )
     return Job(JOB, code, bind_job(JOB, feed, topology(), code.load_logs(), asdict(code.semantics), paths), feed)
 
 
-def _output(lineage: str, topic: str) -> str:
-    return output_path(f"out.{topic}", lineage)
+def _output(branch: str, topic: str) -> str:
+    return output_path(f"out.{topic}", branch)
 
 
 def attempt(name: str = "one") -> Attempt:
     return Attempt(f"{name}-{uuid4().hex}", "here", os.getpid(), 1)
 
 
-def running(tables: DeltaTables, lineage: str = MAIN, through: int | None = None) -> Steps:
+def running(tables: DeltaTables, branch: str = MAIN, through: int | None = None) -> Steps:
     """Give the steps of one run; whoever ran before is dead."""
-    request = RunRequest(lineage=lineage, through_landing=through)
-    return steps(bound(tables, lineage), request, attempt(), engine_of(), tables, lambda _attempt: False)
+    request = RunRequest(branch=branch, through_landing=through)
+    return steps(bound(tables, branch), request, attempt(), engine_of(), tables, lambda _attempt: False)
 
 
-def run_all(tables: DeltaTables, lineage: str = MAIN, through: int | None = None) -> Steps:
+def run_all(tables: DeltaTables, branch: str = MAIN, through: int | None = None) -> Steps:
     """Give the steps of as many runs as it takes."""
     for _ in count():
-        if isinstance((yield from running(tables, lineage, through)), UpToDate):  # type: ignore[misc]
+        if isinstance((yield from running(tables, branch, through)), UpToDate):  # type: ignore[misc]
             return
 
 
-def run_until(warehouse: str, throughs: list[int], lineage: str = MAIN) -> None:
+def run_until(warehouse: str, throughs: list[int], branch: str = MAIN) -> None:
     for through in throughs:
-        drive(running(DeltaTables(warehouse), lineage, through))  # type: ignore[arg-type]
+        drive(running(DeltaTables(warehouse), branch, through))  # type: ignore[arg-type]
 
 
 FEED_CONFIG = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")

@@ -121,12 +121,12 @@ def test_what_is_wrapped_goes_on_to_its_end():
 
 
 def test_each_seed_kills_at_each_name_and_the_first_ones_in_each_operation():
-    sites = {"run": ["plan", "commit > runs: landed"], "mend": ["plan", "mend"]}
+    sites = {"run": ["plan", "commit > runs: landed"], "fix": ["plan", "fix"]}
     everywhere = [(case.operation, case.site) for case in cases_of(EVERYWHERE - 1, sites)]
     assert everywhere == [(name, site) for name, passed in sites.items() for site in passed]
     later = [cases_of(seed, sites) for seed in range(EVERYWHERE, 20)]
-    assert all(sorted(case.site for case in cases) == ["commit > runs: landed", "mend", "plan"] for cases in later)
-    assert {case.operation for cases in later for case in cases if case.site == "plan"} == {"run", "mend"}
+    assert all(sorted(case.site for case in cases) == ["commit > runs: landed", "fix", "plan"] for cases in later)
+    assert {case.operation for cases in later for case in cases if case.site == "plan"} == {"run", "fix"}
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.airflow.asset_events import news_of
+from rewindow.airflow.asset_events import extra_of
 from rewindow.app.cli.app import run_command
 from rewindow.databricks import submit
 from rewindow.databricks.outcome import ended
@@ -90,14 +90,14 @@ def test_a_failed_command_speaks_in_its_own_words(there: Workspace, capsys: pyte
 
 
 def test_an_asset_is_found_by_two_names_of_three_and_never_by_chance() -> None:
-    news = {**TABLE, "epochs": [2, 4], "is_new": True}
+    extra = {**TABLE, "epochs": [2, 4], "is_new": True}
     for name in ("main.shop.daily_orders", "shop.daily_orders"):
-        assert news_of(name, [{"landings": []}, RESULT]) == news, name
+        assert extra_of(name, [{"landings": []}, RESULT]) == extra, name
     for name in ("daily_order", "op.daily_orders", "other.shop.daily_orders"):
-        assert news_of(name, [RESULT]) is None, name
+        assert extra_of(name, [RESULT]) is None, name
     two = {**RESULT, "published": [TABLE, {**TABLE, "table": "test.shop.daily_orders"}]}
-    assert news_of("shop.daily_orders", [two]) is None, "which of the two nobody knows"
-    assert news_of("shop.daily_orders", [{"run": None, "published": [{**TABLE, "table": "shop/daily_orders"}]}]) == {
+    assert extra_of("shop.daily_orders", [two]) is None, "which of the two nobody knows"
+    assert extra_of("shop.daily_orders", [{"run": None, "published": [{**TABLE, "table": "shop/daily_orders"}]}]) == {
         **TABLE,
         "table": "shop/daily_orders",
         "epochs": None,
@@ -114,7 +114,7 @@ def test_the_wheel_task_prints_what_is_found_again(there: Workspace, tmp_path: P
     given = ["--job=daily_orders", f"--project={root}", "--interval_end=2026-01-05T00:00:00Z"]
     logs = both(sys.executable, "-P", "-c", task, *given, cwd=root)
     there.outputs = {"run": {"logs": f"{NOISE}{logs}{NOISE}", "logs_truncated": False}}
-    told = news_of("shop.daily_orders", printed(there).results.values())
+    told = extra_of("shop.daily_orders", printed(there).results.values())
     assert told is not None
     assert (told["table"], told["run"], told["rows"], told["is_new"]) == ("shop/daily_orders", "main/1", 12, True)
     assert told["version"] >= 1

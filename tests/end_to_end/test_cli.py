@@ -97,10 +97,10 @@ def test_a_feed_that_is_none_is_told_from_one_that_was_never_landed(
 
 
 def test_a_job_that_never_ran_says_so(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["show", "hourly_departures", "--lineage", "v2"]) == 0
+    assert run_command(["show", "hourly_departures", "--branch", "v2"]) == 0
     said = capsys.readouterr().out
     assert said == (
-        "Job hourly_departures has not run yet in lineage v2: `rewindow run hourly_departures --lineage v2`.\n"
+        "Job hourly_departures has not run yet in branch v2: `rewindow run hourly_departures --branch v2`.\n"
     )
 
 

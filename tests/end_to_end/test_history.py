@@ -61,7 +61,7 @@ def test_history_is_rewound_replayed_on_a_branch_compared_and_promoted(
     assert hashes() != before
     assert call("run", JOB)["epochs"] == [2, 3]
     assert hashes() == before
-    standing = {one["lineage"]: one["standing"] for one in call("branch", "list", JOB)["lineages"]}
+    standing = {one["branch"]: one["standing"] for one in call("branch", "list", JOB)["branches"]}
     assert standing == {"main": "open", "fix": "promoted"}
 
 
@@ -75,7 +75,7 @@ def test_the_readmes_commands(root: Path) -> None:
         assert run_command([*renamed, "--project", str(root)]) == 0, command
 
 
-def test_what_another_hand_did_is_told_and_mended(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_another_hand_did_is_told_and_fixed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root)]
 
     def said() -> str:
@@ -84,7 +84,7 @@ def test_what_another_hand_did_is_told_and_mended(root: Path, capsys: pytest.Cap
 
     before = Project.open(root).tables.hashes(JOB, "main")
     tables = Project.open(root).tables
-    (first, *_) = tables.state(JOB).lineage("main").runs
+    (first, *_) = tables.state(JOB).branch("main").runs
     folder = root / "warehouse" / first.spec.binding.tables["output/quiet-carriers"].path
     DeltaTable(folder).delete("_epoch = 1")
     for file in folder.glob(f"{first.commit.attempt}-*.parquet"):
@@ -147,11 +147,11 @@ def test_stores_are_looked_into(root: Path, capsys: pytest.CaptureFixture[str], 
     shown = call("show", JOB, store, "--limit", "2")
     assert (len(shown["entries"]), shown["count"]) == (2, stores[store]["keys"])
     one = shown["entries"][0]
-    column = Project.open(root).tables.state(JOB).lineage("main").runs[-1].spec.binding.keys[store][0]
+    column = Project.open(root).tables.state(JOB).branch("main").runs[-1].spec.binding.keys[store][0]
     same = call("show", JOB, store, "--key", str(one[column]))
     assert one in same["entries"]
     assert call("show", JOB, store, "--key", f"{column}={one[column]}") == same
-    runs = [run.spec.name for run in Project.open(root).tables.state(JOB).lineage("main").runs]
+    runs = [run.spec.name for run in Project.open(root).tables.state(JOB).branch("main").runs]
     assert call("diff", JOB, store, runs[-1], runs[-1])["count"] == 0
     assert call("diff", JOB, store, runs[0], runs[-1], code=1)["changes"]
     for suffix, read in (("parquet", pq.read_table), ("csv", csv.read_csv), ("json", pa_json.read_json)):
@@ -168,13 +168,13 @@ def test_a_run_that_died_is_taken_up_as_it_was_planned(root: Path, capsys: pytes
     here = ["--project", str(root), "--json"]
     project = Project.open(root)
     job = project.bind(JOB, "killed")
-    request = RunRequest(lineage="killed", through_landing=2)
+    request = RunRequest(branch="killed", through_landing=2)
     nobody = Attempt("died")
     for step in steps(job, request, nobody, project.engine, project.tables, lambda _attempt: False):
         if step == "commit":
             break
     capsys.readouterr()
-    assert run_command(["resume", JOB, "--lineage", "killed", *here]) == 0
+    assert run_command(["resume", JOB, "--branch", "killed", *here]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["resumed"], found["attempt"], found["run"], found["epochs"]) == (
         "killed/1",
@@ -182,7 +182,7 @@ def test_a_run_that_died_is_taken_up_as_it_was_planned(root: Path, capsys: pytes
         "killed/1",
         [1, 2],
     )
-    assert run_command(["resume", JOB, "--lineage", "killed", *here]) == 0
+    assert run_command(["resume", JOB, "--branch", "killed", *here]) == 0
     assert json.loads(capsys.readouterr().out)["resumed"] is None
 
 
@@ -193,7 +193,7 @@ def test_a_backfill_that_differs_ends_with_1_and_shows_keys(root: Path, capsys: 
     as_it_was = conf.read_text()
     conf.write_text(f"{as_it_was}\nsemantics: {{stream_time_from: watermark}}\n")
     try:
-        assert run_command(["run", JOB, "--lineage", "other", "--through", "2", *here]) == 0
+        assert run_command(["run", JOB, "--branch", "other", "--through", "2", *here]) == 0
     finally:
         conf.write_text(as_it_was)
     capsys.readouterr()
@@ -208,7 +208,7 @@ def test_what_cannot_be_is_refused_with_the_fix(root: Path, capsys: pytest.Captu
         (["rewind", JOB, "--to", "main/99"], 2, "name one"),
         (["promote", JOB, "nobody"], 2, "no branch 'nobody'"),
         (["branch", "drop", JOB, "main"], 2, "no branch 'main'"),
-        (["diff", JOB, "main", "nobody"], 2, "no runs in lineage 'nobody'"),
+        (["diff", JOB, "main", "nobody"], 2, "no runs in branch 'nobody'"),
         (["backfill", "nobody", "--from", "1"], 78, "nobody"),
         (["backfill", JOB, "--from", "1", "--branch", "main"], 2, "branch of its own"),
     ):

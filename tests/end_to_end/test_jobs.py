@@ -1,4 +1,4 @@
-"""The project's jobs on Spark and Delta, through the same door as the command line: laws 2 and 5 as a user sees them."""
+"""The project's jobs on Spark and Delta, through the same door as the command line: L2 and L5 as a user sees them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_run_a_landing_gives_the_tables_of_one_run(landed: Project, job: str) 
     assert last >= 3
     for number in range(1, last + 1):
         assert isinstance(landed.run(job, RunRequest(through_landing=number)), RunReport)
-    one = landed.run(job, RunRequest(lineage="one"))
+    one = landed.run(job, RunRequest(branch="one"))
     assert isinstance(one, RunReport)
     many_hashes, one_hashes = landed.tables.hashes(job, "main"), landed.tables.hashes(job, "one")
     assert many_hashes == one_hashes
@@ -44,33 +44,33 @@ def test_a_run_a_landing_gives_the_tables_of_one_run(landed: Project, job: str) 
 
 def test_asking_again_changes_nothing(landed: Project) -> None:
     job = JOBS[0]
-    landed.run(job, RunRequest(lineage="again"))
+    landed.run(job, RunRequest(branch="again"))
     before = landed.tables.hashes(job, "again")
-    again = landed.run(job, RunRequest(lineage="again"))
+    again = landed.run(job, RunRequest(branch="again"))
     assert isinstance(again, UpToDate)
     assert landed.tables.hashes(job, "again") == before
     assert landed.land("flights").landings == ()
 
 
-def test_a_final_run_closes_every_window_and_seals_the_lineage(landed: Project) -> None:
+def test_a_final_run_closes_every_window_and_seals_the_branch(landed: Project) -> None:
     job = JOBS[0]
-    landed.run(job, RunRequest(lineage="open"))
-    landed.run(job, RunRequest(lineage="closed", through_landing=2))
-    landed.run(job, RunRequest(lineage="closed", final=True))
-    landed.run(job, RunRequest(lineage="closed2", final=True))
+    landed.run(job, RunRequest(branch="open"))
+    landed.run(job, RunRequest(branch="closed", through_landing=2))
+    landed.run(job, RunRequest(branch="closed", final=True))
+    landed.run(job, RunRequest(branch="closed2", final=True))
     still_open = read_rows(f"{landed.warehouse}/flights/{job}__open").num_rows
     closed = read_rows(f"{landed.warehouse}/flights/{job}__closed").num_rows
     assert closed > still_open
     assert landed.tables.hashes(job, "closed") == landed.tables.hashes(job, "closed2")
     departures = sum(read_rows(f"{landed.warehouse}/flights/{job}__closed")["departures"].to_pylist())
-    late = sum(m["total"] for m in landed.show(job, lineage="closed")["metrics"] if m["metric"] == "late-record-drop")
+    late = sum(m["total"] for m in landed.show(job, branch="closed")["metrics"] if m["metric"] == "late-record-drop")
     log = read_rows(f"{landed.warehouse}/logs/flights/departures")
     assert departures + late == log.num_rows - log["dep_delay"].null_count
-    again = landed.run(job, RunRequest(lineage="closed"))
+    again = landed.run(job, RunRequest(branch="closed"))
     assert isinstance(again, UpToDate)
     assert "sealed" in again.reason
 
 
 def test_a_landing_that_is_not_there_is_waited_for(landed: Project) -> None:
     with pytest.raises(NotNowError, match="landing 99 of feed 'flights' is not there yet"):
-        landed.run(JOBS[0], RunRequest(lineage="early", through_landing=99))
+        landed.run(JOBS[0], RunRequest(branch="early", through_landing=99))

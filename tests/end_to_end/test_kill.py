@@ -35,7 +35,7 @@ def landed(spark: SparkSession, project: Path) -> Project:
     write_sources(project, flights=600)
     opened = Project.open(project)
     opened.land("flights")
-    opened.run("quiet_carriers", RunRequest(lineage="clean"))
+    opened.run("quiet_carriers", RunRequest(branch="clean"))
     opened.run("quiet_carriers", RunRequest(through_landing=1))
     return opened
 
@@ -54,5 +54,5 @@ def test_a_run_killed_at_any_step_is_taken_over_by_the_next_call(landed: Project
     assert committed_by_the_last, "the last one died after its COMMIT"
     landed.run("quiet_carriers", RunRequest())
     assert landed.tables.hashes("quiet_carriers", "main") == landed.tables.hashes("quiet_carriers", "clean")
-    numbers = [run.spec.number for run in landed.tables.state("quiet_carriers").lineage("main").runs]
+    numbers = [run.spec.number for run in landed.tables.state("quiet_carriers").branch("main").runs]
     assert numbers == [1, 2]

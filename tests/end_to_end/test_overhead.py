@@ -39,5 +39,5 @@ def test_an_empty_run_commits_nothing_and_a_small_one_asks_spark_for_nothing(
     assert (cost["commits"], cost["jobs"]) == (LEDGER_AND_JOURNAL + TABLES, 1)
     assert counts.is_exact()
     for landing in (1, 2, 3):
-        project.run(JOB, RunRequest(lineage="by-spark", through_landing=landing))
+        project.run(JOB, RunRequest(branch="by-spark", through_landing=landing))
     assert project.tables.hashes(JOB, "by-spark") == project.tables.hashes(JOB, "main")

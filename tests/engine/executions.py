@@ -1,4 +1,4 @@
-"""One task of a declarative topology from files to files, run by run, each run in the lane that one says."""
+"""One task of a declarative topology from files to files, run by run, each run in the execution that one says."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.contracts.tasks import Epoch, Lane, LogFile, LogSlice, StageWork, TaskWork
-from rewindow.engine.worker.output import Place
+from rewindow.contracts.tasks import Epoch, Execution, LogFile, LogSlice, SubTopologyWork, TaskWork
+from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE
@@ -22,7 +22,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
 
 SAMPLED = (SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE)
-"""Metrics of the record lane alone."""
+"""Metrics of record execution alone."""
 PARTITION = 3
 
 
@@ -53,7 +53,7 @@ class Left:
 
     @property
     def metrics(self) -> list[Any]:
-        """Return all metrics that both lanes have."""
+        """Return all metrics that both execution modes have."""
         return [row for row in self.report.metrics if row["name"] not in SAMPLED]
 
 
@@ -71,7 +71,7 @@ def write_log(case: Case, root: Path, *, files: int = 1) -> tuple[LogFile, ...]:
     written = []
     for first in range(0, len(rows), size):
         some = rows[first : first + size]
-        buffer = Place("log/events", str(root), attempt="land", partition=PARTITION).buffer(columns, ["offset"])
+        buffer = StagingTarget("log/events", str(root), attempt="land", partition=PARTITION).buffer(columns, ["offset"])
         for row in some:
             buffer.append(row)
         (file,) = buffer.close()
@@ -80,13 +80,13 @@ def write_log(case: Case, root: Path, *, files: int = 1) -> tuple[LogFile, ...]:
 
 
 def replay(
-    case: Case, log: Sequence[LogFile], root: Path, cuts: Sequence[tuple[int, int]], lanes: Sequence[Lane]
+    case: Case, log: Sequence[LogFile], root: Path, cuts: Sequence[tuple[int, int]], modes: Sequence[Execution]
 ) -> list[Left]:
     """Replay epochs ``[first, end)`` run by run, each restored from what the one before left in files and JSON."""
     state, stores = None, {store.name: [] for store in case.topology.sub_topologies()[0].stores}
     left = []
-    for run, ((first, end), lane) in enumerate(zip(cuts, lanes, strict=True), start=1):
-        work = stage_work(case, root / str(run), run, (first, end), lane)
+    for run, ((first, end), execution) in enumerate(zip(cuts, modes, strict=True), start=1):
+        work = sub_topology_work(case, root / str(run), run, (first, end), execution)
         slices = {"events": LogSlice(tuple(log), case.bounds[first:end])}
         restored = None if state is None else TaskState.from_json(json.loads(json.dumps(state)))
         report = run_task(work, TaskWork(PARTITION, slices, {}, restored, {k: tuple(v) for k, v in stores.items()}))
@@ -101,12 +101,14 @@ def replay(
     return left
 
 
-def stage_work(case: Case, root: Path, run: int, epochs: tuple[int, int], lane: Lane) -> StageWork:
+def sub_topology_work(
+    case: Case, root: Path, run: int, epochs: tuple[int, int], execution: Execution
+) -> SubTopologyWork:
     """Return the work of one run."""
     (part,) = case.topology.sub_topologies()
     targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
-    return StageWork(
-        stage=0,
+    return SubTopologyWork(
+        sub_topology=0,
         run=run,
         attempt=f"run{run}",
         fingerprint=case.topology.fingerprint(),
@@ -117,7 +119,7 @@ def stage_work(case: Case, root: Path, run: int, epochs: tuple[int, int], lane: 
         load_topology=lambda: case.topology,
         load_logs=lambda: logs(case),
         semantics=case.semantics,
-        lane=lane,
+        execution=execution,
     )
 
 

@@ -76,7 +76,7 @@ CASES = {
             "org.apache.spark.SparkException: [MALFORMED_CSV_RECORD] Malformed CSV record: a;b SQLSTATE: KD000",
         ),
         DataError,
-        "([MALFORMED_CSV_RECORD] Malformed CSV record: a;b): mend the file",
+        "([MALFORMED_CSV_RECORD] Malformed CSV record: a;b): fix the file",
     ),
     "parquet": (
         stage(
@@ -94,7 +94,7 @@ CASES = {
     "cast": (
         "[CAST_INVALID_INPUT] 'x' is malformed. SQLSTATE: 22018\n== SQL (line 1) ==\nselect",
         DataError,
-        "mend the",
+        "fix the",
     ),
     "other": (stage("java.lang.IllegalStateException: strange"), StorageError, "strange: run again; --debug"),
     "silent": ("", StorageError, "Spark failed without a word"),

@@ -1,4 +1,4 @@
-"""Law 4: the columnar lane gives exactly what the record lane gives, whatever the data, cuts, batches and lanes before."""
+"""L4: vectorized execution gives exactly what record execution gives, whatever the data, cuts, batches and modes before."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from rewindow import (
     Topology,
     until_window_closes,
 )
-from rewindow.contracts.tasks import Epoch, Lane
-from rewindow.engine.worker import batch_size as in_hand
-from rewindow.engine.worker.vectorized.choose_kernel import NotColumnarError
+from rewindow.contracts.tasks import Epoch, Execution
+from rewindow.engine.worker import batch_size
+from rewindow.engine.worker.vectorized.choose_kernel import NotVectorizableError
 from rewindow.engine.worker.vectorized.plan import plan_of
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
@@ -149,7 +149,7 @@ def cases(draw: Any, *, sessions: bool = False) -> Case:
 
 
 def _aggregates(*, sessions: bool, emits: bool) -> Any:
-    """Return aggregates that the lane can do; above a suppress sessions have only what has sizes."""
+    """Return aggregates that the execution can do; above a suppress sessions have only what has sizes."""
     if not sessions:
         return _of(ONE)
     if emits:
@@ -158,7 +158,7 @@ def _aggregates(*, sessions: bool, emits: bool) -> Any:
 
 
 def _filled(cells: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return cells without a null: with one, most sessions are the record lane's."""
+    """Return cells without a null: with one, most sessions are record execution's."""
     whole, real, money, flag, note, *others = cells
     return (whole or 0, 0.3 if real is None else real, money or Decimal("0.50"), flag, note or "", *others)
 
@@ -179,39 +179,41 @@ def _topology(windows: Any, aggregate: Any, heads: list[str], *, emits: bool) ->
 
 @examples(40)
 @given(case=cases(), data=st.data())
-def test_both_lanes_leave_the_same(case: Case, data: st.DataObject) -> None:
-    hold_lanes_against_each_other(case, data)
+def test_both_execution_modes_leave_the_same(case: Case, data: st.DataObject) -> None:
+    hold_execution_modes_against_each_other(case, data)
 
 
 @examples(40)
 @given(case=cases(sessions=True), data=st.data())
-def test_both_lanes_leave_the_same_sessions(case: Case, data: st.DataObject) -> None:
-    hold_lanes_against_each_other(case, data)
+def test_both_execution_modes_leave_the_same_sessions(case: Case, data: st.DataObject) -> None:
+    hold_execution_modes_against_each_other(case, data)
 
 
-def hold_lanes_against_each_other(case: Case, data: st.DataObject) -> None:
+def hold_execution_modes_against_each_other(case: Case, data: st.DataObject) -> None:
     (part,) = case.topology.sub_topologies()
     try:
         plan_of(part, logs(case))
-    except NotColumnarError as reason:
+    except NotVectorizableError as reason:
         assume("compares" not in str(reason))  # a condition of a name that a select gave another type
         raise
     number = len(case.epochs)
     inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
     cuts = list(pairwise([0, *inner, number]))
-    lanes = data.draw(
-        st.lists(st.sampled_from([Lane.AUTO, Lane.AUTO, Lane.RECORD]), min_size=len(cuts), max_size=len(cuts))
+    modes = data.draw(
+        st.lists(
+            st.sampled_from([Execution.AUTO, Execution.AUTO, Execution.RECORD]), min_size=len(cuts), max_size=len(cuts)
+        )
     )
-    assume(Lane.AUTO in lanes)
+    assume(Execution.AUTO in modes)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         log = write_log(case, root / "log", files=data.draw(st.integers(1, 2)))
         try:
-            expected = replay(case, log, root / "records", cuts, [Lane.RECORD] * len(cuts))
+            expected = replay(case, log, root / "records", cuts, [Execution.RECORD] * len(cuts))
         except DataError:
             with pytest.raises(DataError, match="does not fit"):
-                replay(case, log, root / "columns", cuts, lanes)
+                replay(case, log, root / "columns", cuts, modes)
             return
-        with patch.object(in_hand, "read_rows", return_value=data.draw(st.sampled_from([1, 2, 7, 100]))):
-            found = replay(case, log, root / "columns", cuts, lanes)
+        with patch.object(batch_size, "read_rows", return_value=data.draw(st.sampled_from([1, 2, 7, 100]))):
+            found = replay(case, log, root / "columns", cuts, modes)
         assert_equal(found, expected)

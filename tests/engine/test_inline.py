@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rewindow import StreamsBuilder, Topology
-from rewindow.contracts.tasks import Epoch, LogSlice, LogTable, StageWork, TaskWork
+from rewindow.contracts.tasks import Epoch, LogSlice, LogTable, SubTopologyWork, TaskWork
 from rewindow.engine.worker.inline import InlineEngine, size_of
 from rewindow.errors import DataError, RewindowError, StorageError
 from rewindow.streams.semantics import Semantics
@@ -51,9 +51,9 @@ class Asked:
     """Stands for Spark, and knows what it was asked."""
 
     def __init__(self) -> None:
-        self.works: list[StageWork] = []
+        self.works: list[SubTopologyWork] = []
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         self.works.append(work)
         return []
 
@@ -63,20 +63,20 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return write_files(random_log(1), tmp_path_factory.mktemp("log"))
 
 
-def stage(log: Any, root: Path, make: Callable[[], Topology] = plain, **more: Any) -> StageWork:
+def stage(log: Any, root: Path, make: Callable[[], Topology] = plain, **more: Any) -> SubTopologyWork:
     tasks = [
         TaskWork(p, {"events": LogSlice(log.files[p], tuple(log.bounds(p)))}, {}, None, {}) for p in range(PARTITIONS)
     ]
     epochs = tuple(Epoch(epoch + 1, log.watermark(epoch)) for epoch in range(EPOCHS))
     roots = {"output/results": str(root / "results")}
-    return StageWork(
+    return SubTopologyWork(
         0, 1, "attempt", make().fingerprint(), PARTITIONS, epochs, tuple(tasks), roots, make, logs, Semantics(), **more
     )
 
 
-def run(work: StageWork, most: int = RECORDS) -> tuple[list[TaskReport], Asked]:
+def run(work: SubTopologyWork, most: int = RECORDS) -> tuple[list[TaskReport], Asked]:
     spark = Asked()
-    return InlineEngine(lambda: spark, most=most).run_stage(work), spark
+    return InlineEngine(lambda: spark, most=most).run_sub_topology(work), spark
 
 
 def test_a_stage_of_so_many_records_runs_here_and_one_of_more_on_spark(log: Any, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Laws 1 to 3 through Spark and Delta for a few random topologies: the same rows as the replay in memory.
 
-Every epoch becomes a landing of Delta logs; one lineage takes them in one run on one slot, another in several runs on
+Every epoch becomes a landing of Delta logs; one branch takes them in one run on one slot, another in several runs on
 two. Their tables must have equal content hashes, and the outputs must be those of `LocalReplay`.
 """
 
@@ -30,10 +30,10 @@ pytestmark = pytest.mark.spark
 FEED, PARTITIONS = "laws", 2
 
 
-def outputs(warehouse: str, lineage: str, topics: list[str]) -> list[tuple[Any, ...]]:
+def outputs(warehouse: str, branch: str, topics: list[str]) -> list[tuple[Any, ...]]:
     found = []
     for topic in topics:
-        rows = read_rows(table_path(warehouse, landed.output_of(lineage, topic)))
+        rows = read_rows(table_path(warehouse, landed.output_of(branch, topic)))
         found += [
             (topic, row["_partition"], row["_offset"], row["_epoch"], row["_timestamp"]) for row in rows.to_pylist()
         ]
@@ -61,9 +61,9 @@ def test_random_topologies_through_spark_and_delta(
     tables, load = DeltaTables(warehouse), partial(build, steps_of)
     root = str(Path(__file__).parent.parent.parent)
     throughs = {"one": [end], "many": [*sorted({cut for cut in cuts if 0 < cut < end}), end]}
-    for slots, (lineage, ends) in enumerate(throughs.items(), start=1):
+    for slots, (branch, ends) in enumerate(throughs.items(), start=1):
         engine = SparkEngine(spark, slots=slots, import_paths=[root])
-        landed.replay(tables, engine, FEED, lineage, load, semantics, ends)
+        landed.replay(tables, engine, FEED, branch, load, semantics, ends)
     assert tables.hashes(landed.JOB, "one") == tables.hashes(landed.JOB, "many")
     memory = LocalReplay(load(), partitions=PARTITIONS, semantics=semantics)
     memory.run(given_epochs)

@@ -1,4 +1,4 @@
-"""The aligned source on files that others have rewritten: the same rows, or an error, never a gap."""
+"""The partition-local reader on files that others have rewritten: the same rows, or an error, never a gap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewindow.contracts.tasks import LogFile
-from rewindow.engine.worker import log_reader as aligned
+from rewindow.engine.worker import log_reader as reader
 from rewindow.engine.worker.log_reader import ordered_batches
 from rewindow.errors import StorageError
 
@@ -38,7 +38,7 @@ def read(files: list[LogFile], start: int, end: int) -> list[int]:
 def test_rewritten_files_give_every_offset_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[list[int]], start: int, end: int, at_once: int
 ) -> None:
-    monkeypatch.setattr(aligned, "SORTED_ROWS", at_once)
+    monkeypatch.setattr(reader, "SORTED_ROWS", at_once)
     made = [file(tmp_path, str(number), offsets) for number, offsets in enumerate(files)]
     assert read(made, start, end) == list(range(start, end))
 
@@ -61,8 +61,8 @@ def test_row_groups_without_a_wanted_offset_are_not_read(tmp_path: Path) -> None
 
 def test_a_rewritten_part_is_sorted_and_the_rest_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sorted_spans: list[tuple[int, int]] = []
-    known = aligned._sorted_batches
-    monkeypatch.setattr(aligned, "_sorted_batches", lambda *given: (sorted_spans.append(given[3]), known(*given))[1])
+    known = reader._sorted_batches
+    monkeypatch.setattr(reader, "_sorted_batches", lambda *given: (sorted_spans.append(given[3]), known(*given))[1])
     parts = [[*range(10)], [*range(15, 20), *range(10, 15)], [*range(20, 40)]]
     made = [file(tmp_path, str(number), offsets) for number, offsets in enumerate(parts)]
     assert read(made, 0, 40) == list(range(40))

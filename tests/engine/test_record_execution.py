@@ -1,4 +1,4 @@
-"""The record lane from files to files, in this process: laws 2 and 3 on one repartitioned, windowed topology."""
+"""record execution from files to files, in this process: L2 and L3 on one repartitioned, windowed topology."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, StageWork, TaskWork
-from rewindow.engine.worker.output import Place
+from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, SubTopologyWork, TaskWork
+from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.errors import DataError, StorageError
 from rewindow.streams.checkpoint import TaskState
@@ -116,7 +116,7 @@ def write_files(log: Log, root: Path, order: random.Random | None = None, parts:
         files = []
         for start in range(0, len(rows), size):
             some = shuffled[start : start + size]
-            buffer = Place("log/events", str(root), attempt="land", partition=partition).buffer(
+            buffer = StagingTarget("log/events", str(root), attempt="land", partition=partition).buffer(
                 LOG_COLUMNS, ["offset"], partition
             )
             for row in some:
@@ -158,7 +158,7 @@ def replay(
                 inside = {"seconds-repartition": tuple(internal.get(p, ()))}
                 changed = {name: tuple(paths) for name, paths in stores.get(at, {}).items()}
                 tasks.append(TaskWork(p, slices, inside, state, changed))
-            work = StageWork(
+            work = SubTopologyWork(
                 part.index,
                 run,
                 f"attempt{run}",

@@ -10,7 +10,7 @@ import pytest
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, Window, Windowed
 from rewindow.contracts.tasks import LogFile, LogSlice, TaskWork
 from rewindow.engine.worker import restore
-from rewindow.engine.worker.output import Place, stage_changes
+from rewindow.engine.worker.output import StagingTarget, stage_changes
 from rewindow.engine.worker.restore import Restore
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.serde.binding import LogShapes, bind_store, log_shape
@@ -42,9 +42,9 @@ def restored(
     (store,) = part.stores
     shapes = bind_store(store, logs())
     (changes,) = stage_changes(
-        Place("changelog/counts", str(root), attempt="a", partition=0), shapes, rows, partition=0, run=1
+        StagingTarget("changelog/counts", str(root), attempt="a", partition=0), shapes, rows, partition=0, run=1
     )
-    log = Place("log/in", str(root), attempt="b", partition=0).buffer(COLUMNS, ["offset"], 0)
+    log = StagingTarget("log/in", str(root), attempt="b", partition=0).buffer(COLUMNS, ["offset"], 0)
     for offset, user in enumerate(users):
         log.append((offset, 0, user, 1.0))
     files = tuple(LogFile(f"{root}/{file.path}", 0, len(users) - 1) for file in log.close())
@@ -62,7 +62,7 @@ def restored(
 def value(events: int) -> Stamped:
     (part,) = counts(windowed=False).sub_topologies()
     shape = bind_store(part.stores[0], logs())[1]
-    made: Stamped = shape.from_cells((events, 7))
+    made: Stamped = shape.decode((events, 7))
     return made
 
 

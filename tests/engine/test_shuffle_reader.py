@@ -1,4 +1,4 @@
-"""The shuffled source gives what the aligned one gives (law 3): in both lanes, of several topics, whatever others did."""
+"""The shuffle reader gives what the aligned one gives (L3): in both execution modes, of several topics, whatever others did."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
-from rewindow.contracts.tasks import Lane
+from rewindow.contracts.tasks import Execution
 from rewindow.engine.spark.engine import SparkEngine
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import StorageError
@@ -63,16 +63,16 @@ def epochs(number: int) -> list[Epoch]:
     return made
 
 
-def hashes(warehouse: str, load: Any, lineage: str, *engines: LocalEngine, directly: bool) -> dict[str, str]:
-    """Replay all epochs into a lineage, a run for each engine; return the content hash of each table."""
+def hashes(warehouse: str, load: Any, branch: str, *engines: LocalEngine, directly: bool) -> dict[str, str]:
+    """Replay all epochs into a branch, a run for each engine; return the content hash of each table."""
     tables = DeltaTables(warehouse, reads_directly=directly)
     for engine, through in zip(engines, (2, 4), strict=True):
-        landed.replay(tables, engine, FEED, lineage, partial(load), Semantics(), [through])
-    return tables.hashes(landed.JOB, lineage)
+        landed.replay(tables, engine, FEED, branch, partial(load), Semantics(), [through])
+    return tables.hashes(landed.JOB, branch)
 
 
-def engine(spark: SparkSession, *, slots: int = 2, lane: Lane = Lane.AUTO) -> SparkEngine:
-    return SparkEngine(spark, slots=slots, import_paths=[ROOT], lane=lane)
+def engine(spark: SparkSession, *, slots: int = 2, execution: Execution = Execution.AUTO) -> SparkEngine:
+    return SparkEngine(spark, slots=slots, import_paths=[ROOT], execution=execution)
 
 
 HERE = LocalEngine(), LocalEngine()
@@ -93,7 +93,7 @@ def test_the_shuffled_source_gives_what_the_aligned_one_gives(spark: SparkSessio
     two, three = engine(spark), engine(spark, slots=3)
     assert hashes(warehouse, load, "shuffled", two, three, directly=False) == expected
     if load is finals:
-        by_record = [engine(spark, slots=slots, lane=Lane.RECORD) for slots in (2, 3)]
+        by_record = [engine(spark, slots=slots, execution=Execution.RECORD) for slots in (2, 3)]
         found = hashes(warehouse, load, "records", *by_record, directly=False)
         assert found | {"metrics": ""} == expected | {"metrics": ""}  # it alone samples the buffer
 
@@ -182,9 +182,9 @@ def even(tmp_path: Path) -> str:
     return place
 
 
-def replayed(tables: DeltaTables, engine: LocalEngine, load: Any, lineage: str, through: int) -> dict[str, str]:
-    landed.replay(tables, engine, FEED, lineage, partial(load), Semantics(), [through])
-    return tables.hashes(landed.JOB, lineage)
+def replayed(tables: DeltaTables, engine: LocalEngine, load: Any, branch: str, through: int) -> dict[str, str]:
+    landed.replay(tables, engine, FEED, branch, partial(load), Semantics(), [through])
+    return tables.hashes(landed.JOB, branch)
 
 
 # One log alone is gathered, several are exchanged.

@@ -1,4 +1,4 @@
-"""The columnar lane's own edges: what it hands over, what it forgets, what it reads, and what `explain` says."""
+"""Vectorized execution's own edges: what it hands over, what it forgets, what it reads, and what `explain` says."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from rewindow import (
     Topology,
     until_window_closes,
 )
-from rewindow.contracts.tasks import Epoch, Lane
+from rewindow.contracts.tasks import Epoch, Execution
 from rewindow.dsl.operators.compound import Reduce
-from rewindow.engine.worker import parquet_writer as stage
-from rewindow.engine.worker.vectorized import final_results as finals
-from rewindow.engine.worker.vectorized.plan import describe_lane
+from rewindow.engine.worker import parquet_writer
+from rewindow.engine.worker.vectorized import final_results
+from rewindow.engine.worker.vectorized.plan import describe_execution
 from rewindow.errors import DataError
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
@@ -67,10 +67,10 @@ def case(aggregate: Any, value: Column, rows: list[tuple[Any, ...]], epochs: int
 
 
 def both(case: Case, root: Path, cuts: list[tuple[int, int]]) -> list[Any]:
-    """Replay in both lanes, hold them against each other, and return what the columnar lane left."""
+    """Replay in both execution modes, hold them against each other, and return what vectorized execution left."""
     log = write_log(case, root / "log")
-    found = replay(case, log, root / "columns", cuts, [Lane.AUTO] * len(cuts))
-    assert_equal(found, replay(case, log, root / "records", cuts, [Lane.RECORD] * len(cuts)))
+    found = replay(case, log, root / "columns", cuts, [Execution.AUTO] * len(cuts))
+    assert_equal(found, replay(case, log, root / "records", cuts, [Execution.RECORD] * len(cuts)))
     return found
 
 
@@ -87,7 +87,7 @@ def both(case: Case, root: Path, cuts: list[tuple[int, int]]) -> list[Any]:
 def test_what_is_not_exact_in_columns_is_done_record_by_record(tmp_path, aggregate, value, cells):
     rows = [(time, "k", cell) for time, cell in enumerate(cells)] + [(30, "z", cells[-1])]
     (left,) = both(case(aggregate, value, rows), tmp_path, [(0, 1)])
-    assert not left.report.is_columnar
+    assert not left.report.is_vectorized
     assert len(left.rows("output/finals")) == 1
 
 
@@ -98,91 +98,93 @@ def test_a_select_beyond_64_bits_is_done_record_by_record(tmp_path):
     rows = [(time, "k", cell) for time, cell in enumerate([3, 2**32, None, -4])] + [(30, "z", 1)]
     wide = case({"n": Count(), "most": Max("more")}, Column("amount", "long"), rows, stream=stream)
     (left,) = both(wide, tmp_path / "unread", [(0, 1)])
-    assert not left.report.is_columnar
+    assert not left.report.is_vectorized
     few = case({"n": Count(), "most": Max("more")}, Column("amount", "long"), rows[:1] + rows[2:], stream=stream)
     (left,) = both(few, tmp_path / "few", [(0, 1)])
-    assert left.report.is_columnar
+    assert left.report.is_vectorized
 
 
-def test_a_sum_that_is_too_long_has_the_record_lanes_error(tmp_path):
+def test_a_sum_that_is_too_long_has_the_record_execution_modes_error(tmp_path):
     rows = [(1, "k", 2**63 - 1), (2, "k", 1)]
     long = case(Sum("amount"), Column("amount", "long"), rows)
     with pytest.raises(DataError, match="does not fit the type long"):
-        replay(long, write_log(long, tmp_path / "log"), tmp_path, [(0, 1)], [Lane.AUTO])
-    assert not list((tmp_path / "1").rglob("*.parquet")), "what the columnar lane began is gone"
+        replay(long, write_log(long, tmp_path / "log"), tmp_path, [(0, 1)], [Execution.AUTO])
+    assert not list((tmp_path / "1").rglob("*.parquet")), "what vectorized execution began is gone"
 
 
 def test_keys_without_a_window_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr(finals, "IDLE_KEYS", 3)
+    monkeypatch.setattr(final_results, "IDLE_KEYS", 3)
     kept: list[int] = []
-    forget = finals.FinalsTask._forget
-    monkeypatch.setattr(finals.FinalsTask, "_forget", lambda task: (forget(task), kept.append(len(task.keys)))[0])
+    forget = final_results.FinalsTask._forget
+    monkeypatch.setattr(
+        final_results.FinalsTask, "_forget", lambda task: (forget(task), kept.append(len(task.keys)))[0]
+    )
     rows = [(time, f"key-{time}", 1) for time in range(0, 3000, 7)]
     (left,) = both(case({"n": Count(), "sum": Sum("amount")}, Column("amount", "long"), rows, 20), tmp_path, [(0, 20)])
-    assert left.report.is_columnar
+    assert left.report.is_vectorized
     assert max(kept) < 60
 
 
 def test_closed_windows_are_not_read_from_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(stage, "ROW_GROUP", 2)
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP", 2)
     rows = [(time, f"key-{time % 3}", time) for time in range(0, 200, 2)]
     left = both(case({"most": Max("amount")}, Column("amount", "long"), rows, 5), tmp_path, [(0, 2), (2, 3), (3, 5)])
-    assert all(one.report.is_columnar for one in left)
+    assert all(one.report.is_vectorized for one in left)
 
 
 @pytest.mark.parametrize(
     ("aggregate", "value", "stream", "said"),
     [
-        (Count(), "long", None, "columnar lane"),
-        (Sum("amount"), "json", None, r"record lane .*: there is no kernel for sum\(amount\) of the type json"),
+        (Count(), "long", None, "vectorized execution"),
+        (Sum("amount"), "json", None, r"record execution .*: there is no kernel for sum\(amount\) of the type json"),
         (Mean("amount"), "string", None, r"no kernel for mean\(amount\) of the type string"),
-        (Count(), "long", lambda s: s.where("amount > 1"), "columnar lane"),
+        (Count(), "long", lambda s: s.where("amount > 1"), "vectorized execution"),
         (Count(), "long", lambda s: s.where("amount > 1.5"), "where-1: amount > 1.5 compares long with another type"),
-        (Collect("amount"), "json", None, "columnar lane"),
-        (Collect(), "string", lambda s: s.select("amount as text, key as user"), "columnar lane"),
-        (Reduce(max), "long", None, r"record lane .*: the aggregate reduce has no kernel"),
+        (Collect("amount"), "json", None, "vectorized execution"),
+        (Collect(), "string", lambda s: s.select("amount as text, key as user"), "vectorized execution"),
+        (Reduce(max), "long", None, r"record execution .*: the aggregate reduce has no kernel"),
         (First("amount"), "json", None, r"no kernel for first\(amount\) of the type json"),
         (Last(), "long", None, r"no kernel for last\(\) of whole rows"),
-        ({"a": First("amount"), "z": Last("amount")}, "long", None, "columnar lane"),
-        (Sum("twice"), "long", lambda s: s.select("amount * 2 as twice"), "columnar lane"),
-        (Max("user"), "long", lambda s: s.select("key as user"), "columnar lane"),
+        ({"a": First("amount"), "z": Last("amount")}, "long", None, "vectorized execution"),
+        (Sum("twice"), "long", lambda s: s.select("amount * 2 as twice"), "vectorized execution"),
+        (Max("user"), "long", lambda s: s.select("key as user"), "vectorized execution"),
         (
             Max("late"),
             "long",
             lambda s: s.where("amount > 1").select("timestamp - amount as late").where("late > 3"),
-            "columnar lane",
+            "vectorized execution",
         ),
         (Count(), "json", lambda s: s.select("amount + 1 as n"), r"select-1: \(amount \+ 1\) computes with json"),
         (Count(), "long", lambda s: s.filter(lambda _k, _v: True), "filter-1 is filter; the form is a log, where"),
     ],
 )
-def test_explain_says_the_lane_and_why(aggregate, value, stream, said):
+def test_explain_says_the_execution_and_why(aggregate, value, stream, said):
     one = case(aggregate, Column("amount", value), [], stream=stream)
     part = one.topology.sub_topologies()[-1]
     (shapes,) = logs(one).values()
-    text = describe_lane(Lane.AUTO, part, {"events": shapes}, keeps_dropped=False)
+    text = describe_execution(Execution.AUTO, part, {"events": shapes}, keeps_dropped=False)
     assert re.search(said, text), text
 
 
-def test_a_job_that_keeps_what_it_drops_takes_the_record_lane():
+def test_a_job_that_keeps_what_it_drops_takes_the_record_execution():
     one = case(Count(), Column("amount", "long"), [])
     (part,) = one.topology.sub_topologies()
-    assert "dropped: quarantine" in describe_lane(Lane.AUTO, part, logs(one), keeps_dropped=True)
-    assert "lane: record" in describe_lane(Lane.RECORD, part, logs(one), keeps_dropped=False)
+    assert "dropped: quarantine" in describe_execution(Execution.AUTO, part, logs(one), keeps_dropped=True)
+    assert "execution: record" in describe_execution(Execution.RECORD, part, logs(one), keeps_dropped=False)
 
 
 @pytest.mark.parametrize(
     ("store", "aggregate", "said"),
     [
-        ("sessions", {"n": Count(), "most": Max("amount")}, "columnar lane"),
+        ("sessions", {"n": Count(), "most": Max("amount")}, "vectorized execution"),
         (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions for longer than they may change"),
         ("sessions", Sum("money"), "decimals, texts or bytes in sessions above a suppress"),
-        ("sessions", {"n": Count(), "last": Last("amount")}, "columnar lane"),
-        ("sessions", {"n": Count(), "all": Collect("amount")}, "columnar lane"),
+        ("sessions", {"n": Count(), "last": Last("amount")}, "vectorized execution"),
+        ("sessions", {"n": Count(), "all": Collect("amount")}, "vectorized execution"),
         ("sessions", {"most": Max("amount"), "all": Collect("amount")}, "beside what is neither count nor collect"),
     ],
 )
-def test_explain_says_which_sessions_are_columnar(store, aggregate, said):
+def test_explain_says_which_sessions_are_vectorized(store, aggregate, said):
     builder = StreamsBuilder()
     windowed = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("10ms", grace="5ms"))
     made = windowed.aggregate(aggregate, store=store)
@@ -190,10 +192,10 @@ def test_explain_says_which_sessions_are_columnar(store, aggregate, said):
     value = (Column("amount", "long"), Column("money", "decimal(10,2)"))
     one = Case(builder.build(), (KEY, *value), 1, [], (), (), Semantics())
     (part,) = one.topology.sub_topologies()
-    assert said in describe_lane(Lane.AUTO, part, logs(one), keeps_dropped=False)
+    assert said in describe_execution(Execution.AUTO, part, logs(one), keeps_dropped=False)
 
 
-def test_a_session_without_a_value_is_the_record_lanes(tmp_path):
+def test_a_session_without_a_value_is_the_record_execution_modes(tmp_path):
     builder = StreamsBuilder()
     windowed = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("0ms", grace="1ms"))
     made = windowed.aggregate(Sum("amount"), store="sessions")
@@ -215,7 +217,7 @@ LISTED = {"n": Count(), "notes": Collect("note"), "rows": Collect()}
         (SessionWindows.of("3ms", grace="5ms"), Collect("note")),
     ],
 )
-def test_lists_and_nulls_stay_columnar_from_run_to_run(tmp_path, windows, aggregate):
+def test_lists_and_nulls_stay_vectorized_from_run_to_run(tmp_path, windows, aggregate):
     builder = StreamsBuilder()
     made = builder.stream("events").group_by_key().windowed_by(windows).aggregate(aggregate, store="windows")
     made.suppress(until_window_closes(), name="closed").to_stream().to("finals")
@@ -226,5 +228,5 @@ def test_lists_and_nulls_stay_columnar_from_run_to_run(tmp_path, windows, aggreg
     epochs, bounds = tuple(Epoch(n, -1) for n in (1, 2, 3)), ((0, 4), (4, 9), (9, 14))
     one = Case(builder.build(), (KEY, *value), 1, rows, epochs, bounds, Semantics())
     left = both(one, tmp_path, [(0, 1), (1, 2), (2, 3)])
-    assert all(run.report.is_columnar for run in left)
+    assert all(run.report.is_vectorized for run in left)
     assert any("say" in row for run in left for row in run.rows("output/finals"))

@@ -13,10 +13,10 @@ from pyarrow import fs
 from pyspark.errors import PySparkException
 
 from rewindow.contracts.staged_files import staged_name
-from rewindow.contracts.tasks import LogSlice, LogSpan, LogTable, StageWork, TaskWork
-from rewindow.engine.spark.verified_checksums import believed
+from rewindow.contracts.tasks import LogSlice, LogSpan, LogTable, SubTopologyWork, TaskWork
+from rewindow.engine.spark.verified_checksums import verified
 from rewindow.errors import RewindowError, StorageError
-from tests.bench.workload import stage_work
+from tests.bench.workload import sub_topology_work
 
 DATA = b"what was written"
 
@@ -41,11 +41,11 @@ class Gone:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> StageWork:
+def work(tmp_path: Path) -> SubTopologyWork:
     """Return a stage that reads one log through Spark."""
     table = LogTable(str(tmp_path / "a log"), "for the test")
     task = TaskWork(0, {"clicks": LogSlice((), ((0, 9),), (LogSpan(1, 0, 8),))}, {}, None, {})
-    return replace(stage_work("finals", [], tmp_path), tasks=(task,), tables={"clicks": table})
+    return replace(sub_topology_work("finals", [], tmp_path), tasks=(task,), tables={"clicks": table})
 
 
 def a_file(tmp_path: Path, *, flipped: bool) -> Path:
@@ -59,37 +59,37 @@ def a_file(tmp_path: Path, *, flipped: bool) -> Path:
 # As Delta and Spark say it of a disk; as a URI that Arrow opens.
 @pytest.mark.parametrize(("scheme", "said"), [("file:", str), ("file://", quote), ("mock:", str)])
 def test_a_file_is_compared_with_its_name(
-    scheme: str, said: Any, work: StageWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scheme: str, said: Any, work: SubTopologyWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "rewindow.engine.worker.checksums.opened", lambda path: (fs.LocalFileSystem(), path.removeprefix("mock:"))
     )
     frame: Any = Frame(scheme + said(str(a_file(tmp_path, flipped=False))), f"file:{tmp_path}/part-0.snappy.parquet")
-    with believed(frame, work):
+    with verified(frame, work):
         pass
     a_file(tmp_path, flipped=True)
-    with pytest.raises(StorageError, match=r"log 'clicks': cannot read .*its bytes are not"), believed(frame, work):
+    with pytest.raises(StorageError, match=r"log 'clicks': cannot read .*its bytes are not"), verified(frame, work):
         pass
 
 
-def test_damage_is_told_before_what_came_of_it(work: StageWork, tmp_path: Path) -> None:
+def test_damage_is_told_before_what_came_of_it(work: SubTopologyWork, tmp_path: Path) -> None:
     frame: Any = Frame(f"file:{a_file(tmp_path, flipped=False)}")
-    with pytest.raises(RewindowError, match="of the job's code"), believed(frame, work):
+    with pytest.raises(RewindowError, match="of the job's code"), verified(frame, work):
         raise RewindowError("of the job's code")
     a_file(tmp_path, flipped=True)
-    with pytest.raises(StorageError, match="Restore the file"), believed(frame, work):
+    with pytest.raises(StorageError, match="Restore the file"), verified(frame, work):
         raise RewindowError("of the job's code")
 
 
-def test_rows_of_files_that_nobody_knows_are_not_believed(work: StageWork) -> None:
+def test_rows_of_files_that_nobody_knows_are_not_believed(work: SubTopologyWork) -> None:
     frame: Any = Frame()
-    with pytest.raises(StorageError, match="which files"), believed(frame, work):
+    with pytest.raises(StorageError, match="which files"), verified(frame, work):
         pass
-    with believed(frame, replace(work, tasks=())):
+    with verified(frame, replace(work, tasks=())):
         pass
 
 
-def test_a_failure_of_spark_is_the_failure_even_if_it_can_say_no_more(work: StageWork) -> None:
+def test_a_failure_of_spark_is_the_failure_even_if_it_can_say_no_more(work: SubTopologyWork) -> None:
     frame: Any = Gone()
-    with pytest.raises(RewindowError, match="the first"), believed(frame, work):
+    with pytest.raises(RewindowError, match="the first"), verified(frame, work):
         raise RewindowError("the first")

@@ -7,7 +7,7 @@ import pytest
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.steps import drive
-from rewindow.control import branch as travel
+from rewindow.control import branch
 from rewindow.errors import ConfigError, SourceError
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -66,7 +66,7 @@ def test_a_producer_that_was_taken_back_is_another_source(tmp_path):
     scene.replay(warehouse, "first")
     tables = DeltaFeedTables(warehouse)
     land_locally(feed(), tables, tmp_path, T0)
-    drive(travel.rewind(scene.JOB, "main", "0", DeltaTables(warehouse)))
+    drive(branch.rewind(scene.JOB, "main", "0", DeltaTables(warehouse)))
     with pytest.raises(SourceError, match="has not run"):
         land_locally(feed(), tables, tmp_path, T0)
     scene.replay(warehouse, "again")

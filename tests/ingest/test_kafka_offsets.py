@@ -116,9 +116,9 @@ class TestOnSpark:
         assert late.release == next(n for n, time in enumerate(times) if time > watermark)
         assert feed.landings[1].ranges[TopicPartition("clicks", 1)].base == 1000
         DeltaTable(f"{warehouse}/raw/clicks").optimize.compact()
-        for lineage, cuts in (("one", [2]), ("many", [1, 2])):
+        for branch, cuts in (("one", [2]), ("many", [1, 2])):
             engine = SparkEngine(spark, slots=2, import_paths=[ROOT])
-            landed.replay(tables, engine, "clicks", lineage, partial(totals), Semantics(), cuts)
+            landed.replay(tables, engine, "clicks", branch, partial(totals), Semantics(), cuts)
         assert tables.hashes(landed.JOB, "one") == tables.hashes(landed.JOB, "many")
         rows = read_rows(table_path(warehouse, landed.output_of("one", "totals"))).to_pylist()
         released = {0: late.release, 1: feed.landings[1].ranges[TopicPartition("clicks", 1)].release}

@@ -1,4 +1,4 @@
-"""Law 5 for `land`: killed at any step, run twice at once or by a zombie, the tables are those of one clean call."""
+"""L5 for `land`: killed at any step, run twice at once or by a zombie, the tables are those of one clean call."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_a_log_whose_first_records_are_all_refused_is_an_error(tmp_path):
     tables, feed = DeltaFeedTables(f"{tmp_path}/w"), feed_config(log={"invalid_timestamp": "skip"})
     write_rows(tmp_path, "a", [{"user": user, "t": None, "got": T0, "x": 0} for user in ("ann", "bob")])
     with pytest.raises(
-        DataError, match=r"all 2 records of the log events .* because of: no timestamp.*mend `timestamp:`"
+        DataError, match=r"all 2 records of the log events .* because of: no timestamp.*fix `timestamp:`"
     ):
         land_locally(feed, tables, tmp_path, T0 + HOUR)
     assert quarantine(tables) == []

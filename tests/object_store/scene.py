@@ -38,7 +38,7 @@ def done(answer: Answer) -> Any:
     return json.loads(answer.out)
 
 
-def content(warehouse: str, lineage: str = "main") -> dict[str, str]:
+def content(warehouse: str, branch: str = "main") -> dict[str, str]:
     """Return the content of every table of a warehouse, as hashes."""
     log = content_hash(table_path(warehouse, "logs/activity/events"))
-    return {"log": log, **DeltaTables(warehouse).hashes("counts", lineage)}
+    return {"log": log, **DeltaTables(warehouse).hashes("counts", branch)}

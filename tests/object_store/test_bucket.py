@@ -45,7 +45,7 @@ def on_step(step):
 
 sys.path.insert(0, sys.argv[1])
 with without_spark():
-    Project.open(sys.argv[1], "bucket").run("counts", RunRequest(lineage="killed"), on_step)
+    Project.open(sys.argv[1], "bucket").run("counts", RunRequest(branch="killed"), on_step)
 """
 
 
@@ -112,7 +112,7 @@ def test_files_that_were_deleted_there_are_made_again(replayed: tuple[Bench, str
     bench, place = replayed
     before = content(place)
     state = DeltaTables(place).state("counts")
-    last = state.lineage("main").runs[-1]
+    last = state.branch("main").runs[-1]
     folder = table_path(place, last.spec.binding.tables["output/totals"].path).removeprefix("s3://")
     system = client(settings)
     gone = [path for path, _ in objects(settings, folder.partition("/")[2]) if f"/{last.commit.attempt}-" in path]
@@ -132,7 +132,7 @@ def test_a_run_that_is_killed_is_taken_over(replayed: tuple[Bench, str]) -> None
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-    done(bench.run("run", "counts", "--lineage", "killed", "--json", *THERE))
+    done(bench.run("run", "counts", "--branch", "killed", "--json", *THERE))
     assert content(place, "killed") == content(str(bench.warehouse))
 
 

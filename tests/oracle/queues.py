@@ -60,7 +60,7 @@ class Queues:
         self._heads: Queue[Waiting] = Queue(
             lambda one: one.head[1] if one.head else LARGEST,
             lambda one: one.place,
-            is_java=rules.follow_kafka("law 1"),
+            is_java=rules.follow_kafka("L1"),
         )
 
     def add(self, place: int, rows: list[tuple[int, int, Any]]) -> None:

@@ -14,7 +14,7 @@ SWITCHES = {
     "D16": "waiting for ever: Kafka's deadline overflows once its clock is above 0, and it does not wait at all",
     "D21": "sub-topologies: Kafka's test driver runs all of them as one task, with one stream time",
     "D24": "bytes of a buffer: Kafka counts the name of an internal topic with the application's in front",
-    "law 1": "records of the same timestamp: Kafka takes the one that a binary heap happens to give first",
+    "L1": "records of the same timestamp: Kafka takes the one that a binary heap happens to give first",
 }
 """What Kafka Streams (or its test driver) does, by the number of the decision that says otherwise."""
 

@@ -1,4 +1,4 @@
-"""Law 2 for what users take instead of dice: cuts, batches and restarts change no number, no id and no key."""
+"""L2 for what users take instead of dice: cuts, batches and restarts change no number, no id and no key."""
 
 from __future__ import annotations
 

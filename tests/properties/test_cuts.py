@@ -1,4 +1,4 @@
-"""Law 2: one run over many epochs, or many runs over a few each, give the same outputs, offsets, state and metrics."""
+"""L2: one run over many epochs, or many runs over a few each, give the same outputs, offsets, state and metrics."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.properties.topologies import TOPICS, build, plans
 @examples(80)
 def test_piped_or_landed(steps: list[tuple[Any, ...]], given_epochs: list[Epoch], time_from: str, end: str) -> None:
     parts = build(steps).sub_topologies()
-    # Several internal topics of one task are ordered among each other in a replay only (D21, law 1).
+    # Several internal topics of one task are ordered among each other in a replay only (D21, L1).
     assume(all(len(part.sources) == 1 or not any(s.is_internal for s in part.sources) for part in parts))
     # At the very end a wall-clock punctuation has the place of its due time, before what the watermark said (D21).
     assume(end == "open" or time_from == "records")

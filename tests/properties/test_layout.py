@@ -1,4 +1,4 @@
-"""Law 3: batch size, the order of tasks and the seed of Python's hashes change nothing."""
+"""L3: batch size, the order of tasks and the seed of Python's hashes change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 2 for ported code and for effects on the world outside: cuts change neither what is sent nor the idempotency keys."""
+"""L2 for ported code and for effects on the world outside: cuts change neither what is sent nor the idempotency keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 1: Kafka's "take the head record with the smallest timestamp" is one sort, inside an epoch."""
+"""L1: Kafka's "take the head record with the smallest timestamp" is one sort, inside an epoch."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class Churn(Processor):
 def test_cancelled_schedules_do_not_pile_up() -> None:
     replay = LocalReplay(topology(Churn))
     replay.run([epoch(*range(5000))], restarts=False)
-    assert len(replay.task(0, 0).scope.schedules._known) <= 512
+    assert len(replay.task(0, 0).task_context.schedules._known) <= 512
 
 
 def test_the_end_of_time_is_no_timestamp() -> None:

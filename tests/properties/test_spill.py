@@ -1,4 +1,4 @@
-"""A store that lies on a shelf is the store that is all in memory: same answers, same changes, same replays."""
+"""A store that lies on a spill is the store that is all in memory: same answers, same changes, same replays."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from rewindow import (
     until_time_limit,
     window_store,
 )
-from rewindow.engine.worker.sqlite_spill import SqliteShelf
+from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.serde.binding import bind_store, bound
 from rewindow.streams.settings import Limits, Settings
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.savepoint import Undo
-from rewindow.streams.state.spill import OpenShelf
-from rewindow.streams.state.spilling_key_value import ShelvedStore
-from rewindow.streams.state.spilling_windows import ShelvedWindows
+from rewindow.streams.state.spill import OpenSpill
+from rewindow.streams.state.spilling_key_value import SpillingStore
+from rewindow.streams.state.spilling_windows import SpillingWindows
 from rewindow.streams.topology import SubTopology
 from rewindow.testing import LocalReplay
 from rewindow.testing.local_task import LocalTask
-from rewindow.testing.memory_spill import MemoryShelf
+from rewindow.testing.memory_spill import MemorySpill
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples
 from tests.properties.topologies import TOPICS, build, plans
 
-SHELVES = [MemoryShelf, SqliteShelf]
+SHELVES = [MemorySpill, SqliteSpill]
 TYPES: dict[str, tuple[Any, Any, Any]] = {
     "text": (str, int, st.sampled_from([*"abcdefgh", "", "é"])),
     "long": (int, str, st.integers(-4, 4)),
@@ -44,20 +44,20 @@ TYPES: dict[str, tuple[Any, Any, Any]] = {
 STEPS = ("put", "put", "put", "get", "delete", "absent", "all", "walk", "checkpoint", "restore", "undo", "range", "len")
 
 
-def opened(kind: str, shelf: OpenShelf | None, memory: int) -> KeyValueStore:
+def opened(kind: str, spill: OpenSpill | None, memory: int) -> KeyValueStore:
     key, value, _ = TYPES[kind]
     builder = key_value_store("s", key=key, value=None if value is list else value)
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     (ready,) = bound(part, {}).stores
-    return KeyValueStore(ready) if shelf is None else ShelvedStore(ready, shelf, memory)
+    return KeyValueStore(ready) if spill is None else SpillingStore(ready, spill, memory)
 
 
-def opened_windows(kind: str, shelf: OpenShelf | None, memory: int) -> WindowStore:
+def opened_windows(kind: str, spill: OpenSpill | None, memory: int) -> WindowStore:
     key, value, _ = TYPES[kind]
     builder = window_store("s", size=2, retention=6, key=key, value=None if value is list else value)
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     (ready,) = bound(part, {}).stores
-    return WindowStore(ready) if shelf is None else ShelvedWindows(ready, shelf, memory)
+    return WindowStore(ready) if spill is None else SpillingWindows(ready, spill, memory)
 
 
 def value_of(kind: str, number: int) -> Any:
@@ -172,28 +172,28 @@ WINDOW_STEPS = (
 )
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
+@pytest.mark.parametrize("spill", SHELVES)
 @given(st.data(), st.sampled_from(list(TYPES)), st.sampled_from([1, 900, 2000, 4000]))
 @examples(120)
-def test_nobody_can_tell_of_windows(shelf: OpenShelf, data: st.DataObject, kind: str, memory: int) -> None:
+def test_nobody_can_tell_of_windows(spill: OpenSpill, data: st.DataObject, kind: str, memory: int) -> None:
     step = st.tuples(st.sampled_from(WINDOW_STEPS), TYPES[kind][2], st.integers(0, 12))
     steps = data.draw(st.lists(step, min_size=1, max_size=40))
     in_memory = played_windows(kind, opened_windows(kind, None, 0), steps, lambda: opened_windows(kind, None, 0))
-    on_shelf = played_windows(
-        kind, opened_windows(kind, shelf, memory), steps, lambda: opened_windows(kind, shelf, memory)
+    on_spill = played_windows(
+        kind, opened_windows(kind, spill, memory), steps, lambda: opened_windows(kind, spill, memory)
     )
-    assert on_shelf == in_memory
+    assert on_spill == in_memory
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
+@pytest.mark.parametrize("spill", SHELVES)
 @given(st.data(), st.sampled_from(list(TYPES)), st.sampled_from([1, 900, 2000, 4000]))
 @examples(120)
-def test_nobody_can_tell(shelf: OpenShelf, data: st.DataObject, kind: str, memory: int) -> None:
+def test_nobody_can_tell(spill: OpenSpill, data: st.DataObject, kind: str, memory: int) -> None:
     key = TYPES[kind][2]
     steps = data.draw(st.lists(st.tuples(st.sampled_from(STEPS), key), min_size=1, max_size=40))
     in_memory = played(kind, opened(kind, None, 0), steps, lambda: opened(kind, None, 0))
-    on_shelf = played(kind, opened(kind, shelf, memory), steps, lambda: opened(kind, shelf, memory))
-    assert on_shelf == in_memory
+    on_spill = played(kind, opened(kind, spill, memory), steps, lambda: opened(kind, spill, memory))
+    assert on_spill == in_memory
 
 
 def build_tables() -> Topology:
@@ -233,14 +233,14 @@ def test_a_replay_is_the_same(topology: Topology, given_epochs: list[Any], size:
         assert replayed(Settings(limits=Limits(store_memory=1))) == in_memory
 
 
-def test_a_shelf_is_used_only_when_memory_is_full() -> None:
-    few, many = (opened("text", MemoryShelf, memory) for memory in (1_000_000, 10_000))
-    before = MemoryShelf.writes
+def test_a_spill_is_used_only_when_memory_is_full() -> None:
+    few, many = (opened("text", MemorySpill, memory) for memory in (1_000_000, 10_000))
+    before = MemorySpill.writes
     for number in range(100):
         few.put(str(number), number)
-    assert MemoryShelf.writes == before
+    assert MemorySpill.writes == before
     for number in range(100):
         many.put(str(number), number)
-    assert MemoryShelf.writes > before
+    assert MemorySpill.writes > before
     assert [many.get(str(number)) for number in range(100)] == list(range(100))
     assert bind_store(key_value_store("s", key=str, value=int), {})

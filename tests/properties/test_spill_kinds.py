@@ -1,4 +1,4 @@
-"""Stores of every kind, by what can be asked of them: on a shelf or in memory, and after an attempt that was taken back."""
+"""Stores of every kind, by what can be asked of them: on a spill or in memory, and after an attempt that was taken back."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Window, Windowed, join_store, key_value_store, session_store, versioned_store, window_store
-from rewindow.engine.worker.sqlite_spill import SqliteShelf
+from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.errors import DataError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.metrics import Measure
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.serde.binding import bound
 from rewindow.streams.state.savepoint import UNDOABLE, Undo
-from rewindow.streams.state.spill import Disk, OpenTimedShelf
+from rewindow.streams.state.spill import Disk, OpenTimedSpill
 from rewindow.streams.state.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
 from rewindow.streams.state.suppress_buffer import Update
 from rewindow.streams.topology import SubTopology
-from rewindow.testing.memory_spill import MemoryShelf
+from rewindow.testing.memory_spill import MemorySpill
 from tests.properties.effort import examples
 
 TYPES: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
@@ -166,20 +166,20 @@ def told(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Ite
     yield len(store), list(store.contents()), list(store.take_changes())
 
 
-@pytest.mark.parametrize("shelf", [MemoryShelf, SqliteShelf])
+@pytest.mark.parametrize("spill", [MemorySpill, SqliteSpill])
 @given(stories(KINDS[2:]), st.sampled_from([1, 2000, 6000]))
 @examples(300)
-def test_nobody_can_tell(shelf: OpenTimedShelf, story: tuple[StoreBuilder, list[Step]], memory: int) -> None:
+def test_nobody_can_tell(spill: OpenTimedSpill, story: tuple[StoreBuilder, list[Step]], memory: int) -> None:
     builder, steps = story
     in_memory = list(told(lambda: opened(builder, None), steps, attempts=True))
-    assert list(told(lambda: opened(builder, Disk(shelf, memory)), steps, attempts=True)) == in_memory
+    assert list(told(lambda: opened(builder, Disk(spill, memory)), steps, attempts=True)) == in_memory
 
 
 @given(stories([kind for kind in KINDS if kind not in ("buffer", "prefix")]), st.sampled_from([None, 1, 4000]))
 @examples(300)
 def test_an_attempt_that_is_taken_back_never_was(story: tuple[StoreBuilder, list[Step]], memory: int | None) -> None:
     builder, steps = story
-    disk = None if memory is None else Disk(MemoryShelf, memory)
+    disk = None if memory is None else Disk(MemorySpill, memory)
     never = list(told(lambda: opened(builder, disk), steps, attempts=False))
     assert list(told(lambda: opened(builder, disk), steps, attempts=True)) == never
 
@@ -198,15 +198,15 @@ PUTS: dict[str, Callable[[Any, str], None]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_guarded", [False, True])
-def test_a_shelf_is_used_when_memory_is_full_and_not_before(kind: str, *, is_guarded: bool) -> None:
+def test_a_spill_is_used_when_memory_is_full_and_not_before(kind: str, *, is_guarded: bool) -> None:
     for memory, is_full in ((1_000_000, False), (20_000, True)):
-        store = opened(builder_of(kind, str, int), Disk(MemoryShelf, memory))
-        undo, before = Undo(store), MemoryShelf.writes
+        store = opened(builder_of(kind, str, int), Disk(MemorySpill, memory))
+        undo, before = Undo(store), MemorySpill.writes
         for number in range(200):
             if is_guarded:
                 undo.begin()
             PUTS[kind](store, str(number))
             if is_guarded:
                 undo.end()
-        assert (MemoryShelf.writes > before) is is_full
+        assert (MemorySpill.writes > before) is is_full
         assert len(store) == 200

@@ -21,12 +21,12 @@ from rewindow import (
     until_time_limit,
     until_window_closes,
 )
-from rewindow.engine.worker.sqlite_spill import SqliteShelf
+from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.semantics import Semantics
-from rewindow.streams.state.spill import OpenTimedShelf
+from rewindow.streams.state.spill import OpenTimedSpill
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.local_task import LocalTask
-from rewindow.testing.memory_spill import MemoryShelf
+from rewindow.testing.memory_spill import MemorySpill
 from tests.properties.effort import examples
 
 KEYS = st.sampled_from(["A", "AA", "B", "C", "D", "é"])
@@ -85,14 +85,14 @@ def test_runs_make_no_difference(
     assert whole.dropped == cut.dropped
 
 
-@pytest.mark.parametrize("shelf", [MemoryShelf, SqliteShelf])
+@pytest.mark.parametrize("spill", [MemorySpill, SqliteSpill])
 @given(PLANS, BOUNDS, EPOCHS, st.lists(st.integers(1, 5)))
 @examples(100)
 def test_a_buffer_on_disk_gives_what_one_in_memory_gives(
-    shelf: OpenTimedShelf, plan: tuple[str, int, str], bound: BufferConfig, epochs: list[Any], cuts: list[int]
+    spill: OpenTimedSpill, plan: tuple[str, int, str], bound: BufferConfig, epochs: list[Any], cuts: list[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(LocalTask.__init__.__kwdefaults__, "shelf", shelf)
+        patch.setitem(LocalTask.__init__.__kwdefaults__, "spill", spill)
         on_disk = replayed(topology(plan, bound.spill_to_disk_when_full()), epochs, cuts)
     in_memory = replayed(topology(plan, unbounded()), epochs, [])
     assert on_disk.sent == in_memory.sent

@@ -1,4 +1,4 @@
-"""Law 2 over the real codec: checkpoints and outputs go through Arrow columns, as in a run, between any two epochs."""
+"""L2 over the real codec: checkpoints and outputs go through Arrow columns, as in a run, between any two epochs."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ def pair(one: Any, other: Any) -> str:
 def topology(key: Any, value: Any) -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("in")
-    keeping = stream.process(
+    keep_functions = stream.process(
         Remembers, name="remembers", stores=[key_value_store("kept", key=key, value=value)], key=key, value=str
     )
-    keeping.to("remembered")
+    keep_functions.to("remembered")
     grouped = stream.group_by_key()
     grouped.aggregate(list, last, store="last", value=list[Any] if value is None else list[value]).to_stream().to(
         "last"
@@ -178,7 +178,7 @@ def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, 
 def through_arrow(key: Any, value: Any, changes: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Return changes as a changelog gives them back."""
     gone = (None,) * len(value.columns)
-    cells = [(*key.to_cells(k), *(gone if v is None else value.to_cells(v))) for k, v in changes]
+    cells = [(*key.encode(k), *(gone if v is None else value.encode(v))) for k, v in changes]
     batch = encode(cells, arrow_schema([*key.columns, *value.columns]), "changelog")
     width = len(key.columns)
     decoded = zip(decode(key, batch.columns[:width]), decode(value, batch.columns[width:]), strict=True)

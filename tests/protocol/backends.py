@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.steps import drive
-from rewindow.contracts.tasks import Lane
+from rewindow.contracts.tasks import Execution
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING, log_shapes
 from rewindow.control.ingest.protocols import LandingEngine, LandingTables, LandRequest
@@ -59,33 +59,33 @@ class Backend:
     rows_of: Callable[[str], pa.Table]
     """The rows of the log of a feed, or of the quarantine (no name)."""
 
-    def job(self, lineage: str) -> Job:
-        """Return the job bound to a lineage's tables."""
+    def job(self, branch: str) -> Job:
+        """Return the job bound to a branch's tables."""
         tables = self.tables()
         feed = tables.feed(scene.FEED)
         code = JobCode(scene.topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
         paths = TablePaths(
-            output=lambda topic: self.output(topic, lineage),
+            output=lambda topic: self.output(topic, branch),
             changelog=partial(changelog_path, scene.JOB),
             metrics=METRICS_TABLE.path,
         )
         binding = bind_job(scene.JOB, feed, scene.topology(), code.load_logs(), asdict(code.semantics), paths)
         return Job(scene.JOB, code, binding, feed)
 
-    def running(self, lineage: str, through: int | None = None) -> Steps:
+    def running(self, branch: str, through: int | None = None) -> Steps:
         """Give the steps of one run by an attempt of its own, with a fresh look at the tables."""
-        request = RunRequest(lineage=lineage, through_landing=through)
-        return steps(self.job(lineage), request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
+        request = RunRequest(branch=branch, through_landing=through)
+        return steps(self.job(branch), request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
 
-    def run(self, lineage: str, *throughs: int) -> dict[str, str]:
+    def run(self, branch: str, *throughs: int) -> dict[str, str]:
         """Run up to each landing; return the hashes of the outputs."""
         for through in throughs:
-            drive(self.running(lineage, through))
-        return self.outputs(lineage)
+            drive(self.running(branch, through))
+        return self.outputs(branch)
 
-    def outputs(self, lineage: str) -> dict[str, str]:
+    def outputs(self, branch: str) -> dict[str, str]:
         """Return the content hashes of the output tables."""
-        found = self.tables().hashes(scene.JOB, lineage)
+        found = self.tables().hashes(scene.JOB, branch)
         return {target: digest for target, digest in found.items() if target.startswith("output/")}
 
     def landing(self, config: FeedConfig, now_ms: int, **asked: Any) -> Any:
@@ -145,7 +145,7 @@ def direct(root: Path) -> Backend:
         root,
         lambda: DeltaTables(warehouse),
         LocalEngine(),
-        lambda topic, lineage: output_path(f"out.{topic}", lineage),
+        lambda topic, branch: output_path(f"out.{topic}", branch),
         lambda name: Ledger(f"{warehouse}/{LANDINGS}", name),
         lambda: DeltaFeedTables(warehouse),
         LocalLandingEngine(root),
@@ -169,8 +169,8 @@ def through_spark(spark: SparkSession, root: Path) -> Backend:
     return Backend(
         root,
         tables,
-        RowsEngine(spark, tables().journal, slots=2, import_paths=[str(ROOT)], lane=Lane.AUTO),
-        lambda topic, lineage: output_name(f"{home}_out.{topic}", lineage, "spark_catalog"),
+        RowsEngine(spark, tables().journal, slots=2, import_paths=[str(ROOT)], execution=Execution.AUTO),
+        lambda topic, branch: output_name(f"{home}_out.{topic}", branch, "spark_catalog"),
         lambda name: SparkLedger(lambda: spark, TableName.parse(f"{home}.rewindow_runs", ""), name),
         feeds,
         CatalogLandingEngine(lambda: spark, journal, tables().name_of, project_root=str(root)),

@@ -150,8 +150,6 @@ def test_a_jobs_output_is_landed_epoch_by_epoch(governed: Backend, tmp_path: Pat
     upstream = [landing.watermark_ms for landing in governed.tables().feed(scene.FEED).landings]
     assert [landing["watermark"] for landing in landed["landings"]] == upstream
     (table,) = [
-        one
-        for name, one in governed.tables().state(scene.JOB).lineage("main").tables.items()
-        if name == "output/hourly"
+        one for name, one in governed.tables().state(scene.JOB).branch("main").tables.items() if name == "output/hourly"
     ]
     assert len(landed["log"]) == governed.tables().count_rows(table) > 0

@@ -67,15 +67,15 @@ def test_runs_cut_otherwise_give_the_tables_of_one_run_of_files(jobs: Backend, e
 
 @pytest.mark.parametrize("at", ["execute sub-topology 1", "stage", "commit", "publish output/hourly 2"])
 def test_killed_before_a_step_the_next_call_makes_it_good(jobs: Backend, expected: dict[str, str], at: str) -> None:
-    lineage = "killed_" + re.sub(r"\W", "_", at)
-    jobs.run(lineage, 2)
-    dying = jobs.running(lineage, scene.LANDINGS)
+    branch = "killed_" + re.sub(r"\W", "_", at)
+    jobs.run(branch, 2)
+    dying = jobs.running(branch, scene.LANDINGS)
     for step in dying:
         if step == at:
             break
     else:
         pytest.fail(f"there is no step {at}")
-    assert jobs.run(lineage, scene.LANDINGS) == expected
+    assert jobs.run(branch, scene.LANDINGS) == expected
 
 
 def test_who_was_fenced_commits_nothing(jobs: Backend, expected: dict[str, str]) -> None:
@@ -102,18 +102,18 @@ def test_a_branch_promoted_after_a_rewind_gives_the_tables_of_one_run(jobs: Back
     after_one = jobs.outputs("back-1")
     jobs.run("back-1", 2)
     tables = jobs.tables()
-    first = tables.state(scene.JOB).lineage("back-1").runs[0].spec.name
+    first = tables.state(scene.JOB).branch("back-1").runs[0].spec.name
     drive(rewind(scene.JOB, "back-1", first, tables))
     assert jobs.outputs("back-1") == after_one
     drive(branch(scene.JOB, "its.branch-2", tables, parent="back-1", at=first))
     jobs.run("its.branch-2", scene.LANDINGS)
     drive(promote(scene.JOB, "its.branch-2", jobs.job("back-1").binding, tables, into="back-1"))
     assert jobs.outputs("back-1") == expected
-    for lineage in ("back-1", "its.branch-2"):
-        tables.check_published(scene.JOB, tables.state(scene.JOB), lineage)
+    for name in ("back-1", "its.branch-2"):
+        tables.check_published(scene.JOB, tables.state(scene.JOB), name)
 
 
-def test_a_branch_becomes_a_lineage_that_never_ran(jobs: Backend, expected: dict[str, str]) -> None:
+def test_a_branch_becomes_a_branch_that_never_ran(jobs: Backend, expected: dict[str, str]) -> None:
     drive(branch(scene.JOB, "first-of-all", jobs.tables(), parent="never-ran"))
     jobs.run("first-of-all", scene.LANDINGS)
     drive(promote(scene.JOB, "first-of-all", jobs.job("never-ran").binding, jobs.tables(), into="never-ran"))
@@ -123,7 +123,7 @@ def test_a_branch_becomes_a_lineage_that_never_ran(jobs: Backend, expected: dict
 def test_a_committed_run_is_verified_and_leaves_nothing(jobs: Backend) -> None:
     jobs.run("proved", 2, scene.LANDINGS)
     tables, attempt = jobs.tables(), scene.attempt("proof")
-    run = tables.state(scene.JOB).lineage("proved").runs[-1]
+    run = tables.state(scene.JOB).branch("proved").runs[-1]
     proof = drive(verify(jobs.job("proved"), run, attempt, jobs.engine, tables))
     assert proof.rows > 0
     assert not proof.differences
@@ -131,7 +131,7 @@ def test_a_committed_run_is_verified_and_leaves_nothing(jobs: Backend) -> None:
         assert tables.journal(scene.JOB).blocks([attempt.id]).count() == 0
 
 
-def test_two_lineages_are_compared_a_part_of_the_keys_at_a_time(
+def test_two_branches_are_compared_a_part_of_the_keys_at_a_time(
     backend: Backend, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("catalog.contents", "delta.buckets"):
@@ -141,7 +141,7 @@ def test_two_lineages_are_compared_a_part_of_the_keys_at_a_time(
     tables = backend.tables()
     state = tables.state(scene.JOB)
     target = min(expected)
-    one, other = (state.lineage(name).tables[target] for name in ("whole", "short"))
+    one, other = (state.branch(name).tables[target] for name in ("whole", "short"))
     keys = ["key"]
     alike = tables.compare(one, one, keys, epochs=(0, 9), samples=3)
     assert alike.is_none
@@ -153,9 +153,9 @@ def test_two_lineages_are_compared_a_part_of_the_keys_at_a_time(
 
 
 @pytest.mark.cluster
-def test_two_lineages_of_one_table_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_branches_of_one_table_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(f"CREATE SCHEMA spark_catalog.shared LOCATION '{tmp_path}'")
-    names = {output_name("spark_catalog.shared.hourly", lineage, "") for lineage in ("fix-1", "fix_1", "fix.1")}
+    names = {output_name("spark_catalog.shared.hourly", branch, "") for branch in ("fix-1", "fix_1", "fix.1")}
     (name,) = names
     for _ in range(2):
         make_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix-1")})

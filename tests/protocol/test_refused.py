@@ -20,7 +20,7 @@ ASKED: dict[str, tuple[str, Callable[[Recovery], object]]] = {
 
 
 def in_catalog(project: Path) -> Project:
-    target = {"target": "rows", "warehouse": "warehouse", "cores": 1, "source": "shuffled"}
+    target = {"target": "rows", "warehouse": "warehouse", "cores": 1, "source": "shuffle"}
     through = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow"}
     (project / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, **through}))
     return Project.open(project, "rows")

@@ -100,9 +100,9 @@ def test_not_a_number_is_kept() -> None:
 
 
 @given(st.dictionaries(KEYS, ATOMS, max_size=5), st.randoms())
-def test_the_order_in_which_a_dictionary_was_filled_is_no_data(value: dict[Any, Any], chance: Any) -> None:
+def test_the_order_in_which_a_dictionary_was_filled_is_no_data(value: dict[Any, Any], random: Any) -> None:
     items = list(value.items())
-    chance.shuffle(items)
+    random.shuffle(items)
     assert dump_value(dict(items)) == dump_value(value)
     assert list(load_value(dump_value(dict(items)))) == list(load_value(dump_value(value)))
 

@@ -66,7 +66,7 @@ def test_a_join_that_fails_once_is_as_one_that_never_did(build: Any, call: int) 
         builder = StreamsBuilder()
         build(builder, join)
         topology = builder.build()
-        driver = TopologyTestDriver(topology, on_error=dict.fromkeys(guarded(topology), "retry 1"))
+        driver = TopologyTestDriver(topology, on_error=dict.fromkeys(with_policy(topology), "retry 1"))
         join.fails_at = fails_at
         for number, (topic, value, at) in enumerate(STORY):
             driver.pipe(topic, "k", value, at)
@@ -77,7 +77,7 @@ def test_a_join_that_fails_once_is_as_one_that_never_did(build: Any, call: int) 
     assert played(call) == played(0)
 
 
-def guarded(topology: Topology) -> Iterator[str]:
+def with_policy(topology: Topology) -> Iterator[str]:
     """Yield the nodes that may have a policy."""
     for node in topology.nodes:
         with suppress(ConfigError):

@@ -191,6 +191,6 @@ def test_the_changelog_has_columns_of_its_own_for_time_and_place(kind: str) -> N
     assert key.names == ("key", "_record_time", "_record_number")
     assert value.names == ("one", "other")
     where, row = RecordKey("a", 5, 1), Pair(None, None)
-    assert key.from_cells(key.to_cells(where)) == where
-    assert value.from_cells(value.to_cells(row)) == row
-    assert json.dumps(key.to_cells(where)) == '["a", 5, 1]'
+    assert key.decode(key.encode(where)) == where
+    assert value.decode(value.encode(row)) == row
+    assert json.dumps(key.encode(where)) == '["a", 5, 1]'

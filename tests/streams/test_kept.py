@@ -1,4 +1,4 @@
-"""Law 2 at a store's door: what is put is at once what a restart gives back, equal and of the same class, or refused."""
+"""L2 at a store's door: what is put is at once what a restart gives back, equal and of the same class, or refused."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def opened(builder: StoreBuilder) -> Any:
 def restarted(builder: StoreBuilder, store: Any) -> Any:
     """Return the store that a checkpoint of this one gives back, cell by cell."""
     key_shape, value_shape = bind_store(builder, LOGS)
-    rows = [(key_shape.checked_cells(k), value_shape.checked_cells(v)) for k, v in store.contents()]
+    rows = [(key_shape.encode_checked(k), value_shape.encode_checked(v)) for k, v in store.contents()]
     again = opened(builder)
-    again.restore([(key_shape.from_cells(k), value_shape.from_cells(v)) for k, v in rows], store.clock_ms)
+    again.restore([(key_shape.decode(k), value_shape.decode(v)) for k, v in rows], store.clock_ms)
     return again
 
 
@@ -242,7 +242,7 @@ def test_the_message_names_what_there_is_and_the_fix() -> None:
     with pytest.raises(DataError, match=r"'totals' has keys such as 1 \(int\), so 'a' \(str\) .*declare key="):
         store.put("a", 1)
     with pytest.raises(DataError, match=r"where Inner\(number, ratio\) is declared"):
-        shape_of(Inner, "value").to_cells({"number": 1, "ratio": 2})
+        shape_of(Inner, "value").encode({"number": 1, "ratio": 2})
 
 
 def test_a_lost_write_to_an_expired_window_is_counted() -> None:

@@ -10,30 +10,30 @@ import pytest
 
 from rewindow import Processor, ProcessorContext, Record, StreamsBuilder
 from rewindow.errors import DataError
-from rewindow.streams.seeded_random import Chance
+from rewindow.streams.seeded_random import SeededRandom
 from rewindow.testing import TopologyTestDriver
 
 
 def test_the_numbers_are_pinned() -> None:
-    chance = Chance("orders/0/5/enrich/0")
-    assert [chance.getrandbits(8) for _ in range(4)] == [85, 74, 232, 124]
-    assert chance.random() == 0.7998306409679496
-    assert [chance.randint(1, 6) for _ in range(6)] == [3, 2, 4, 1, 5, 4]
+    random = SeededRandom("orders/0/5/enrich/0")
+    assert [random.getrandbits(8) for _ in range(4)] == [85, 74, 232, 124]
+    assert random.random() == 0.7998306409679496
+    assert [random.randint(1, 6) for _ in range(6)] == [3, 2, 4, 1, 5, 4]
     items = list(range(8))
-    chance.shuffle(items)
+    random.shuffle(items)
     assert items == [4, 3, 7, 2, 1, 0, 6, 5]
 
 
 def test_they_are_spread_evenly() -> None:
-    chance = Chance("a seed")
-    drawn = Counter(chance.randbelow(10) for _ in range(10_000))
+    random = SeededRandom("a seed")
+    drawn = Counter(random.randbelow(10) for _ in range(10_000))
     assert set(drawn) == set(range(10))
     assert all(850 < count < 1150 for count in drawn.values())
-    assert all(0 <= chance.random() < 1 for _ in range(1000))
-    assert all(2 <= chance.uniform(2, 3) <= 3 for _ in range(100))
-    assert sorted(chance.sample(range(20), 20)) == list(range(20))
-    assert chance.choice("x") == "x"
-    assert chance.getrandbits(1000).bit_length() > 900
+    assert all(0 <= random.random() < 1 for _ in range(1000))
+    assert all(2 <= random.uniform(2, 3) <= 3 for _ in range(100))
+    assert sorted(random.sample(range(20), 20)) == list(range(20))
+    assert random.choice("x") == "x"
+    assert random.getrandbits(1000).bit_length() > 900
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_they_are_spread_evenly() -> None:
 )
 def test_what_cannot_be_drawn_is_refused(draw: Any) -> None:
     with pytest.raises(DataError):
-        draw(Chance("a seed"))
+        draw(SeededRandom("a seed"))
 
 
 class Drawing(Processor):

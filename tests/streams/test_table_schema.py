@@ -44,7 +44,7 @@ def test_an_update_comes_back_with_both_sides(declared: Any, one: Any, other: An
 
 def test_what_is_no_update_is_refused() -> None:
     with pytest.raises(DataError, match="an update of a table is declared"):
-        bind(ChangeType(int), "value", {}).to_cells(7)
+        bind(ChangeType(int), "value", {}).encode(7)
 
 
 @pytest.mark.parametrize(

@@ -103,14 +103,14 @@ def test_a_value_transformer_does_not_forward() -> None:
 
 
 def test_process_values_keeps_the_key() -> None:
-    class Keeping(FixedKeyProcessor):
+    class KeepFunctions(FixedKeyProcessor):
         def process(self, record: Record) -> None:
             self.context.forward(record.with_value("one"))
             self.context.forward(Record(record.key, "two", 99))
             if record.value == "astray":
                 self.context.forward(record.with_key("other"))
 
-    one = driver(lambda s: s.process_values(Keeping, name="v"))
+    one = driver(lambda s: s.process_values(KeepFunctions, name="v"))
     one.pipe("in", "k", None, 12)
     assert [row for row in sent(one) if row[1] == "left"] == [("k", "left", "one", 12), ("k", "left", "two", 99)]
     with pytest.raises(DataError, match="forwarded the key 'other' while it handles 'k'"):

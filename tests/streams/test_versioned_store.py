@@ -67,12 +67,12 @@ def test_it_says_what_the_whole_history_says_also_across_checkpoints(puts: list[
     for put in puts:
         if put == "cut":
             for key, version in store.take_changes():
-                text = dump_value(shapes[0].checked_cells(key))
-                changelog[text] = None if version is None else dump_value(shapes[1].checked_cells(version))
+                text = dump_value(shapes[0].encode_checked(key))
+                changelog[text] = None if version is None else dump_value(shapes[1].encode_checked(version))
             restored = made(builder)
             restored.restore(
                 [
-                    (shapes[0].from_cells(load_value(key)), row and shapes[1].from_cells(load_value(row)))
+                    (shapes[0].decode(load_value(key)), row and shapes[1].decode(load_value(row)))
                     for key, row in sorted(changelog.items())
                 ],
                 store.clock_ms,

@@ -1,4 +1,4 @@
-"""Damaged tables of the scene's job, mended by the engine of this process."""
+"""Damaged tables of the scene's job, fixed by the engine of this process."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rewindow.contracts.steps import drive
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.repair import Asked, Republished, republish
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.tables.delta.repair import Mending
+from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.tables.scene import a_job
 
 _names = count()
 
 
-def mend(warehouse: str, targets: Collection[str] | None = (), **job: object) -> Republished:
-    """Mend what is damaged, and publish ``targets`` (None: all) anew in any case."""
+def fix(warehouse: str, targets: Collection[str] | None = (), **job: object) -> Republished:
+    """Fix what is damaged, and publish ``targets`` (None: all) anew in any case."""
     tables = DeltaTables(warehouse)
     machine = republish(
         a_job(tables, **job),  # type: ignore[arg-type]
@@ -25,6 +25,6 @@ def mend(warehouse: str, targets: Collection[str] | None = (), **job: object) ->
         lambda: Attempt(f"mender-{next(_names)}"),
         LocalEngine(),
         tables,
-        Mending(tables),
+        Repair(tables),
     )
     return drive(machine)

@@ -112,7 +112,7 @@ def _log_file(path: str, columns: tuple[Column, ...], landing: int, partition: i
 
 def a_job(
     tables: DeltaTables,
-    lineage: str = "main",
+    branch: str = "main",
     name: str = JOB,
     *,
     aggregate: AggregateSpec = COUNT,
@@ -124,7 +124,7 @@ def a_job(
     build = build or partial(topology, aggregate)
     code = JobCode(build, partial(log_shapes, dict(feed.definition.logs)), Semantics())
     paths = TablePaths(
-        output=lambda topic: output_path(f"alerts.{topic}", lineage),
+        output=lambda topic: output_path(f"alerts.{topic}", branch),
         changelog=partial(changelog_path, name),
         metrics=METRICS_TABLE.path,
         quarantine=quarantine,
@@ -140,7 +140,7 @@ def changelog(warehouse: str, store: str) -> str:
 def machine(
     warehouse: str,
     attempt: str,
-    lineage: str = "main",
+    branch: str = "main",
     *,
     aggregate: AggregateSpec = COUNT,
     build: Callable[[], Topology] | None = None,
@@ -149,15 +149,15 @@ def machine(
 ):
     """Give the steps of one run, made by an attempt whose predecessors are all dead."""
     tables = DeltaTables(warehouse)
-    asked = RunRequest(lineage=lineage, **request)  # type: ignore[arg-type]
+    asked = RunRequest(branch=branch, **request)  # type: ignore[arg-type]
     who = Attempt(attempt, "here", os.getpid(), 1)
-    job = a_job(tables, lineage, aggregate=aggregate, build=build, quarantine=quarantine)
+    job = a_job(tables, branch, aggregate=aggregate, build=build, quarantine=quarantine)
     return steps(job, asked, who, LocalEngine(), tables, lambda _attempt: False)
 
 
-def replay(warehouse: str, attempt: str, lineage: str = "main", **request: object):
+def replay(warehouse: str, attempt: str, branch: str = "main", **request: object):
     """Make one run, whole."""
-    return drive(machine(warehouse, attempt, lineage, **request))
+    return drive(machine(warehouse, attempt, branch, **request))
 
 
 def one_by_one(place: Path, runs: int, landings: int | None = None) -> str:

@@ -110,4 +110,4 @@ def test_a_damaged_attempt_is_never_committed(tmp_path):
         next(run)
     state = DeltaTables(warehouse).state(JOB)
     assert state.committed == ()
-    assert state.lineage("main").pending is not None
+    assert state.branch("main").pending is not None

@@ -12,12 +12,12 @@ import pytest
 
 from rewindow import Count, Sum
 from rewindow.contracts.steps import drive
-from rewindow.control import branch as travel
+from rewindow.control import branch as branching
 from rewindow.control.plan.branches import CommittedRun, LedgerRow
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.verify import verify
-from rewindow.engine.worker import record_execution as execute
+from rewindow.engine.worker import record_execution
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, NotNowError, UsageError
@@ -30,12 +30,12 @@ from tests.tables.scene import JOB, a_job, finish, land, machine, one_by_one, re
 pytestmark = pytest.mark.slow
 
 
-def totals(warehouse: str, lineage: str = "main") -> str:
-    return table_path(warehouse, output_path("alerts.totals", lineage))
+def totals(warehouse: str, branch: str = "main") -> str:
+    return table_path(warehouse, output_path("alerts.totals", branch))
 
 
-def runs_in(warehouse: str, lineage: str = "main") -> list[int]:
-    return sorted(set(read_rows(totals(warehouse, lineage), ["_run"])["_run"].to_pylist()))
+def runs_in(warehouse: str, branch: str = "main") -> list[int]:
+    return sorted(set(read_rows(totals(warehouse, branch), ["_run"])["_run"].to_pylist()))
 
 
 @pytest.fixture(scope="module")
@@ -50,31 +50,31 @@ def warehouse(five_runs, tmp_path):
     return shutil.copytree(five_runs, str(tmp_path / "w"))
 
 
-def names(warehouse: str, lineage: str = "main") -> list[str]:
-    return [run.spec.name for run in DeltaTables(warehouse).state(JOB).lineage(lineage).runs]
+def names(warehouse: str, branch: str = "main") -> list[str]:
+    return [run.spec.name for run in DeltaTables(warehouse).state(JOB).branch(branch).runs]
 
 
 def test_a_rewind_takes_the_later_rows_out_and_a_replay_brings_them_back(warehouse):
     before = content_hash(totals(warehouse))
     tables = DeltaTables(warehouse)
-    drive(travel.rewind(JOB, "main", "main/2", tables))
+    drive(branching.rewind(JOB, "main", "main/2", tables))
     assert names(warehouse) == ["main/1", "main/2"]
-    kept = {run.spec.run for run in tables.state(JOB).lineage("main").runs}
+    kept = {run.spec.run for run in tables.state(JOB).branch("main").runs}
     assert set(runs_in(warehouse)) <= kept
     finish(warehouse)
     assert content_hash(totals(warehouse)) == before
     assert tables.hashes(JOB, "main")  # stores and metrics can be read, and count the live chain only
 
 
-def test_what_a_rewound_lineage_says_is_what_a_lineage_says_that_never_went_further(warehouse):
+def test_what_a_rewound_branch_says_is_what_a_branch_says_that_never_went_further(warehouse):
     tables = DeltaTables(warehouse)
-    drive(travel.rewind(JOB, "main", "3", tables))
+    drive(branching.rewind(JOB, "main", "3", tables))
     replay(warehouse, "trial", "trial", through_landing=3)
     assert tables.hashes(JOB, "main") == tables.hashes(JOB, "trial")
 
 
 def test_a_rewind_to_the_beginning_leaves_empty_tables(warehouse):
-    drive(travel.rewind(JOB, "main", "0", DeltaTables(warehouse)))
+    drive(branching.rewind(JOB, "main", "0", DeltaTables(warehouse)))
     assert names(warehouse) == []
     assert read_rows(totals(warehouse)).num_rows == 0
 
@@ -82,11 +82,11 @@ def test_a_rewind_to_the_beginning_leaves_empty_tables(warehouse):
 def test_a_branch_stands_on_its_parents_state_and_changes_nothing_of_it(warehouse):
     before = content_hash(totals(warehouse))
     tables = DeltaTables(warehouse)
-    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    drive(branching.branch(JOB, "trial", tables, at="main/2"))
     replay(warehouse, "b", "trial")
     assert names(warehouse, "trial") == ["main/1", "main/2", "trial/3"]
     assert content_hash(totals(warehouse)) == before
-    later = {run.spec.run for run in tables.state(JOB).lineage("main").runs[2:]}
+    later = {run.spec.run for run in tables.state(JOB).branch("main").runs[2:]}
     main = read_rows(totals(warehouse)).to_pylist()
     mine = read_rows(totals(warehouse, "trial")).to_pylist()
     assert Counter(map(without_run, mine)) == Counter(without_run(row) for row in main if row["_run"] in later)
@@ -99,12 +99,12 @@ def without_run(row):
 def test_a_promotion_brings_the_branchs_rows_in_and_takes_the_others_out(warehouse):
     before = content_hash(totals(warehouse))
     tables = DeltaTables(warehouse)
-    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    drive(branching.branch(JOB, "trial", tables, at="main/2"))
     replay(warehouse, "b", "trial")
-    drive(travel.promote(JOB, "trial", a_job(tables).binding, tables))
+    drive(branching.promote(JOB, "trial", a_job(tables).binding, tables))
     assert names(warehouse) == ["main/1", "main/2", "trial/3"]
     assert content_hash(totals(warehouse)) == before
-    runs = {run.spec.run for run in tables.state(JOB).lineage("main").runs}
+    runs = {run.spec.run for run in tables.state(JOB).branch("main").runs}
     assert set(runs_in(warehouse)) <= runs
     land(warehouse, 6)
     replay(warehouse, "c")
@@ -115,9 +115,9 @@ def test_a_promotion_brings_the_branchs_rows_in_and_takes_the_others_out(warehou
 
 def test_a_branch_that_is_behind_is_not_promoted(warehouse):
     tables = DeltaTables(warehouse)
-    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    drive(branching.branch(JOB, "trial", tables, at="main/2"))
     with pytest.raises(NotNowError, match="let it catch up"):
-        drive(travel.promote(JOB, "trial", a_job(tables).binding, tables))
+        drive(branching.promote(JOB, "trial", a_job(tables).binding, tables))
 
 
 def test_a_run_in_flight_is_fenced_by_a_rewind(warehouse):
@@ -126,7 +126,7 @@ def test_a_run_in_flight_is_fenced_by_a_rewind(warehouse):
     for step in run:
         if step == "commit":
             break
-    drive(travel.rewind(JOB, "main", "main/4", DeltaTables(warehouse)))
+    drive(branching.rewind(JOB, "main", "main/4", DeltaTables(warehouse)))
     with pytest.raises(NotNowError, match="fenced"):
         drive(run)
     assert names(warehouse)[-1] == "main/4"
@@ -135,18 +135,18 @@ def test_a_run_in_flight_is_fenced_by_a_rewind(warehouse):
 @pytest.mark.parametrize("said", ["main/5", "5"])
 def test_there_is_nothing_to_rewind_at_the_head(warehouse, said):
     with pytest.raises(UsageError, match="nothing to take back"):
-        drive(travel.rewind(JOB, "main", said, DeltaTables(warehouse)))
+        drive(branching.rewind(JOB, "main", said, DeltaTables(warehouse)))
 
 
 def test_an_unknown_run_is_answered_with_those_that_there_are(warehouse):
     with pytest.raises(UsageError, match="main/4, main/5"):
-        drive(travel.rewind(JOB, "main", "main/9", DeltaTables(warehouse)))
+        drive(branching.rewind(JOB, "main", "main/9", DeltaTables(warehouse)))
 
 
 def test_a_dropped_branch_takes_no_more_runs_and_its_name_is_gone(warehouse):
     tables = DeltaTables(warehouse)
-    drive(travel.branch(JOB, "trial", tables, at="main/2"))
-    drive(travel.drop(JOB, "trial", tables))
+    drive(branching.branch(JOB, "trial", tables, at="main/2"))
+    drive(branching.drop(JOB, "trial", tables))
     with pytest.raises(CheckpointError, match="dropped"):
         replay(warehouse, "b", "trial")
 
@@ -154,10 +154,10 @@ def test_a_dropped_branch_takes_no_more_runs_and_its_name_is_gone(warehouse):
 def test_a_table_published_anew_holds_what_is_due_once(warehouse):
     before = content_hash(totals(warehouse))
     tables = DeltaTables(warehouse)
-    drive(travel.rewind(JOB, "main", "main/4", tables))
+    drive(branching.rewind(JOB, "main", "main/4", tables))
     finish(warehouse)
     state = tables.state(JOB)
-    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "lineage": "main"}))
+    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "branch": "main"}))
     for _ in range(2):
         list(tables.publish(JOB, tables.state(JOB), "main"))
         assert content_hash(totals(warehouse)) == before
@@ -173,14 +173,14 @@ def test_who_has_not_seen_that_a_table_is_published_anew_adds_nothing_to_it(ware
         if step.startswith("publish output"):
             break
     tables = DeltaTables(warehouse)
-    for step in travel.rewind(JOB, "main", "main/5", tables):
+    for step in branching.rewind(JOB, "main", "main/5", tables):
         if step.startswith("publish"):
             break
     state = tables.state(JOB)
-    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "lineage": "main"}))
+    tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, {"target": "output/totals", "branch": "main"}))
     list(tables.publish(JOB, tables.state(JOB), "main"))
     assert list(zombie)[-1] == "done"
-    assert set(runs_in(warehouse)) <= {run.spec.run for run in tables.state(JOB).lineage("main").runs}
+    assert set(runs_in(warehouse)) <= {run.spec.run for run in tables.state(JOB).branch("main").runs}
 
 
 def verified(warehouse: str, run: CommittedRun, name: str = "check"):
@@ -190,29 +190,29 @@ def verified(warehouse: str, run: CommittedRun, name: str = "check"):
 
 def test_a_deterministic_run_is_proven_so_and_leaves_nothing_behind(warehouse):
     before = files_in(warehouse)
-    for run in DeltaTables(warehouse).state(JOB).lineage("main").runs:
+    for run in DeltaTables(warehouse).state(JOB).branch("main").runs:
         proof = verified(warehouse, run)
         assert proof.differences == {}
         assert proof.rows > 0
     assert files_in(warehouse) == before
 
 
-def test_a_run_is_verified_in_the_lane_that_it_took(tmp_path, monkeypatch):
+def test_a_run_is_verified_in_the_execution_that_it_took(tmp_path, monkeypatch):
     place = str(tmp_path / "w")
     land(place, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "choose_lane", lambda *_given, **_more: "as before there was another")
+        patch.setattr(record_execution, "choose_execution", lambda *_given, **_more: "as before there was another")
         replay(place, "a", through_landing=2)
     replay(place, "b")
     tables = DeltaTables(place)
-    runs = tables.state(JOB).lineage("main").runs
-    assert [any(report.is_columnar for report in tables.reports(run)) for run in runs] == [False, True]
+    runs = tables.state(JOB).branch("main").runs
+    assert [any(report.is_vectorized for report in tables.reports(run)) for run in runs] == [False, True]
     assert all(verified(place, run).differences == {} for run in runs)
 
 
 def test_a_rewound_run_can_still_be_verified(warehouse):
-    last = DeltaTables(warehouse).state(JOB).lineage("main").runs[-1]
-    drive(travel.rewind(JOB, "main", "main/2", DeltaTables(warehouse)))
+    last = DeltaTables(warehouse).state(JOB).branch("main").runs[-1]
+    drive(branching.rewind(JOB, "main", "main/2", DeltaTables(warehouse)))
     assert verified(warehouse, last).differences == {}
 
 
@@ -220,7 +220,7 @@ def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkey
     place = str(tmp_path / "w")
     land(place, 3)
     replay(place, "a")
-    (run,) = DeltaTables(place).state(JOB).lineage("main").runs
+    (run,) = DeltaTables(place).state(JOB).branch("main").runs
     take = CountFold.take
     monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
     found = verified(place, run).differences
@@ -230,12 +230,12 @@ def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkey
 
 def test_other_code_than_the_runs_cannot_verify_it(warehouse):
     tables = DeltaTables(warehouse)
-    run = tables.state(JOB).lineage("main").runs[-1]
+    run = tables.state(JOB).branch("main").runs[-1]
     with pytest.raises(CheckpointError, match="made by other code"):
         drive(verify(a_job(tables, aggregate={"n": Count(), "sum": Sum()}), run, Attempt("x"), LocalEngine(), tables))
 
 
-def test_two_lineages_are_compared_key_by_key(warehouse):
+def test_two_branches_are_compared_key_by_key(warehouse):
     replay(warehouse, "t", "trial", aggregate=Count())
     one_partition = pc.field("_partition") == 0
     first, second = (read_rows(totals(warehouse, name), where=one_partition) for name in ("main", "trial"))

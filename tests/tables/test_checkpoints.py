@@ -41,7 +41,7 @@ def test_changelog_files_are_in_the_order_of_their_runs(warehouse):
     replay(warehouse, "b", "trial")
     replay(warehouse, "a3", through_landing=3)
     state = tables.state(JOB)
-    checkpoint = tables.restore(state, state.lineage("main").runs[2].spec)
+    checkpoint = tables.restore(state, state.branch("main").runs[2].spec)
     staged = {
         file.path: run.spec.run for run in state.committed for report in tables.reports(run) for file in report.files
     }

@@ -101,7 +101,7 @@ def test_a_store_that_is_left_behind_begins_empty_when_it_comes_again(warehouse:
 def test_what_the_state_does_not_allow_stays_refused(warehouse: str, build: Callable[[], Topology], why: str) -> None:
     with pytest.raises(CheckpointError, match=why) as refused:
         go_on(warehouse, build, "b", accept_changes=True)
-    assert "--lineage NAME" in str(refused.value)
+    assert "--branch NAME" in str(refused.value)
     assert "cannot be gone on from" in str(refused.value)
 
 
@@ -110,5 +110,5 @@ def test_a_dead_attempts_accepted_change_needs_no_second_word(warehouse: str) ->
         if step == "commit":
             break
     go_on(warehouse, built(more=True), "c", through_landing=3)
-    assert DeltaTables(warehouse).state(JOB).lineage("main").last_epoch == 3
+    assert DeltaTables(warehouse).state(JOB).branch("main").last_epoch == 3
     replay(warehouse, "trial", "trial", through_landing=1)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.errors import LimitError, StorageError, UsageError
-from rewindow.tables.delta import diff_partitions as buckets
-from rewindow.tables.delta.diff import Difference, compare, compare_tables
+from rewindow.tables.delta import diff_partitions
+from rewindow.tables.delta.diff import TableDiff, compare, compare_tables
 from tests.properties.effort import examples
 
 SCHEMA = pa.schema(
@@ -53,7 +53,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([row | {"_offset": n} for n, row in enumerate(rows)], schema=SCHEMA)
 
 
-def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> Difference:
+def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> TableDiff:
     """Row by row, in dictionaries."""
     values = [name for name in first.column_names if name not in {*keys, "_run", "_offset"}]
     sides: list[dict[Any, Any]] = []
@@ -75,7 +75,7 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> D
         for key in sorted(apart, key=repr)[:samples]
     ]
     only = [len(mine.keys() - theirs.keys()) for mine, theirs in ((one, other), (other, one))]
-    return Difference(len(both) - len(differing), len(differing), *only, shown)
+    return TableDiff(len(both) - len(differing), len(differing), *only, shown)
 
 
 def _cell(value: Any) -> Any:
@@ -84,7 +84,7 @@ def _cell(value: Any) -> Any:
     return math.nan if math.isnan(value) else value + 0.0  # the one NaN: what is the same object is equal in a tuple
 
 
-def _plain(found: Difference) -> Any:
+def _plain(found: TableDiff) -> Any:
     cells = [
         (
             {k: _cell(v) for k, v in key.items()},
@@ -111,13 +111,13 @@ def test_it_finds_what_a_naive_comparison_finds(one, other, samples, has_keys):
 
 @examples(20)
 @given(ROWS, ROWS, st.integers(1, 5))
-def test_buckets_change_nothing(tmp_path_factory, one, other, size):
+def test_partitions_change_nothing(tmp_path_factory, one, other, size):
     folder = tmp_path_factory.mktemp("tables")
     first, second = table(one), table([*one[len(one) // 2 :], *other])
     places = [in_files(folder / name, rows, 3) for name, rows in (("a", first), ("b", second))]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(buckets, "BUCKET_ROWS", size)
-        patched.setattr(buckets, "_FILES", 3)
+        patched.setattr(diff_partitions, "PARTITION_ROWS", size)
+        patched.setattr(diff_partitions, "_FILES", 3)
         found = compare_tables(*places, KEYS, epochs=(1, 3), samples=4)
     inside = [rows.filter(pa.compute.field("_epoch") > 1) for rows in (first, second)]
     assert _plain(found) == _plain(naive(*inside, KEYS, 4))
@@ -130,32 +130,34 @@ def many(number: int) -> pa.Table:
 
 
 @pytest.fixture
-def small_buckets(monkeypatch):
-    monkeypatch.setattr(buckets, "BUCKET_ROWS", 40)
-    monkeypatch.setattr(buckets, "_FILES", 4)
+def small_partitions(monkeypatch):
+    monkeypatch.setattr(diff_partitions, "PARTITION_ROWS", 40)
+    monkeypatch.setattr(diff_partitions, "_FILES", 4)
 
 
-def test_no_more_than_a_bucket_or_a_key_is_in_memory(small_buckets):
+def test_no_more_than_a_bucket_or_a_key_is_in_memory(small_partitions):
     first, second = many(2_000), many(1_500)
     hot = table([{"user": "hot", "at": 1, "_partition": 0, "_epoch": 2}] * 500)
     sides = [pa.concat_tables([rows, hot]).to_reader(64) for rows in (first, second)]
-    sizes = [(one.num_rows, other.num_rows) for one, other in buckets.bucket_pairs(*sides, ["user", "at"], 2_500)]
+    sizes = [
+        (one.num_rows, other.num_rows) for one, other in diff_partitions.partition_pairs(*sides, ["user", "at"], 2_500)
+    ]
     assert [sum(side) for side in zip(*sizes, strict=True)] == [2_500, 2_000]
     assert sorted(max(pair) for pair in sizes)[-2] <= 80
     assert max(max(pair) for pair in sizes) <= 580
 
 
-def test_a_full_disk_of_temporary_files_is_said(small_buckets, monkeypatch):
+def test_a_full_disk_of_temporary_files_is_said(small_partitions, monkeypatch):
     def refuse(*_args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(buckets.pa.ipc, "new_stream", refuse)
+    monkeypatch.setattr(diff_partitions.pa.ipc, "new_stream", refuse)
     readers = [many(200).to_reader() for _ in range(2)]
     with pytest.raises(LimitError, match="TMPDIR"):
-        list(buckets.bucket_pairs(*readers, ["user"], 200))
+        list(diff_partitions.partition_pairs(*readers, ["user"], 200))
 
 
-def test_a_damaged_file_is_said_and_not_compared(tmp_path, small_buckets):
+def test_a_damaged_file_is_said_and_not_compared(tmp_path, small_partitions):
     places = [in_files(tmp_path / name, many(300), 300) for name in "ab"]
     (file,) = (tmp_path / "b").glob("*.parquet")
     file.write_bytes(file.read_bytes()[:-30])

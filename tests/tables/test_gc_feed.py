@@ -19,7 +19,7 @@ from rewindow.tables.delta import compaction
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.compaction import log_parts
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.gc_feed import FeedKeeper
+from rewindow.tables.delta.gc_feed import FeedGc
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash import scene
 from tests.ingest.local_engine import HOUR, T0, LocalEngine, land_locally, landings, log_rows
@@ -49,7 +49,7 @@ def warehouse(landed: str, tmp_path: Path) -> str:
 
 def collecting(warehouse: str, *, is_quiet: bool = True) -> Steps:
     tables = DeltaFeedTables(warehouse)
-    return collect_feed(FEED, tables.publish_steps, FeedKeeper(tables, FEED, lambda: is_quiet), keep_ms=0)
+    return collect_feed(FEED, tables.publish_steps, FeedGc(tables, FEED, lambda: is_quiet), keep_ms=0)
 
 
 def gc(warehouse: str, *, is_quiet: bool = True) -> FeedCollected:

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.contracts.steps import drive
-from rewindow.control import branch as travel
+from rewindow.control import branch as branching
 from rewindow.control.gc import Collected, collect
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.repair import Republished
@@ -20,9 +20,9 @@ from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import count_rows, read_rows
-from rewindow.tables.delta.gc_job import Keeper
+from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.warehouse import DeltaTables
-from tests.tables.repairing import mend
+from tests.tables.repairing import fix
 from tests.tables.scene import JOB, a_job, changelog, finish, land, machine, one_by_one, replay
 
 pytestmark = pytest.mark.slow
@@ -50,12 +50,12 @@ def gc(
 
 def collecting(warehouse: str, *, every: int = 3, before_ms: int = FOR_EVER, keep_ms: int = 0, sees_life: bool = False):
     tables = DeltaTables(warehouse)
-    keeper = Keeper(tables, JOB, lambda: f"snapshot-{next(_names)}", lambda _attempt: sees_life)
-    return collect(JOB, tables, keeper, before_ms=before_ms, keep_ms=keep_ms, every=every)
+    gc = JobGc(tables, JOB, lambda: f"snapshot-{next(_names)}", lambda _attempt: sees_life)
+    return collect(JOB, tables, gc, before_ms=before_ms, keep_ms=keep_ms, every=every)
 
 
-def hashes(warehouse: str, lineage: str = "main") -> dict[str, str]:
-    return DeltaTables(warehouse).hashes(JOB, lineage)
+def hashes(warehouse: str, branch: str = "main") -> dict[str, str]:
+    return DeltaTables(warehouse).hashes(JOB, branch)
 
 
 def grow_old(warehouse: str, days: int = 3) -> None:
@@ -70,7 +70,7 @@ def test_a_snapshot_is_read_in_place_of_the_runs_before(warehouse: str, six_runs
     assert (done.snapshots, done.forgotten) == (["main/6"], 6)
     assert hashes(warehouse) == hashes(six_runs)
     state = DeltaTables(warehouse).state(JOB)
-    assert [len(state.basis(run.spec.run)) for run in state.lineage("main").runs][-1] == 1
+    assert [len(state.basis(run.spec.run)) for run in state.branch("main").runs][-1] == 1
     left = set(read_rows(changelog(warehouse, "sums"), ["_run"])["_run"].to_pylist())
     assert left == {snapshot.spec.run for snapshot in state.snapshots.values()}
     other = shutil.copytree(six_runs, str(tmp_path / "plain"))
@@ -91,7 +91,7 @@ def test_it_is_done_once(warehouse: str) -> None:
 def test_what_is_young_is_kept_and_can_be_gone_back_to(warehouse: str, six_runs: str) -> None:
     done = gc(warehouse, before_ms=0)
     assert (done.snapshots, done.forgotten) == (["main/6"], 0)
-    drive(travel.rewind(JOB, "main", "main/4", DeltaTables(warehouse)))
+    drive(branching.rewind(JOB, "main", "main/4", DeltaTables(warehouse)))
     finish(warehouse)
     assert hashes(warehouse).keys() == hashes(six_runs).keys()
 
@@ -99,24 +99,24 @@ def test_what_is_young_is_kept_and_can_be_gone_back_to(warehouse: str, six_runs:
 def test_what_was_forgotten_cannot_be_gone_back_to_and_the_message_says_where_one_can(warehouse: str) -> None:
     gc(warehouse)
     tables = DeltaTables(warehouse)
-    for doing in (travel.rewind(JOB, "main", "main/3", tables), travel.branch(JOB, "b", tables, at="main/3")):
+    for doing in (branching.rewind(JOB, "main", "main/3", tables), branching.branch(JOB, "b", tables, at="main/3")):
         with pytest.raises(CheckpointError, match=r"removed the state after run main/3: .* one of main/6"):
             drive(doing)
-    last = tables.state(JOB).lineage("main").runs[-1]
+    last = tables.state(JOB).branch("main").runs[-1]
     with pytest.raises(CheckpointError, match="removed the state"):
         drive(verify(a_job(tables), last, Attempt("x"), LocalEngine(), tables))
-    drive(travel.rewind(JOB, "main", "0", tables))
+    drive(branching.rewind(JOB, "main", "0", tables))
     finish(warehouse)
     assert hashes(warehouse)
 
 
 def test_a_branch_keeps_what_it_stands_on(warehouse: str) -> None:
     tables = DeltaTables(warehouse)
-    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    drive(branching.branch(JOB, "trial", tables, at="main/2"))
     assert gc(warehouse).forgotten == 4
     replay(warehouse, "t", "trial")
     assert hashes(warehouse, "trial")["changelog/sums"]
-    drive(travel.drop(JOB, "trial", tables))
+    drive(branching.drop(JOB, "trial", tables))
     assert gc(warehouse).forgotten > 0
 
 
@@ -153,14 +153,14 @@ def test_a_run_that_is_alive_keeps_the_files_it_reads_and_one_taken_for_dead_is_
 
 
 def test_files_that_left_their_table_go_when_they_are_old(warehouse: str) -> None:
-    drive(travel.rewind(JOB, "main", "main/2", DeltaTables(warehouse)))
+    drive(branching.rewind(JOB, "main", "main/2", DeltaTables(warehouse)))
     before = {file.name for file in Path(table_path(warehouse, "alerts/totals")).glob("*.parquet")}
     assert not [one for one in gc(warehouse, keep_ms=86_400_000 * 30).deleted if one.folder.endswith("totals")]
     gc(warehouse)
     after = {file.name for file in Path(table_path(warehouse, "alerts/totals")).glob("*.parquet")}
     assert after < before
     finish(warehouse)
-    assert mend(warehouse) == Republished({}, [], [])
+    assert fix(warehouse) == Republished({}, [], [])
 
 
 def test_what_nobody_knows_stays_for_a_day(warehouse: str) -> None:
@@ -176,9 +176,9 @@ def test_what_nobody_knows_stays_for_a_day(warehouse: str) -> None:
 
 def test_a_dropped_branchs_table_goes(warehouse: str) -> None:
     tables = DeltaTables(warehouse)
-    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    drive(branching.branch(JOB, "trial", tables, at="main/2"))
     replay(warehouse, "t", "trial")
-    drive(travel.drop(JOB, "trial", tables))
+    drive(branching.drop(JOB, "trial", tables))
     gc(warehouse)
     assert not Path(table_path(warehouse, "alerts/totals__trial")).exists()
     assert hashes(warehouse)
@@ -186,14 +186,14 @@ def test_a_dropped_branchs_table_goes(warehouse: str) -> None:
 
 def test_a_promoted_branch_can_be_dropped_and_swept(warehouse: str) -> None:
     tables = DeltaTables(warehouse)
-    drive(travel.branch(JOB, "trial", tables, at="main/2"))
+    drive(branching.branch(JOB, "trial", tables, at="main/2"))
     replay(warehouse, "t", "trial")
-    drive(travel.promote(JOB, "trial", a_job(tables).binding, tables))
+    drive(branching.promote(JOB, "trial", a_job(tables).binding, tables))
     before = hashes(warehouse)
-    drive(travel.drop(JOB, "trial", tables))
+    drive(branching.drop(JOB, "trial", tables))
     gc(warehouse)
     assert hashes(warehouse) == before
-    assert mend(warehouse) == Republished({}, [], [])
+    assert fix(warehouse) == Republished({}, [], [])
 
 
 def test_a_lost_snapshot_is_given_up_while_the_runs_before_it_are_there(warehouse: str, six_runs: str) -> None:
@@ -201,8 +201,8 @@ def test_a_lost_snapshot_is_given_up_while_the_runs_before_it_are_there(warehous
     (snapshot,) = DeltaTables(warehouse).state(JOB).snapshots.values()
     for file in Path(changelog(warehouse, "sums")).rglob(f"{snapshot.commit.attempt}-*.parquet"):
         file.unlink()
-    done = mend(warehouse)
-    assert set(done.damage) == {"changelog/sums"}
+    done = fix(warehouse)
+    assert set(done.drift) == {"changelog/sums"}
     assert hashes(warehouse) == hashes(six_runs)
 
 

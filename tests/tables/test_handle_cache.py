@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import StorageError
-from rewindow.tables.delta import handle_cache as handles
+from rewindow.tables.delta import handle_cache
 from rewindow.tables.delta.commit import commit_files, create_table, open_table
 from tests.properties.effort import examples
 
@@ -37,7 +37,7 @@ def test_a_look_is_as_good_as_one_from_the_beginning(
         if action == "commit":
             _commit(path, number, "mine")
         elif action == "commit elsewhere":
-            handles.let_go(_commit_through(DeltaTable(path), path, number))
+            handle_cache.let_go(_commit_through(DeltaTable(path), path, number))
         elif action == "make anew":
             shutil.rmtree(path)
             create_table(path, SCHEMA)
@@ -64,8 +64,8 @@ def test_what_nobody_wrote_is_not_read_again(tmp_path: Path, monkeypatch: pytest
     create_table(path, SCHEMA)
     _commit(path, 1, "mine")
     _open(path)
-    monkeypatch.setattr(handles.Handle, "__init__", _never)
-    monkeypatch.setattr(handles.Handle, "update_incremental", _never)
+    monkeypatch.setattr(handle_cache.Handle, "__init__", _never)
+    monkeypatch.setattr(handle_cache.Handle, "update_incremental", _never)
     assert _known(_open(path))[0] == 1
 
 
@@ -74,7 +74,7 @@ def test_news_are_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     create_table(path, SCHEMA)
     _open(path)
     _commit_through(DeltaTable(path), path, 1)
-    monkeypatch.setattr(handles.Handle, "__init__", _never)
+    monkeypatch.setattr(handle_cache.Handle, "__init__", _never)
     assert _known(_open(path))[0] == 1
 
 
@@ -103,7 +103,7 @@ def test_a_handle_with_which_a_commit_failed_is_not_kept(tmp_path: Path, monkeyp
     create_table(path, SCHEMA)
     first = _open(path)
     raw = first._table
-    handles.let_go(first, is_good=False)
+    handle_cache.let_go(first, is_good=False)
     assert _open(path)._table is not raw
 
 

@@ -44,8 +44,8 @@ def topology(on_error: str) -> Topology:
 
 
 def test_a_quarantined_record_is_a_row_of_the_same_commit(warehouse: str) -> None:
-    def run(attempt: str, lineage: str, **asked: Any) -> Any:
-        return replay(warehouse, attempt, lineage, build=lambda: topology("quarantine"), quarantine=QUARANTINE, **asked)
+    def run(attempt: str, branch: str, **asked: Any) -> Any:
+        return replay(warehouse, attempt, branch, build=lambda: topology("quarantine"), quarantine=QUARANTINE, **asked)
 
     report = run("whole", "main")
     rows = read_rows(table_path(warehouse, QUARANTINE)).to_pylist()

@@ -1,4 +1,4 @@
-"""What another hand did to tables is found and mended: every kind of harm, and what cannot be mended said."""
+"""What another hand did to tables is found and fixed: every kind of harm, and what cannot be fixed said."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rewindow.errors import CheckpointError, InvariantError, StorageError, Usage
 from rewindow.tables.delta.commit import output_path, table_path
 from rewindow.tables.delta.content_hash import content_hash, read_rows
 from rewindow.tables.delta.drift import quick
-from rewindow.tables.delta.repair import Mending
+from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
-from tests.tables.repairing import mend
+from tests.tables.repairing import fix
 from tests.tables.scene import JOB, a_job, changelog, finish, one_by_one, replay, spoil
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def totals(warehouse: str) -> str:
 
 def files_of(warehouse: str, number: int, target: str) -> list[Path]:
     tables = DeltaTables(warehouse)
-    run = tables.state(JOB).lineage("main").runs[number - 1]
+    run = tables.state(JOB).branch("main").runs[number - 1]
     folder = Path(table_path(warehouse, run.spec.binding.tables[target].path))
     return [folder / file.path for one in tables.reports(run) for file in one.files if file.target == target]
 
@@ -90,7 +90,7 @@ def update_changelog(warehouse: str) -> None:
 
 
 def lose_the_journal(warehouse: str) -> None:
-    for run in DeltaTables(warehouse).state(JOB).lineage("main").runs[:2]:
+    for run in DeltaTables(warehouse).state(JOB).branch("main").runs[:2]:
         (Path(warehouse) / "rewindow/journal" / run.commit.journal.path).unlink()
 
 
@@ -114,34 +114,34 @@ HARMS: dict[Callable[[str], None], tuple[str, int]] = {
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
-def test_a_harmed_table_is_mended(warehouse: str, three_runs: str, harm: Callable[[str], None]) -> None:
+def test_a_harmed_table_is_fixed(warehouse: str, three_runs: str, harm: Callable[[str], None]) -> None:
     harm(warehouse)
     target, again = HARMS[harm]
-    done = mend(warehouse)
-    assert set(done.damage) == {target}
+    done = fix(warehouse)
+    assert set(done.drift) == {target}
     assert len(done.made_again) == again
     assert DeltaTables(warehouse).hashes(JOB, "main") == DeltaTables(three_runs).hashes(JOB, "main")
-    assert mend(warehouse) == Republished({}, [], [])
+    assert fix(warehouse) == Republished({}, [], [])
     finish(warehouse)
 
 
 def test_a_lost_journal_is_made_again(warehouse: str, three_runs: str) -> None:
     lose_the_journal(warehouse)
-    assert mend(warehouse).made_again == ["main/1", "main/2"]
+    assert fix(warehouse).made_again == ["main/1", "main/2"]
     assert DeltaTables(warehouse).hashes(JOB, "main") == DeltaTables(three_runs).hashes(JOB, "main")
 
 
 def test_what_is_not_harmed_is_left_alone_unless_it_is_asked_for(warehouse: str) -> None:
     before = content_hash(totals(warehouse))
-    assert mend(warehouse) == Republished({}, [], [])
+    assert fix(warehouse) == Republished({}, [], [])
     DeltaTable(totals(warehouse)).optimize.compact()
-    assert mend(warehouse) == Republished({}, [], [])
-    assert mend(warehouse, ["output/totals"]).republished == ["output/totals"]
+    assert fix(warehouse) == Republished({}, [], [])
+    assert fix(warehouse, ["output/totals"]).republished == ["output/totals"]
     assert content_hash(totals(warehouse)) == before
-    assert len(mend(warehouse, None).republished) == 4
+    assert len(fix(warehouse, None).republished) == 4
     assert content_hash(totals(warehouse)) == before
     with pytest.raises(UsageError, match="outputs: totals"):
-        mend(warehouse, ["output/nothing"])
+        fix(warehouse, ["output/nothing"])
 
 
 @pytest.mark.parametrize("harm", [restore, delete_some, drop_log], ids=lambda harm: harm.__name__)
@@ -157,15 +157,15 @@ def test_the_next_run_says_so(warehouse: str, harm: Callable[[str], None]) -> No
 
 def found(warehouse: str) -> list[str]:
     tables = DeltaTables(warehouse)
-    return [damage.target for damage in quick(warehouse, JOB, tables.state(JOB), "main")]
+    return [drift.target for drift in quick(warehouse, JOB, tables.state(JOB), "main")]
 
 
 def test_other_tenants_of_the_metrics_keep_their_rows(warehouse: str) -> None:
     path = table_path(warehouse, "rewindow/metrics")
     DeltaTable(path).update(updates={"job": "'other'"}, predicate="_run = 1")
-    assert set(mend(warehouse).damage) == {"metrics"}
+    assert set(fix(warehouse).drift) == {"metrics"}
     assert "other" in set(read_rows(path, ["job"])["job"].to_pylist())
-    assert mend(warehouse) == Republished({}, [], [])
+    assert fix(warehouse) == Republished({}, [], [])
 
 
 def test_a_run_that_gives_other_rows_stops_it(warehouse: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,14 +176,14 @@ def test_a_run_that_gives_other_rows_stops_it(warehouse: str, monkeypatch: pytes
     with pytest.raises(
         InvariantError, match=r"main/2 was made again and is not what was committed. changelog/closed: before"
     ):
-        mend(warehouse)
+        fix(warehouse)
     assert len(DeltaTables(warehouse).ledger(JOB).read()) == before
 
 
 def test_other_code_does_not_make_it_again(warehouse: str) -> None:
     remove_a_file(warehouse)
     with pytest.raises(CheckpointError, match=r"(?s)made by other code \(fingerprint .*Check out the version"):
-        mend(warehouse, aggregate={"n": Count(), "sum": Sum()})
+        fix(warehouse, aggregate={"n": Count(), "sum": Sum()})
 
 
 def test_it_can_be_killed_anywhere(warehouse: str, three_runs: str) -> None:
@@ -199,5 +199,5 @@ def _steps(warehouse: str, stop: int) -> bool:
     """Go so many steps; whether there were more."""
     tables = DeltaTables(warehouse)
     who: Iterator[Attempt] = (Attempt(f"killed-{next(_names)}") for _ in count())
-    machine = republish(a_job(tables), Asked("main"), lambda: next(who), LocalEngine(), tables, Mending(tables))
+    machine = republish(a_job(tables), Asked("main"), lambda: next(who), LocalEngine(), tables, Repair(tables))
     return any(number == stop for number, _ in enumerate(machine, start=1))

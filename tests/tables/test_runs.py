@@ -33,8 +33,8 @@ def expected(tmp_path_factory) -> dict[str, str]:
     return DeltaTables(warehouse).hashes(JOB, "main")
 
 
-def hashes(warehouse: str, lineage: str = "main") -> dict[str, str]:
-    return DeltaTables(warehouse).hashes(JOB, lineage)
+def hashes(warehouse: str, branch: str = "main") -> dict[str, str]:
+    return DeltaTables(warehouse).hashes(JOB, branch)
 
 
 def test_one_run_and_many_say_the_same(warehouse, expected):
@@ -116,13 +116,13 @@ def test_a_parent_that_another_committed_a_moment_ago_is_published_first(warehou
     assert hashes(warehouse) == expected
 
 
-def test_a_restore_reads_only_the_runs_of_its_lineage(warehouse):
+def test_a_restore_reads_only_the_runs_of_its_branch(warehouse):
     replay(warehouse, "a", through_landing=2)
     replay(warehouse, "b", "trial")
     replay(warehouse, "c", through_landing=3)
     tables = DeltaTables(warehouse)
     state = tables.state(JOB)
-    next_run = state.lineage("main").runs[1].spec
+    next_run = state.branch("main").runs[1].spec
 
     checkpoint = tables.restore(state, next_run)
 
@@ -141,12 +141,12 @@ def test_the_final_run_seals(warehouse):
     before = read_rows(table_path(warehouse, "alerts/totals")).num_rows
     replay(warehouse, "b", final=True)
     assert read_rows(table_path(warehouse, "alerts/totals")).num_rows > before
-    assert DeltaTables(warehouse).state(JOB).lineage("main").is_sealed
+    assert DeltaTables(warehouse).state(JOB).branch("main").is_sealed
     replay(warehouse, "c", "at-once", final=True)
     assert hashes(warehouse) == hashes(warehouse, "at-once")
 
 
-def test_a_lost_table_stops_its_own_lineage_only(warehouse, expected):
+def test_a_lost_table_stops_its_own_branch_only(warehouse, expected):
     replay(warehouse, "a", through_landing=2)
     replay(warehouse, "b", "trial", through_landing=2)
     shutil.rmtree(table_path(warehouse, "alerts/totals__trial"))
@@ -158,7 +158,7 @@ def test_a_lost_table_stops_its_own_lineage_only(warehouse, expected):
         replay(warehouse, "e", "trial")
 
 
-def test_what_another_lineage_committed_is_published_when_that_one_is_asked_for(warehouse, expected):
+def test_what_another_branch_committed_is_published_when_that_one_is_asked_for(warehouse, expected):
     dying = machine(warehouse, "dying", "trial")
     for step in dying:
         if step == "publish":
@@ -172,10 +172,10 @@ def test_what_another_lineage_committed_is_published_when_that_one_is_asked_for(
     assert hashes(warehouse, "trial") == expected
 
 
-def test_a_changed_aggregate_begins_a_new_lineage_and_the_old_one_goes_on(warehouse, expected):
+def test_a_changed_aggregate_begins_a_new_branch_and_the_old_one_goes_on(warehouse, expected):
     both = {"records": Count(), "offsets": Sum()}
     replay(warehouse, "a", through_landing=2)
-    with pytest.raises(CheckpointError, match="--lineage NAME") as refused:
+    with pytest.raises(CheckpointError, match="--branch NAME") as refused:
         replay(warehouse, "b", aggregate=both)
     assert refused.value.exit_code == 76
 
@@ -187,23 +187,23 @@ def test_a_changed_aggregate_begins_a_new_lineage_and_the_old_one_goes_on(wareho
     assert hashes(warehouse) == expected
     assert hashes(warehouse, "v2") == hashes(warehouse, "v3")
     tables = DeltaTables(warehouse)
-    shown = {lineage: describe_job(tables, JOB, lineage=lineage, hashes=False)["tables"] for lineage in ("main", "v2")}
-    paths = {lineage: {row["table"]: row["path"] for row in rows} for lineage, rows in shown.items()}
+    shown = {branch: describe_job(tables, JOB, branch=branch, hashes=False)["tables"] for branch in ("main", "v2")}
+    paths = {branch: {row["table"]: row["path"] for row in rows} for branch, rows in shown.items()}
     assert paths["main"]["changelog/sums"] == changelog(warehouse, "sums")
     assert paths["v2"]["changelog/sums"] != paths["main"]["changelog/sums"]
     assert all(row["rows"] > 0 for rows in shown.values() for row in rows)
 
 
-def test_show_counts_the_rows_of_its_own_lineage(warehouse):
+def test_show_counts_the_rows_of_its_own_branch(warehouse):
     replay(warehouse, "a")
     replay(warehouse, "b", "trial", through_landing=1)
     tables = DeltaTables(warehouse)
-    shown = {lineage: describe_job(tables, JOB, lineage=lineage, hashes=False) for lineage in ("main", "trial", "none")}
-    rows = {lineage: {row["table"]: row["rows"] for row in job["tables"]} for lineage, job in shown.items()}
+    shown = {branch: describe_job(tables, JOB, branch=branch, hashes=False) for branch in ("main", "trial", "none")}
+    rows = {branch: {row["table"]: row["rows"] for row in job["tables"]} for branch, job in shown.items()}
     both = read_rows(changelog(warehouse, "sums")).num_rows
     assert 0 < rows["trial"]["changelog/sums"] <= rows["main"]["changelog/sums"] < both
     assert rows["trial"]["changelog/sums"] + rows["main"]["changelog/sums"] == both
-    assert (shown["none"]["runs"], shown["none"]["lineages"]) == ([], ["main", "trial"])
+    assert (shown["none"]["runs"], shown["none"]["branches"]) == ([], ["main", "trial"])
     assert {"record-lateness": "ms", "process": "records"}.items() <= {
         row["metric"]: row["unit"] for row in shown["main"]["metrics"]
     }.items()

@@ -19,7 +19,7 @@ from rewindow import (
     until_time_limit,
 )
 from rewindow.control.plan.tasks import JobCode
-from rewindow.engine.worker.sqlite_spill import SqliteShelf
+from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.settings import Limits, Settings
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.tables import scene
@@ -70,9 +70,9 @@ def test_a_store_on_disk_leaves_what_one_in_memory_leaves(
     land(warehouse, LANDINGS)
     replay(warehouse, "memory", "memory", build=build)
     written: list[bytes] = []
-    write = SqliteShelf.write
+    write = SqliteSpill.write
     monkeypatch.setattr(
-        SqliteShelf, "write", lambda self, rows: write(self, (written.append(row[0]) or row for row in rows))
+        SqliteSpill, "write", lambda self, rows: write(self, (written.append(row[0]) or row for row in rows))
     )
     monkeypatch.setattr(scene, "JobCode", partial(JobCode, settings=Settings(limits=Limits(store_memory=1))))
     for landing in range(1, LANDINGS + 1):

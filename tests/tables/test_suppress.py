@@ -41,9 +41,9 @@ def warehouse(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def run(warehouse: str, through: int, limit: str | None, *, lineage: str = "main", **others: Any) -> RunReport:
+def run(warehouse: str, through: int, limit: str | None, *, branch: str = "main", **others: Any) -> RunReport:
     build = partial(held_back, limit, others.pop("buffer", None))
-    made = replay(warehouse, f"{lineage}-{through}-{limit}", lineage, through_landing=through, build=build, **others)
+    made = replay(warehouse, f"{branch}-{through}-{limit}", branch, through_landing=through, build=build, **others)
     assert isinstance(made, RunReport)
     return made
 
@@ -73,7 +73,7 @@ def test_one_that_is_put_back_knows_nothing_of_before(warehouse):
     tables = DeltaTables(warehouse)
     run(warehouse, 3, "90m")
     state = tables.state(JOB)
-    spec: RunSpec = state.lineage("main").runs[-1].spec
+    spec: RunSpec = state.branch("main").runs[-1].spec
     checkpoint = tables.restore(state, spec)
     assert not [store for store, _ in checkpoint.stores if store == "slower"]
     assert DeltaTables(warehouse).hashes(JOB, "main")
@@ -118,8 +118,8 @@ def test_a_full_buffer_ends_the_run_and_nothing_is_committed(warehouse):
 
 def test_a_buffer_on_disk_leaves_what_one_in_memory_leaves(warehouse):
     for landing in range(1, LANDINGS + 1):
-        run(warehouse, landing, "90m", lineage="memory")
-        run(warehouse, landing, "90m", lineage="disk", buffer=FEW.spill_to_disk_when_full())
+        run(warehouse, landing, "90m", branch="memory")
+        run(warehouse, landing, "90m", branch="disk", buffer=FEW.spill_to_disk_when_full())
     tables = DeltaTables(warehouse)
     assert tables.hashes(JOB, "disk") == tables.hashes(JOB, "memory")
 
@@ -186,7 +186,7 @@ def test_the_metrics_table_says_what_the_proposals_say_of_each_metric(warehouse)
     assert current == held(second)
     (shown,) = [
         row
-        for row in describe_job(DeltaTables(warehouse), JOB, lineage="main", hashes=False)["metrics"]
+        for row in describe_job(DeltaTables(warehouse), JOB, branch="main", hashes=False)["metrics"]
         if row["metric"] == "suppression-buffer-count"
     ]
     assert shown["current"] == held(second)

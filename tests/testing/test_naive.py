@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests import oracle as naive
+from tests import oracle
 
 Step = tuple[str, str | None, str, int]
 """Topic, key, value, timestamp."""
@@ -61,7 +61,7 @@ def play(nodes: list[dict[str, Any]], steps: list[Step], switches: set[str], **c
         "sinks": [{"name": "o", "in": "out"}],
         "steps": [{"pipe": topic, "key": key, "value": value, "ts": at} for topic, key, value, at in steps],
     }
-    result = naive.play(scenario, naive.Rules(frozenset(switches)))
+    result = oracle.play(scenario, oracle.Rules(frozenset(switches)))
     return [[(_key(one["key"]), one["value"], one["ts"]) for one in step] for step in result.steps]
 
 
@@ -124,6 +124,6 @@ def test_a_record_without_a_partner_is_sent_once_and_in_time() -> None:
 def test_what_is_built_wrongly_ends_a_scenario_before_it_begins() -> None:
     short = [*TUMBLING[:2], {**TUMBLING[2], "retention": 5}]
     scenario = {"sources": [{"name": "in", "kind": "stream"}], "nodes": short, "sinks": [], "steps": []}
-    assert naive.play(scenario, naive.Rules()).error_step == -1
-    with pytest.raises(naive.NotCoveredError):
-        naive.play({**scenario, "nodes": [{"name": "x", "op": "nothing", "in": "in"}]}, naive.Rules())
+    assert oracle.play(scenario, oracle.Rules()).error_step == -1
+    with pytest.raises(oracle.NotCoveredError):
+        oracle.play({**scenario, "nodes": [{"name": "x", "op": "nothing", "in": "in"}]}, oracle.Rules())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def news_of(asset: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+def extra_of(asset: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return what `run` or `promote` said of the table that an asset is called after; None if it said nothing of it.
 
     ``results`` are what commands printed with ``--json``. A table of a catalog has three names there and may have two

@@ -60,7 +60,7 @@ The branch **{branch}** of job **{job}** differs from what is published:
 {{% for name, of in found.items() if of is mapping -%}}
 | {{{{ name }}}} | {{{{ of.equal }}}} | {{{{ of.different }}}} | {{{{ of.only_first }}}} | {{{{ of.only_second }}}} |
 {{% endfor %}}
-*Approve* makes the branch the published lineage, in one commit for each table. *Reject* leaves all as it is.
+*Approve* makes the branch the published branch, in one commit for each table. *Reject* leaves all as it is.
 
 The first differences:
 
@@ -91,7 +91,7 @@ def backfill_dag(job: JobConfig, place: Mapping[str, Any], *, pool: str, default
             **place,
             **writer,
         )
-        verify = RewindowOperator(task_id="verify", arguments=["verify", name, "--lineage", _BRANCH], **place, **writer)
+        verify = RewindowOperator(task_id="verify", arguments=["verify", name, "--branch", _BRANCH], **place, **writer)
         diff = RewindowOperator(
             task_id="diff", arguments=["diff", name, "main", _BRANCH], accepts={DIFFERENT}, **place, **writer
         )

@@ -18,7 +18,7 @@ def land(feed: str, until: str | None = None) -> list[str]:
 
 
 def run(
-    job: str, *, through: str | None = None, until: str | None = None, lands: bool = False, lineage: str | None = None
+    job: str, *, through: str | None = None, until: str | None = None, lands: bool = False, branch: str | None = None
 ) -> list[str]:
     """Return `run JOB`, up to a time of events or of arrival; ``lands``: it lands the feed before, up to the same time."""
     flags = ["--land"] if lands else []
@@ -28,7 +28,7 @@ def run(
         *flags,
         *_option("--through", through),
         *_option("--until", until),
-        *_option("--lineage", lineage),
+        *_option("--branch", branch),
     ]
 
 

@@ -15,11 +15,11 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from rewindow.airflow.asset_events import news_of
+from rewindow.airflow.asset_events import extra_of
 from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.exit_codes import Next, what_next
 from rewindow.airflow.intervals import interval_of, through_of
-from rewindow.airflow.outcomes import settle
+from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.databricks import submit
 from rewindow.databricks.results import Printed
 from rewindow.errors import RewindowError, StorageError
@@ -117,8 +117,8 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         try:
             run = submit.start(submit.workspace(self.profile), self.databricks_job, given)
         except RewindowError as error:
-            settle(context, error.exit_code, str(error))
-            raise  # `settle` has
+            raise_for_exit(context, error.exit_code, str(error))
+            raise  # `raise_for_exit` has
         self.log.info("%s: run %s %s", self.databricks_job, run.run_id, run.url)
         self._run_id = run.run_id
         return run.run_id
@@ -164,22 +164,22 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
             raise kind(str(error)) from error
 
     def _settled(self, run: submit.JobRun, context: Any) -> dict[str, Any]:
-        settle(context, run.code, f"{run.url}\n{run.message}".strip())
+        raise_for_exit(context, run.code, f"{run.url}\n{run.message}".strip())
         return {"run_id": run.run_id, "url": run.url, "state": run.state}
 
     def _told(self, context: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Write on each asset that this task updates what its table is now; return the result with what was printed."""
         printed = self._printed(result["run_id"])
         for asset in self.outlets:
-            news = news_of(asset.name, printed.results.values()) if isinstance(asset, Asset) else None
-            if news is None and isinstance(asset, Asset):
+            extra = extra_of(asset.name, printed.results.values()) if isinstance(asset, Asset) else None
+            if extra is None and isinstance(asset, Asset):
                 why = "; ".join(f"{task}: {why}" for task, why in printed.missing.items())
                 self.log.warning(
                     "The event of %s has no version and digest: %s",
                     asset.name,
                     why or "the job run wrote no such table",
                 )
-            context["outlet_events"][asset].extra.update({**result, **(news or {}), "interval": interval_of(context)})
+            context["outlet_events"][asset].extra.update({**result, **(extra or {}), "interval": interval_of(context)})
         return {**result, "results": dict(printed.results)}
 
     def _printed(self, run_id: int) -> Printed:

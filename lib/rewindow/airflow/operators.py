@@ -11,11 +11,11 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands, process
-from rewindow.airflow.asset_events import news_of
+from rewindow.airflow.asset_events import extra_of
 from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.exit_codes import Next, what_next
 from rewindow.airflow.intervals import interval_of, through_of, unread
-from rewindow.airflow.outcomes import settle
+from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.errors import UsageError
 
 
@@ -29,7 +29,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             out, and so is an argument that its template left empty.
         by: What the interval's end is to `run`: ``until``, a time of arrival, as it is to `land` (feeds with ``every``);
             ``through``, a watermark; ``nothing``: the run takes all there is.
-        lineage: The lineage to run in.
+        branch: The branch to run in.
         project: The folder that holds ``conf/`` and ``jobs/``, on the worker.
         target: The file of ``conf/targets`` that says where things are.
         executable: How rewindow is called where it lies in an environment of its own; default: the worker's Python.
@@ -42,7 +42,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
     74, 75, signals and unknown codes are retried; all others fail at once. The result is what the command prints as JSON.
     """
 
-    template_fields = ("job", "feed", "arguments", "lineage", "project", "target", "env")
+    template_fields = ("job", "feed", "arguments", "branch", "project", "target", "env")
     external_id_key = "rewindow_process"
     ui_color = "#dbe9e4"
 
@@ -53,7 +53,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         feed: str | None = None,
         arguments: Sequence[str] = (),
         by: str = "until",
-        lineage: str | None = None,
+        branch: str | None = None,
         project: str = ".",
         target: str = "local",
         executable: Sequence[str] = (),
@@ -73,7 +73,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         self.feed = feed
         self.arguments = list(commands.several("arguments", arguments))
         self.by = by
-        self.lineage = lineage
+        self.branch = branch
         self.project = project
         self.target = target
         self.executable = commands.several("executable", executable)
@@ -105,7 +105,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
                 arguments = commands.land(str(self.feed), end)
             else:
                 bound = {} if self.by == "nothing" else {self.by: end}
-                arguments = commands.run(self.job, lands=self.feed is not None, lineage=self.lineage, **bound)
+                arguments = commands.run(self.job, lands=self.feed is not None, branch=self.branch, **bound)
         return commands.command_line(arguments, project=self._folder, target=self.target, executable=self.executable)
 
     def submit_job(self, context: Any) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
-            settle(context, code, str(_json_of(process.output(started)).get("error", "")), accepts=self.accepts)
+            raise_for_exit(context, code, str(_json_of(process.output(started)).get("error", "")), accepts=self.accepts)
             return self.get_job_result(external_id, context)
         finally:
             process.forget(started)
@@ -168,9 +168,9 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
     def _tell_assets(self, context: Any, result: Mapping[str, Any]) -> None:
         """Write on each asset that this task updates what its table is now."""
         for asset in self.outlets:
-            news = news_of(asset.name, [result]) if isinstance(asset, Asset) else None
-            if news is not None:
-                context["outlet_events"][asset].extra.update({**news, "interval": interval_of(context)})
+            extra = extra_of(asset.name, [result]) if isinstance(asset, Asset) else None
+            if extra is not None:
+                context["outlet_events"][asset].extra.update({**extra, "interval": interval_of(context)})
 
 
 def _json_of(printed: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ _LIMITS = "rewindow_limits"
 """How often the task has ended with 71, in its state store."""
 
 
-def settle(context: Any, code: int | None, said: str, *, accepts: Collection[int] = ()) -> None:
+def raise_for_exit(context: Any, code: int | None, said: str, *, accepts: Collection[int] = ()) -> None:
     """Return if the work is done. Raises `AirflowException` for a retry, `AirflowFailException` to fail at once.
 
     ``said`` is what the command said about it, shown before the meaning of its code.

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import psutil
 
-from rewindow.airflow import supervisor as keeper
+from rewindow.airflow import supervisor
 
 RUNNING, ENDED, GONE = "running", "ended", "gone"
 _STOP_SECONDS = 20
@@ -57,7 +57,7 @@ def start(
     """
     own = tempfile.mkdtemp(prefix="rewindow-", dir=folder)
     launched = subprocess.run(  # noqa: S603 - a list of arguments, no shell
-        [sys.executable, "-I", keeper.__file__, own, *command],
+        [sys.executable, "-I", supervisor.__file__, own, *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         check=True,
@@ -85,14 +85,14 @@ def state_of(started: Started) -> str:
 def exit_code(started: Started) -> int | None:
     """Return the exit code, negative for a signal; None while there is none."""
     try:
-        return int((Path(started.folder) / keeper.EXIT).read_text(encoding="ascii"))
+        return int((Path(started.folder) / supervisor.EXIT).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
 
 
 def wait(started: Started, say: Callable[[str], None], *, poll_s: float = 1.0) -> int | None:
     """Wait for the end; what the command says on stderr goes on line by line. None: it is gone and left no exit code."""
-    log, seen, rest = Path(started.folder) / keeper.LOG, 0, b""
+    log, seen, rest = Path(started.folder) / supervisor.LOG, 0, b""
     while True:
         state = state_of(started)
         with suppress(OSError), log.open("rb") as file:
@@ -112,7 +112,7 @@ def wait(started: Started, say: Callable[[str], None], *, poll_s: float = 1.0) -
 def output(started: Started) -> str:
     """Return what the command printed."""
     try:
-        return (Path(started.folder) / keeper.OUT).read_text(encoding="utf-8", errors="replace")
+        return (Path(started.folder) / supervisor.OUT).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
 

@@ -1,6 +1,6 @@
 """Keeps one command: its output and its exit code go to files, so that whoever comes later can read them.
 
-Run as a script, with the standard library only: `python keeper.py FOLDER COMMAND ...`. It outlives the Airflow worker that
+Run as a script, with the standard library only: `python gc.py FOLDER COMMAND ...`. It outlives the Airflow worker that
 started it. It ignores SIGTERM, which the command gets too, so that the exit code is still written.
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pendulum
 
-from rewindow.config.load import find_project, load_feed, load_target, place_of
+from rewindow.config.load import find_project, load_feed, load_target, location_of
 from rewindow.errors import SourceError, UsageError
 
 
@@ -23,7 +23,7 @@ def complete_through(project: str, target: str, feed: str) -> int | None:
     where = load_target(root, target)
     if is_uri(where.warehouse):
         use(where.warehouse, where.storage_options)
-    tables = DeltaTables(place_of(root, where.warehouse))
+    tables = DeltaTables(location_of(root, where.warehouse))
     try:
         landings = tables.feed(feed).landings
     except SourceError:

@@ -15,15 +15,15 @@ from rewindow.control.branch import drop, promote, rewind
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, first_epoch_at, run_before
-from rewindow.control.plan.branches import CommittedRun, JobState, Lineage, shared_runs
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError
 from rewindow.streams.serde.binding import bind_sink
-from rewindow.tables.delta.commit import checked_name
-from rewindow.tables.delta.diff import Difference
+from rewindow.tables.delta.commit import safe_name
+from rewindow.tables.delta.diff import TableDiff
 
 OnStep = Callable[[str], None] | None
 
@@ -39,7 +39,7 @@ class Backfilled:
 
 
 class History:
-    """The lineages of one job."""
+    """The branches of one job."""
 
     def __init__(self, project: Project, job: str) -> None:
         """Bind to a job of a project. Raises `ConfigError` (78) if it has no such job."""
@@ -51,14 +51,14 @@ class History:
         """What the ledger says now."""
         return self._tables.state(self._job)
 
-    def rewind(self, lineage: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
+    def rewind(self, branch: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
         """Go back to a run; see `travel.rewind`."""
-        before, readers = self.state.lineage(lineage), self._readers(lineage)
-        drive(rewind(self._job, lineage, to, self._tables), on_step)
-        after = self.state.lineage(lineage)
+        before, readers = self.state.branch(branch), self._readers(branch)
+        drive(rewind(self._job, branch, to, self._tables), on_step)
+        after = self.state.branch(branch)
         gone = [run.spec.name for run in before.runs[len(after.runs) :]]
         at = after.head.spec.name if after.head else None
-        return {"lineage": lineage, "at": at, "rewound": gone, "read_by": readers}
+        return {"branch": branch, "at": at, "rewound": gone, "read_by": readers}
 
     def backfill(
         self,
@@ -76,32 +76,32 @@ class History:
         the checkpoint's that it stands on, where its stores allow it.
         """
         state, feed = self.state, self._project.bind(self._job).feed
-        main = state.lineage(MAIN)
+        main = state.branch(MAIN)
         name = branch or f"backfill-{state.rows + 1}"
         if name == MAIN:
             message = f"a backfill has a branch of its own: name another than {MAIN!r}, which `promote` makes of it"
             raise UsageError(message)
-        through = self._through(checked_name(name, "lineage"), end, main)  # what cannot be is refused before it begins
+        through = self._through(safe_name(name, "branch"), end, main)  # what cannot be is refused before it begins
         request = replace(through, accept_changes=accept_changes)
-        if name not in state.lineages:
+        if name not in state.branches:
             at = run_before(state, main, self._first_epoch(start, main, feed))
             parent = at.spec.name if at else "0"
             drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
-        begun = self.state.lineage(name)
+        begun = self.state.branch(name)
         base = begun.runs[begun.inherited - 1] if begun.inherited else None
         results = self._run_to_the_end(request, on_step)
         return Backfilled(name, base.spec.name if base else None, base.spec.last_epoch + 1 if base else 1, results)
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
-        """Let a branch catch up with a lineage, then make its chain that lineage's; see `travel.promote`."""
+        """Let a branch catch up with a branch, then make its chain that branch's; see `travel.promote`."""
         results: list[RunReport | UpToDate] = []
         readers = self._readers(into)
-        ahead = self.state.lineage(into).last_epoch
-        if branch in self.state.lineages and self.state.lineage(branch).last_epoch < ahead:
-            results += self._run_to_the_end(RunRequest(lineage=branch, through_landing=ahead), on_step)
+        ahead = self.state.branch(into).last_epoch
+        if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
+            results += self._run_to_the_end(RunRequest(branch=branch, through_landing=ahead), on_step)
         binding = self._project.bind(self._job, into).binding
         drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
-        head = self.state.lineage(into).head
+        head = self.state.branch(into).head
         caught_up = [result.spec.name for result in results if isinstance(result, RunReport)]
         published = self._project.published(self._job, into)
         at = head.spec.name if head else None
@@ -115,28 +115,28 @@ class History:
         }
 
     def branches(self) -> list[dict[str, Any]]:
-        """Return the lineages of the job, as rows for people."""
+        """Return the branches of the job, as rows for people."""
         return [
             {
-                "lineage": lineage.name,
-                "parent": lineage.parent or "",
-                "stands on": lineage.runs[lineage.inherited - 1].spec.name if lineage.inherited else "",
-                "last run": lineage.head.spec.name if lineage.head else "",
-                "epoch": lineage.last_epoch,
-                "complete through": show_time(lineage.watermark_ms),
-                "standing": str(lineage.standing),
+                "branch": branch.name,
+                "parent": branch.parent or "",
+                "stands on": branch.runs[branch.inherited - 1].spec.name if branch.inherited else "",
+                "last run": branch.head.spec.name if branch.head else "",
+                "epoch": branch.last_epoch,
+                "complete through": show_time(branch.watermark_ms),
+                "standing": str(branch.standing),
             }
-            for lineage in self.state.lineages.values()
+            for branch in self.state.branches.values()
         ]
 
     def drop(self, branch: str) -> None:
         """Give a branch up; see `travel.drop`."""
         drive(drop(self._job, branch, self._tables))
 
-    def diff(self, first: str, second: str, samples: int) -> dict[str, Difference]:
-        """Compare the outputs of two lineages key by key, over the epochs that both have replayed for themselves.
+    def diff(self, first: str, second: str, samples: int) -> dict[str, TableDiff]:
+        """Compare the outputs of two branches key by key, over the epochs that both have replayed for themselves.
 
-        Raises `UsageError` (2) for a lineage that has no run.
+        Raises `UsageError` (2) for a branch that has no run.
         """
         state = self.state
         one, other = (self._known(state, name) for name in (first, second))
@@ -148,28 +148,28 @@ class History:
         through = min(one.last_epoch, other.last_epoch)
         found = {}
         for target, keys in self._output_keys().items():
-            tables = [lineage.tables[target] for lineage in (one, other) if target in lineage.tables]
+            tables = [branch.tables[target] for branch in (one, other) if target in branch.tables]
             if len(tables) == 2:
                 found[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through), samples=samples
                 )
         return found
 
-    def verify(self, lineage: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
-        """Replay committed runs, by default the last one of a lineage, and compare; see `verify.verify`."""
+    def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
+        """Replay committed runs, by default the last one of a branch, and compare; see `verify.verify`."""
         state = self.state
-        known = self._known(state, lineage)
+        known = self._known(state, branch)
         chosen = [self._run(state, known, said) for said in runs] or [known.runs[-1]]
         project = self._project
         for run in chosen:
-            job = project.bind(self._job, run.spec.lineage)
+            job = project.bind(self._job, run.spec.branch)
             # All tasks in one worker, whatever groups a run has; `verify` turns their order round.
             yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
 
-    def _readers(self, lineage: str) -> list[str]:
-        """Return the feeds that land an output of the job: of its published lineage."""
+    def _readers(self, branch: str) -> list[str]:
+        """Return the feeds that land an output of the job: of its published branch."""
         root = self._project.root
-        feeds = [load_feed(root, name) for name in names_of(root, "feeds")] if lineage == MAIN else []
+        feeds = [load_feed(root, name) for name in names_of(root, "feeds")] if branch == MAIN else []
         return [feed.feed for feed in feeds if any(log.source.job == self._job for log in feed.logs.values())]
 
     def _run_to_the_end(self, request: RunRequest, on_step: OnStep) -> list[RunReport | UpToDate]:
@@ -179,7 +179,7 @@ class History:
             results.append(self._project.run(self._job, request, on_step))
         return results
 
-    def _first_epoch(self, said: str, main: Lineage, feed: Feed) -> int:
+    def _first_epoch(self, said: str, main: Branch, feed: Feed) -> int:
         if "/" in said:
             run = find_run(self.state, main, said)
             return run.spec.first_epoch if run else 1
@@ -188,27 +188,27 @@ class History:
             return number
         return first_epoch_at(feed, parse_time(said) or 0)
 
-    def _through(self, branch: str, said: str | None, main: Lineage) -> RunRequest:
+    def _through(self, branch: str, said: str | None, main: Branch) -> RunRequest:
         if said is None:
-            return RunRequest(lineage=branch, through_landing=main.last_epoch or None)
+            return RunRequest(branch=branch, through_landing=main.last_epoch or None)
         if "/" in said:
             run = find_run(self.state, main, said)
-            return RunRequest(lineage=branch, through_landing=run.spec.last_epoch if run else None)
+            return RunRequest(branch=branch, through_landing=run.spec.last_epoch if run else None)
         number = whole_number(said)
         if number is not None:
-            return RunRequest(lineage=branch, through_landing=number)
-        return RunRequest(lineage=branch, through_ms=parse_time(said))
+            return RunRequest(branch=branch, through_landing=number)
+        return RunRequest(branch=branch, through_ms=parse_time(said))
 
-    def _known(self, state: JobState, name: str) -> Lineage:
-        lineage = state.lineage(name)
-        if not lineage.runs:
-            known = ", ".join(one.name for one in state.lineages.values() if one.runs) or "none"
-            message = f"job {self._job!r} has no runs in lineage {name!r} (lineages: {known})"
+    def _known(self, state: JobState, name: str) -> Branch:
+        branch = state.branch(name)
+        if not branch.runs:
+            known = ", ".join(one.name for one in state.branches.values() if one.runs) or "none"
+            message = f"job {self._job!r} has no runs in branch {name!r} (branches: {known})"
             raise UsageError(message)
-        return lineage
+        return branch
 
-    def _run(self, state: JobState, lineage: Lineage, said: str) -> CommittedRun:
-        run = find_run(state, lineage, said)
+    def _run(self, state: JobState, branch: Branch, said: str) -> CommittedRun:
+        run = find_run(state, branch, said)
         if run is None:
             message = f"{said!r} is the beginning and no run: name one of `rewindow show {self._job}`"
             raise UsageError(message)

@@ -116,7 +116,7 @@ def _parsed(file: Path) -> tuple[ast.Module, list[str]]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {file}: {error}. Name a job, or a file of Python code") from error
     except (SyntaxError, ValueError) as error:
-        raise ConfigError(f"{file}:{getattr(error, 'lineno', 1)}: {error}. Mend that line") from error
+        raise ConfigError(f"{file}:{getattr(error, 'lineno', 1)}: {error}. Fix that line") from error
 
 
 def _imported(root: Path, file: Path, tree: ast.Module) -> Iterator[Path]:

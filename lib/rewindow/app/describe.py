@@ -7,8 +7,8 @@ from typing import Any
 
 from rewindow.app.cli.times import show_time
 from rewindow.contracts.staged_files import QUARANTINE
-from rewindow.contracts.tasks import Lane, LogTable
-from rewindow.control.plan.branches import CommittedRun, Lineage
+from rewindow.contracts.tasks import Execution, LogTable
+from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.plan.tasks import simulated_seconds
 from rewindow.control.run import Job
@@ -19,25 +19,25 @@ from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.warehouse import DeltaTables
 
 
-def describe_job(tables: DeltaTables, job: str, *, lineage: str, hashes: bool) -> dict[str, Any]:
-    """Return the runs of a lineage, its tables and the sums of its metrics. What was rewound does not count."""
+def describe_job(tables: DeltaTables, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
+    """Return the runs of a branch, its tables and the sums of its metrics. What was rewound does not count."""
     state = tables.state(job)
-    known = state.lineage(lineage)
+    known = state.branch(branch)
     runs = known.runs
-    tables.check_published(job, state, lineage)
+    tables.check_published(job, state, branch)
     return {
         "job": job,
-        "lineage": lineage,
-        "lineages": sorted(name for name, known in state.lineages.items() if known.runs),
+        "branch": branch,
+        "branches": sorted(name for name, known in state.branches.items() if known.runs),
         "runs": [_describe_run(run) for run in runs],
         "tables": _describe_tables(tables, known, hashes=hashes),
         "metrics": _describe_metrics(tables, runs),
     }
 
 
-def describe_published(tables: DeltaTables, job: str, lineage: str) -> list[dict[str, Any]]:
-    """Return the output tables of a lineage: their versions, and what its last run did to them."""
-    known = tables.state(job).lineage(lineage)
+def describe_published(tables: DeltaTables, job: str, branch: str) -> list[dict[str, Any]]:
+    """Return the output tables of a branch: their versions, and what its last run did to them."""
+    known = tables.state(job).branch(branch)
     if known.head is None:
         return []
     described = []
@@ -61,13 +61,13 @@ def describe_published(tables: DeltaTables, job: str, lineage: str) -> list[dict
 
 
 def describe_topology(
-    job: Job, lane: Lane = Lane.AUTO, tables: Mapping[str, LogTable | None] | None = None
+    job: Job, execution: Execution = Execution.AUTO, tables: Mapping[str, LogTable | None] | None = None
 ) -> dict[str, Any]:
     """Return a job's topology: its parts, where their records come from, how they run, and what they write.
 
     ``tables`` has the logs that Spark reads for the tasks.
     """
-    from rewindow.engine.worker.vectorized.plan import describe_lane  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.vectorized.plan import describe_execution  # noqa: PLC0415 - loads pyarrow
 
     keeps_dropped = QUARANTINE in job.binding.tables
     logs = job.code.load_logs()
@@ -77,7 +77,7 @@ def describe_topology(
         parts.append(
             {
                 "sub_topology": part.index,
-                "lane": describe_lane(lane, part, logs, keeps_dropped=keeps_dropped),
+                "execution": describe_execution(execution, part, logs, keeps_dropped=keeps_dropped),
                 "sources": [
                     {
                         "topic": source.topic,
@@ -125,8 +125,8 @@ def _describe_source(source: SourceNode, tables: Mapping[str, LogTable | None]) 
         return "internal log of this run, in the order of its upstream events"
     table = tables.get(source.topic)
     if table is not None:
-        return f"shuffled source: Spark reads the table for the tasks, because {table.why}"
-    return "aligned source: each task opens its own partition's files, in offset order"
+        return f"shuffle reader: Spark reads the table for the tasks, because {table.why}"
+    return "partition-local reader: each task opens its own partition's files, in offset order"
 
 
 def _describe_run(run: CommittedRun) -> dict[str, Any]:
@@ -141,16 +141,16 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
     }
 
 
-def _describe_tables(tables: DeltaTables, lineage: Lineage, *, hashes: bool) -> list[dict[str, Any]]:
-    """Return a lineage's tables. Of a changelog, which lineages share, only the rows of its own runs count."""
+def _describe_tables(tables: DeltaTables, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
+    """Return a branch's tables. Of a changelog, which branches share, only the rows of its own runs count."""
     described = []
-    for target, table in lineage.tables.items():
+    for target, table in branch.tables.items():
         if "/" not in target:
             continue
         is_output = target.startswith(OUTPUT)
-        totals = [run.commit.targets[target].rows for run in lineage.runs if target in run.commit.targets]
+        totals = [run.commit.targets[target].rows for run in branch.runs if target in run.commit.targets]
         rows = tables.count_rows(table) if is_output else sum(totals)
-        row: dict[str, Any] = {"table": target, "path": tables.place_of(table), "rows": rows}
+        row: dict[str, Any] = {"table": target, "path": tables.location_of(table), "rows": rows}
         if hashes and is_output:
             row["content"] = tables.content_hash(table)[:16]
         described.append(row)
@@ -166,7 +166,7 @@ def _describe_metrics(tables: DeltaTables, runs: Iterable[CommittedRun]) -> list
         for one in report.metrics:
             if one.get("current") is not None:
                 key = (one["level"], one["node"], one["name"], one["reason"])
-                current.setdefault(key, {})[report.stage, report.partition] = one["current"]
+                current.setdefault(key, {})[report.sub_topology, report.partition] = one["current"]
     seconds = simulated_seconds(reports)
     described = []
     for key, measure in sorted(add_up(measures).items()):

@@ -11,7 +11,7 @@ from rewindow.app.project import Project
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.steps import drive
-from rewindow.contracts.tasks import StageWork
+from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.gc import Collected, collect
 from rewindow.control.gc_feed import FeedCollected, collect_feed
 from rewindow.control.heartbeat import this_attempt
@@ -22,9 +22,9 @@ from rewindow.control.repair import Asked, Republished, republish
 from rewindow.control.run import RunReport
 from rewindow.errors import ConfigError, naming
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.gc_feed import FeedKeeper
-from rewindow.tables.delta.gc_job import Keeper
-from rewindow.tables.delta.repair import Mending
+from rewindow.tables.delta.gc_feed import FeedGc
+from rewindow.tables.delta.gc_job import JobGc
+from rewindow.tables.delta.repair import Repair
 
 OnStep = Callable[[str], None] | None
 
@@ -39,13 +39,13 @@ class Resumed:
 
 
 class _WhenNeeded:
-    """An engine that starts with its first work: most damage is mended without any."""
+    """An engine that starts with its first work: most damage is fixed without any."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
-        return self._project.engine.run_stage(work)
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
+        return self._project.engine.run_sub_topology(work)
 
     def stage_rows(self, *of: Any) -> list[StagedFile]:
         return self._project.engine.stage_rows(*of)
@@ -59,62 +59,62 @@ class Recovery:
         project.job_config(job)
         self._project, self._job = project, job
 
-    def republish(self, lineage: str, outputs: list[str], *, all_tables: bool, on_step: OnStep = None) -> Republished:
-        """Find and mend what another hand did to a lineage's tables; see `republish.republish`.
+    def republish(self, branch: str, outputs: list[str], *, all_tables: bool, on_step: OnStep = None) -> Republished:
+        """Find and fix what another hand did to a branch's tables; see `republish.republish`.
 
-        ``outputs`` are published anew even if nothing is found; ``all_tables``: all tables of the lineage are.
+        ``outputs`` are published anew even if nothing is found; ``all_tables``: all tables of the branch are.
         """
         project = self._project
         self._check_files(
             "republish",
             "a commit of Spark's has one transaction id, so nobody could be kept from publishing what it leaves out. "
-            "RESTORE the table to the version before, or replay in another lineage",
+            "RESTORE the table to the version before, or replay in another branch",
         )
         with naming(JOB=self._job):
-            job = project.bind(self._job, lineage)
-            asked = Asked(lineage, None if all_tables else [OUTPUT + name for name in outputs])
-            machine = republish(job, asked, this_attempt, _WhenNeeded(project), project.tables, Mending(project.tables))
+            job = project.bind(self._job, branch)
+            asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
+            machine = republish(job, asked, this_attempt, _WhenNeeded(project), project.tables, Repair(project.tables))
             return drive(machine, on_step)
 
     def collect(self, keep_ms: int, *, every: int = EVERY, on_step: OnStep = None) -> Collected:
         """Write snapshots, forget what nothing needs and is older than ``keep_ms``, and delete what is left over."""
-        keeper, now_ms = self._keeper(), time.time_ns() // 1_000_000
+        gc, now_ms = self._gc(), time.time_ns() // 1_000_000
         with naming(JOB=self._job):
             machine = collect(
-                self._job, self._project.tables, keeper, before_ms=now_ms - keep_ms, keep_ms=keep_ms, every=every
+                self._job, self._project.tables, gc, before_ms=now_ms - keep_ms, keep_ms=keep_ms, every=every
             )
             return drive(machine, on_step)
 
     def would_collect(self, keep_ms: int) -> Collected:
         """Return what `collect` would do first; what its own steps make superfluous is not in it. Changes nothing."""
-        keeper, state = self._keeper(), self._project.tables.state(self._job)
+        gc, state = self._gc(), self._project.tables.state(self._job)
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
-        return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, deleted=list(keeper.garbage(keep_ms)))
+        return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, deleted=list(gc.garbage(keep_ms)))
 
     def _check_files(self, command: str, why: str) -> None:
         """Refuse what works on files where the tables are a catalog's. Raises `ConfigError` (78)."""
         if self._project.target.commit == "spark":
             raise ConfigError(f"`{command}` is not there with `commit: spark`: {why}")
 
-    def _keeper(self) -> Keeper:
+    def _gc(self) -> JobGc:
         self._check_files(
             "gc",
             "files belong to the catalog, and stores go on from all that is in the journal. VACUUM deletes what the "
             "catalog's tables no longer name, DROP TABLE a dropped branch's tables",
         )
-        return Keeper(self._project.tables, self._job, lambda: this_attempt().id, self._project.is_alive)
+        return JobGc(self._project.tables, self._job, lambda: this_attempt().id, self._project.is_alive)
 
-    def resume(self, lineage: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
+    def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
         """Do a dead attempt's plan again, as it was planned; with ``replan`` plan anew what it was to do."""
-        planned = self._project.tables.state(self._job).lineage(lineage).pending
+        planned = self._project.tables.state(self._job).branch(branch).pending
         if planned is None:
-            for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), lineage):
+            for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), branch):
                 pass
             return Resumed(None, None, None)
         through = None if replan else planned.last_epoch or None
         request = RunRequest(
-            lineage=lineage,
+            branch=branch,
             through_landing=through,
             final=planned.final,
             replan=replan,
@@ -136,19 +136,19 @@ class FeedRecovery:
             message = "`gc` of feeds is not there with `commit: spark`: OPTIMIZE and VACUUM are the catalog's"
             raise ConfigError(message)
         self._tables = tables
-        self._keeper = FeedKeeper(tables, feed, self._is_quiet)
+        self._gc = FeedGc(tables, feed, self._is_quiet)
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
         """Merge small files, and delete what has been superfluous for ``keep_ms``, a day at least."""
         with naming(FEED=self._feed):
-            return drive(collect_feed(self._feed, self._tables.publish_steps, self._keeper, keep_ms=keep_ms), on_step)
+            return drive(collect_feed(self._feed, self._tables.publish_steps, self._gc, keep_ms=keep_ms), on_step)
 
     def would_collect(self, keep_ms: int) -> FeedCollected:
         """Return what `collect` would do first. Changes nothing."""
-        return FeedCollected(self._keeper.due(), 0, deleted=list(self._keeper.garbage(keep_ms)))
+        return FeedCollected(self._gc.due(), 0, deleted=list(self._gc.garbage(keep_ms)))
 
     def _is_quiet(self) -> bool:
         """Whether no run that reads the feed is being made."""
         states = [self._project.tables.state(job) for job in names_of(self._project.root, "jobs")]
-        plans = [one.pending for state in states for one in state.lineages.values() if one.pending]
+        plans = [one.pending for state in states for one in state.branches.values() if one.pending]
         return not any(plan.feed == self._feed and self._project.is_alive(plan.attempt) for plan in plans)

@@ -1,6 +1,6 @@
 """A project: its configuration, its warehouse and a Spark session that starts when it is first needed.
 
-Here the seams meet: the runner's engine is Spark, its tables are Delta.
+Here the protocols meet: the runner's engine is Spark, its tables are Delta.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rewindow.config.load import find_project, load_feed, load_job, load_target,
 from rewindow.config.target import TargetConfig
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.steps import drive
-from rewindow.contracts.tasks import Lane
+from rewindow.contracts.tasks import Execution
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
 from rewindow.control.ingest.landings import Feed, log_shapes
@@ -38,7 +38,7 @@ from rewindow.storage.locations import is_uri, use
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.settings import Limits, Settings
-from rewindow.tables.delta.commit import METRICS, QUARANTINE, changelog_path, checked_name, output_path
+from rewindow.tables.delta.commit import METRICS, QUARANTINE, changelog_path, output_path, safe_name
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.governed.names import output_name
@@ -99,7 +99,7 @@ class Project:
                 on_step=on_step,
             )
 
-    def bind(self, job: str, lineage: str = MAIN) -> Job:
+    def bind(self, job: str, branch: str = MAIN) -> Job:
         """Return a job bound to its feed as it is landed. Raises `SourceError` (66) if it never was."""
         config = self.job_config(job)
         feed = self._landed(config)
@@ -112,7 +112,7 @@ class Project:
         quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
         code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
         paths = TablePaths(
-            output=partial(_output_path, config, lineage, self.target.catalog),
+            output=partial(_output_path, config, branch, self.target.catalog),
             changelog=partial(changelog_path, job),
             metrics=METRICS,
             quarantine=QUARANTINE if quarantines else None,
@@ -123,10 +123,10 @@ class Project:
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
         """Return what `run` would do, as plain data. Changes nothing."""
-        bound = self.bind(job, request.lineage)
+        bound = self.bind(job, request.branch)
         state = self.tables.state(job)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
-        return describe_plan(state, bound.feed, decision, request.lineage, bound.binding)
+        return describe_plan(state, bound.feed, decision, request.branch, bound.binding)
 
     def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
         """Make one run of a job, or find that there is nothing to do.
@@ -138,29 +138,29 @@ class Project:
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             return UpToDate(f"feed {config.feed!r} has no landings yet: `rewindow land {config.feed}` first")
         self.feed_tables.publish(config.feed)
-        bound = self.bind(job, request.lineage)
+        bound = self.bind(job, request.branch)
         attempt = this_attempt()
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             return drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)
 
-    def show(self, job: str, *, lineage: str = MAIN, hashes: bool = False) -> dict[str, Any]:
+    def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as plain data."""
         self.job_config(job)
-        return describe_job(self.tables, job, lineage=checked_name(lineage, "lineage"), hashes=hashes)
+        return describe_job(self.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
 
-    def published(self, job: str, lineage: str = MAIN) -> list[dict[str, Any]]:
-        """Return a lineage's output tables as they are: path, Delta version, and the last run with its rows and digest."""
-        return describe_published(self.tables, job, lineage)
+    def published(self, job: str, branch: str = MAIN) -> list[dict[str, Any]]:
+        """Return a branch's output tables as they are: path, Delta version, and the last run with its rows and digest."""
+        return describe_published(self.tables, job, branch)
 
     def explain(self, job: str, *, spark: bool = False) -> dict[str, Any]:
-        """Return a job's topology, sources and lanes as plain data; with Spark's plan of a first run of each part."""
+        """Return a job's topology, sources and execution modes as plain data; with Spark's plan of a first run of each part."""
         bound = self.bind(job)
         tables = {topic: self.tables.log_table(bound.feed, topic) for topic in bound.feed.definition.logs}
-        described = {**describe_topology(bound, self.lane, tables), "inline": self.target.most_inline}
+        described = {**describe_topology(bound, self.execution, tables), "inline": self.target.most_inline}
         if spark:
             from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
-            engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], lane=self.lane)
+            engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], execution=self.execution)
             for part, work in zip(
                 described["sub_topologies"], first_run(bound, this_attempt(), self.tables), strict=True
             ):
@@ -204,7 +204,10 @@ class Project:
         from rewindow.engine.worker.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
 
         return InlineEngine(
-            lambda: self.engine_of(self.slots), most=self.target.most_inline, lane=self.lane, on_task=self._on_task
+            lambda: self.engine_of(self.slots),
+            most=self.target.most_inline,
+            execution=self.execution,
+            on_task=self._on_task,
         )
 
     def engine_of(self, slots: int) -> Engine:
@@ -215,12 +218,12 @@ class Project:
             from rewindow.tables.governed.engine import RowsEngine  # noqa: PLC0415
 
             journal_of, roots = cast("CatalogTables", self.tables).journal, [str(self.root)]
-            return RowsEngine(self.spark, journal_of, slots=slots, import_paths=roots, lane=self.lane)
+            return RowsEngine(self.spark, journal_of, slots=slots, import_paths=roots, execution=self.execution)
         return SparkEngine(
             self.spark,
             slots=slots,
             import_paths=[str(self.root)],
-            lane=self.lane,
+            execution=self.execution,
             on_share=lambda done: self._watch.share(done) if self._watch else None,
             on_task=self._on_task,
         )
@@ -261,9 +264,9 @@ class Project:
         return self.target.cores or os.cpu_count() or 1
 
     @property
-    def lane(self) -> Lane:
+    def execution(self) -> Execution:
         """How sub-topologies run."""
-        return Lane(self.target.lane)
+        return Execution(self.target.execution)
 
     @property
     def is_alive(self) -> Callable[..., bool]:
@@ -271,14 +274,14 @@ class Project:
         return partial(is_alive, self.warehouse)
 
 
-def _output_path(config: JobConfig, lineage: str, catalog: str | None, topic: str) -> str:
+def _output_path(config: JobConfig, branch: str, catalog: str | None, topic: str) -> str:
     output = config.outputs.get(topic)
     if output is None:
         message = f"job {config.job!r} writes {topic!r}, which conf/jobs/{config.job}.yaml does not name: add it to `outputs:`"
         raise ConfigError(message)
     if catalog is not None:
-        return output_name(output.table, lineage, catalog.partition(".")[0])
-    return output_path(output.table, lineage)
+        return output_name(output.table, branch, catalog.partition(".")[0])
+    return output_path(output.table, branch)
 
 
 def _absolute(root: Path, target: TargetConfig) -> str:

@@ -22,7 +22,7 @@ _LONGEST: Final = {"2": 29, "feb": 29} | dict.fromkeys(("4", "apr", "6", "jun", 
 """Months without a 31st, as they are written."""
 
 
-def checked_cron(text: str) -> str:
+def valid_cron(text: str) -> str:
     """Return a cron schedule as it is. Raises `ValueError` that says what of it is wrong, and how it is written."""
     if _WORD.fullmatch(text):
         return text

@@ -16,9 +16,9 @@ from rewindow.config.words import (
     DurationMsOrForever,
     DurationMsOrNone,
     EveryWord,
+    Location,
     Name,
     OldColumn,
-    Place,
     SparkText,
     TimestampWord,
     Zone,
@@ -31,7 +31,7 @@ class SourceConfig(ConfigValue):
     """Where a log comes from: a Delta table in the warehouse, files or a table at a path, or another job's output."""
 
     table: DottedName | None = None
-    path: Place | None = None
+    path: Location | None = None
     format: Literal["csv", "json", "parquet", "delta"] | None = None
     options: dict[str, SparkText] = {}
     schema_ddl: str | None = Field(default=None, alias="schema")
@@ -79,7 +79,7 @@ class LogConfig(ConfigValue):
     offset: Column | None = None
 
     @model_validator(mode="after")
-    def _placed_as_it_is(self) -> Self:
+    def _keeps_source_offsets(self) -> Self:
         if (self.partition is None) != (self.offset is None):
             raise ValueError("partition and offset go together: the columns that hold what Kafka gave each record")
         if self.partition is None:

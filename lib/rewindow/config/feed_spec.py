@@ -18,7 +18,7 @@ def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedS
     """
     every = config.landing.every
     _check_outputs(config)
-    _check_placed(config)
+    _check_source_offsets(config)
     for topic, log in config.logs.items():
         is_files = log.source.format not in (None, DELTA)
         if every and is_files and log.arrived_at is None:
@@ -61,19 +61,20 @@ def _check_outputs(config: FeedConfig) -> None:
         raise ConfigError(message)
 
 
-def _check_placed(config: FeedConfig) -> None:
+def _check_source_offsets(config: FeedConfig) -> None:
     """Refuse what does not go with logs that keep the partitions and offsets of their sources."""
-    placed = [topic for topic, log in config.logs.items() if log.partition]
-    others = [topic for topic in config.logs if topic not in placed]
-    if placed and others:
+    source_offsets = [topic for topic, log in config.logs.items() if log.partition]
+    others = [topic for topic in config.logs if topic not in source_offsets]
+    if source_offsets and others:
         message = (
-            f"feed {config.feed}: the log {placed[0]} keeps the partitions of its source, {others[0]} gets those of its key's "
+            f"feed {config.feed}: the log {source_offsets[0]} keeps the partitions of its source, {others[0]} "
+            "gets those of its key's "
             "hash, so equal keys do not meet: make two feeds, or leave partition and offset out"
         )
         raise ConfigError(message)
-    if placed and config.landing.every:
+    if source_offsets and config.landing.every:
         message = (
-            f"feed {config.feed}: `every` cuts by arrival, but the log {placed[0]} keeps the offsets of its source: leave "
+            f"feed {config.feed}: `every` cuts by arrival, but the log {source_offsets[0]} keeps its source's offsets: leave "
             "`every` out (one landing a call)"
         )
         raise ConfigError(message)
@@ -93,7 +94,7 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         renames={old: new for new, old in log.columns.items()},
         invalid=log.invalid_timestamp,
         zone=config.zone,
-        placed=(log.partition, log.offset) if log.partition and log.offset else None,
+        source_offsets=(log.partition, log.offset) if log.partition and log.offset else None,
     )
 
 

@@ -29,7 +29,7 @@ class SemanticsConfig(ConfigValue):
 
 
 class JobConfig(ConfigValue):
-    """A topology, the feed it replays and the tables it writes. The name names the lineages: it never changes."""
+    """A topology, the feed it replays and the tables it writes. The name names the branches: it never changes."""
 
     job: Name
     topology: Function
@@ -71,6 +71,6 @@ def check_outputs(config: JobConfig, topology: Topology) -> None:
         if topic not in written:
             message = (
                 f"conf/jobs/{config.job}.yaml names the output {topic!r}, which the topology does not write "
-                f"(it writes {', '.join(written) or 'nothing'}): mend `outputs:` or the `.to(...)`"
+                f"(it writes {', '.join(written) or 'nothing'}): fix `outputs:` or the `.to(...)`"
             )
             raise ConfigError(message)

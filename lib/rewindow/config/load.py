@@ -60,7 +60,7 @@ def names_of(root: Path, kind: Literal["feeds", "jobs", "targets"]) -> list[str]
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def place_of(root: Path, place: str) -> str:
+def location_of(root: Path, place: str) -> str:
     """Return a place from the configuration as an absolute path or URI; what is relative starts at the root."""
     return place if "://" in place else str(root / place)
 

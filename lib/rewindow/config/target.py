@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewindow.config.words import Name, Place, SparkSettings, StorageOptions
+from rewindow.config.words import Location, Name, SparkSettings, StorageOptions
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -43,27 +43,27 @@ def _remote(text: str) -> str:
 
 
 class TargetConfig(BaseModel):
-    """Where things are: a warehouse, how many cores work there, and in which lane.
+    """Where things are: a warehouse, how many cores work there, and in which mode.
 
-    ``lane: record`` takes each record through Python by itself also where whole columns would do. ``source: shuffled``
+    ``execution: record`` takes each record through Python by itself also where whole columns would do. ``source: shuffle``
     lets Spark read the logs, where its workers may not open their files (governed tables). The rows are the same.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
 
     target: Name
-    warehouse: Place
+    warehouse: Location
     storage_options: StorageOptions = Field(default={}, repr=False)
     """How a warehouse in a bucket is opened: what would else stand in the environment, under the same names."""
     cores: int | None = Field(default=None, ge=1, le=4096)
     """Spark tasks at once. None: as many as this machine has cores."""
-    lane: Literal["auto", "record"] = "auto"
-    source: Literal["auto", "shuffled"] = "auto"
+    execution: Literal["auto", "record"] = "auto"
+    source: Literal["auto", "shuffle"] = "auto"
     master: Annotated[str, AfterValidator(_master)] | None = None
     """The cluster that works. None: this process does."""
     connect: Annotated[str, AfterValidator(_remote)] | None = None
     """The Spark Connect server that works."""
-    ships: list[Place] = []
+    ships: list[Location] = []
     """Wheels and zips that the cluster or server imports from: paths or globs below the project's root."""
     spark: SparkSettings = {}
     inline: int | None = Field(default=None, ge=0)
@@ -89,9 +89,9 @@ class TargetConfig(BaseModel):
     @model_validator(mode="after")
     def _buckets_are_read_by_workers(self) -> Self:
         is_bucket = "://" in self.warehouse.removeprefix("file://")
-        if is_bucket and self.source == "shuffled":
+        if is_bucket and self.source == "shuffle":
             raise ValueError(
-                "source: shuffled lets Spark read the logs, which a warehouse in a bucket has not: use auto"
+                "source: shuffle lets Spark read the logs, which a warehouse in a bucket has not: use auto"
             )
         if is_bucket and self.catalog:
             raise ValueError("with commit: spark the catalog has all tables: name a folder as the warehouse")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import pendulum
 from pydantic import AfterValidator, PlainValidator
 
-from rewindow.config.cron import checked_cron
+from rewindow.config.cron import valid_cron
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.settings import OnError
@@ -70,7 +70,7 @@ def _output_table(value: object) -> str:
     if text.split(".", maxsplit=1)[0] in _OWN:
         raise ValueError(f"{text!r} lies where rewindow keeps its own ({', '.join(_OWN)}): choose another name")
     if "__" in text:
-        raise ValueError(f"{text!r} holds a double underscore, which marks the tables of a lineage: use one")
+        raise ValueError(f"{text!r} holds a double underscore, which marks the tables of a branch: use one")
     return text
 
 
@@ -165,10 +165,10 @@ def _policy(value: object) -> OnError:
 
 
 def _cron(value: object) -> str:
-    return checked_cron(_text(value, '"10 * * * *"'))
+    return valid_cron(_text(value, '"10 * * * *"'))
 
 
-def _place(value: object) -> str:
+def _location(value: object) -> str:
     text = _text(value, "warehouse, /data/warehouse or s3://bucket/warehouse")
     scheme = _SCHEME.match(text)
     if scheme and scheme.group(1).lower() not in _SCHEMES:
@@ -227,7 +227,7 @@ EveryWord = Annotated[Every, PlainValidator(_every)]
 Zone = Annotated[str, PlainValidator(_zone)]
 Policy = Annotated[OnError, PlainValidator(_policy)]
 Cron = Annotated[str, PlainValidator(_cron)]
-Place = Annotated[str, PlainValidator(_place)]
+Location = Annotated[str, PlainValidator(_location)]
 SparkText = Annotated[str, PlainValidator(spark_text)]
 SparkSettings = Annotated[dict[Any, SparkText], AfterValidator(_spark_settings)]
 StorageOptions = Annotated[dict[Any, SparkText], AfterValidator(_storage_options)]

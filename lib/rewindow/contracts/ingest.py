@@ -83,7 +83,7 @@ class LogSpec:
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     zone: str = "UTC"
-    placed: tuple[str, str] | None = None
+    source_offsets: tuple[str, str] | None = None
     """The columns that are partition and offset, where the source has them; then nothing of it is written anew."""
 
     @property
@@ -98,7 +98,7 @@ class LogSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedLog:
+class SourceOffsets:
     """A table whose records have partitions and offsets of their own, as Kafka's have: a log as it is.
 
     ``table`` is its name in the warehouse; ``schema`` the one that it was landed under (JSON). The columns are called as

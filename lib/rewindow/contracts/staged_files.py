@@ -13,7 +13,7 @@ from typing import Any
 from rewindow.streams.serde.schema import Column
 
 METRICS = (
-    *(Column(name, "string") for name in ("job", "lineage")),
+    *(Column(name, "string") for name in ("job", "branch")),
     Column("_run", "long"),
     Column("sub_topology", "long"),
     Column("partition", "long"),
@@ -79,38 +79,38 @@ class TaskReport:
     """What one task of one sub-topology made in one run.
 
     ``state`` is the JSON of the task's small checkpoint (positions, clocks, schedules), ``metrics`` one dictionary
-    a measure, ``consumed`` the records taken from each topic. ``is_columnar``: whole columns at a time.
+    a measure, ``consumed`` the records taken from each topic. ``is_vectorized``: whole columns at a time.
     """
 
-    stage: int
+    sub_topology: int
     partition: int
     files: tuple[StagedFile, ...]
     state: Mapping[str, Any]
     metrics: tuple[Mapping[str, Any], ...]
     consumed: Mapping[str, int]
-    is_columnar: bool = False
+    is_vectorized: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""
         return {
-            "stage": self.stage,
+            "sub_topology": self.sub_topology,
             "partition": self.partition,
             "files": [file.as_json() for file in self.files],
             "state": dict(self.state),
             "metrics": [dict(measure) for measure in self.metrics],
             "consumed": dict(self.consumed),
-            "is_columnar": self.is_columnar,
+            "is_vectorized": self.is_vectorized,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TaskReport:
         """Rebuild what `as_json` made."""
         return cls(
-            stage=data["stage"],
+            sub_topology=data["sub_topology"],
             partition=data["partition"],
             files=tuple(StagedFile.from_json(file) for file in data["files"]),
             state=data["state"],
             metrics=tuple(data["metrics"]),
             consumed=data["consumed"],
-            is_columnar=data.get("is_columnar", False),
+            is_vectorized=data.get("is_vectorized", False),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from rewindow.contracts.ingest import PlacedLog
+from rewindow.contracts.ingest import SourceOffsets
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.semantics import Semantics
@@ -19,8 +19,8 @@ ROWS_AT_ONCE = 65_536
 """How many rows a worker reads at once."""
 
 
-class Lane(StrEnum):
-    """How sub-topologies run: both lanes give the same rows (law 4)."""
+class Execution(StrEnum):
+    """How sub-topologies run: both execution modes give the same rows (L4)."""
 
     AUTO = "auto"
     """On whole columns where that can be done exactly, else record by record."""
@@ -53,12 +53,12 @@ class LogSpan(NamedTuple):
 class LogTable:
     """A log that Spark reads for the tasks: its Delta table, why it is not read file by file, and its own columns.
 
-    ``placed`` is None for a log that `land` wrote, whose columns are always called the same.
+    ``source_offsets`` is None for a log that `land` wrote, whose columns are always called the same.
     """
 
     location: str
     why: str
-    placed: PlacedLog | None = None
+    source_offsets: SourceOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class TaskWork:
 
 
 @dataclass(frozen=True, slots=True)
-class StageWork:
+class SubTopologyWork:
     """One sub-topology of a run. ``roots`` says for each target (`StagedFile.target`) the folder of its table.
 
     A job that wants what it drops in the quarantine has a root for it (`staging.QUARANTINE`).
@@ -120,12 +120,12 @@ class StageWork:
 
     ``tables``: of its topics those that Spark reads (`engine.spark.shuffle_reader`); the others are read file by file.
 
-    ``rows_at_once``: how many rows are read at once, and a quarter of it written; the rows are the same (law 3).
+    ``rows_at_once``: how many rows are read at once, and a quarter of it written; the rows are the same (L3).
 
     ``load_topology`` and ``load_logs`` must survive the way to a worker: functions of importable modules, or partials.
     """
 
-    stage: int
+    sub_topology: int
     run: int
     attempt: str
     fingerprint: str
@@ -137,7 +137,7 @@ class StageWork:
     load_logs: Callable[[], LogShapes]
     semantics: Semantics
     job: str = ""
-    lane: Lane = Lane.AUTO
+    execution: Execution = Execution.AUTO
     settings: Settings = field(default_factory=Settings)
     tables: Mapping[str, LogTable] = field(default_factory=dict)
     rows_at_once: int = ROWS_AT_ONCE

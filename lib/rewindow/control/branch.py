@@ -20,14 +20,14 @@ Decide = Callable[[JobState], LedgerRow]
 _ATTEMPTS = 5
 
 
-def rewind(job: str, lineage: str, to: str, tables: Tables) -> Travel:
-    """Go back to an earlier run of a lineage (``lineage/number``, a number, or ``0`` for the beginning).
+def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
+    """Go back to an earlier run of a branch (``branch/number``, a number, or ``0`` for the beginning).
 
     The rows of the later runs leave the output tables, in one commit each; a run in flight is fenced. What was rewound
     stays in the ledger and in the changelogs. Raises as `decide_rewind` does, and `NotNowError` (75) among many writers.
     """
-    row = yield from _decided(job, tables, lambda state: decide_rewind(state, lineage, to))
-    yield from tables.publish(job, tables.state(job), lineage)
+    row = yield from _decided(job, tables, lambda state: decide_rewind(state, branch, to))
+    yield from tables.publish(job, tables.state(job), branch)
     return row
 
 
@@ -35,14 +35,14 @@ def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str |
     """Begin a branch after a run of its parent (default: its last one). It has output tables of its own."""
 
     def decide(state: JobState) -> LedgerRow:
-        chain = state.lineage(parent)
+        chain = state.branch(parent)
         return decide_branch(state, name, parent, chain.head if at is None else find_run(state, chain, at))
 
     return (yield from _decided(job, tables, decide))
 
 
 def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: str = MAIN) -> Travel:
-    """Make a branch's chain that of another lineage, whose output tables get the branch's rows in one commit each."""
+    """Make a branch's chain that of another branch, whose output tables get the branch's rows in one commit each."""
     yield from tables.publish(job, tables.state(job), name)
     row = yield from _decided(job, tables, lambda state: decide_promote(state, name, into, binding))
     yield from tables.publish(job, tables.state(job), into)

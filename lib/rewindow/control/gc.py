@@ -1,4 +1,4 @@
-"""Keep a job small: snapshots in place of long changelogs, and nothing of what no lineage stands on. Safe beside runs.
+"""Keep a job small: snapshots in place of long changelogs, and nothing of what no branch stands on. Safe beside runs.
 
 Each step is decided on what the ledger says now, and is durable by itself: killed anywhere, call it again. Nothing that is
 true changes, and no run is fenced.
@@ -44,7 +44,7 @@ class Garbage(Protocol):
         ...
 
 
-class Sweeper(Protocol):
+class OrphanFiles(Protocol):
     """Files that can be deleted, and a ledger whose files can be merged."""
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
@@ -60,7 +60,7 @@ class Sweeper(Protocol):
         ...
 
 
-class Keeper(Sweeper, Protocol):
+class JobGc(OrphanFiles, Protocol):
     """The files of one job; see `tables.delta.gc_job`."""
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
@@ -73,7 +73,7 @@ class Keeper(Sweeper, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
+class Removed:
     """What was deleted."""
 
     deleted: Sequence[Garbage] = field(default=())
@@ -85,7 +85,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected(Swept):
+class Collected(Removed):
     """What was done: the runs that got a snapshot, how many runs were forgotten, reports dropped, what was deleted."""
 
     snapshots: Sequence[str] = field(default=())
@@ -93,7 +93,7 @@ class Collected(Swept):
     reports: int = 0
 
 
-def collect(job: str, tables: Tables, keeper: Keeper, *, before_ms: int, keep_ms: int, every: int = EVERY) -> Steps:
+def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int, every: int = EVERY) -> Steps:
     """Write snapshots, forget what nothing needs, and delete what is left over.
 
     ``before_ms``: runs committed before it may be forgotten; ``keep_ms``: what left a table is deleted when it is so old.
@@ -101,40 +101,40 @@ def collect(job: str, tables: Tables, keeper: Keeper, *, before_ms: int, keep_ms
     yield from _publish_all(job, tables)
     made: list[str] = []
     for run in due_snapshots(tables.state(job), every):
-        is_made = yield from _snapshot(job, run, tables, keeper, every)
+        is_made = yield from _snapshot(job, run, tables, gc, every)
         made += [run.spec.name] if is_made else []
     yield from _publish_all(job, tables)
     yield "forget"
     forgotten = _append(job, tables, lambda state: decide_forget(state, before_ms))
     yield from _publish_all(job, tables)
     yield "reports"
-    reports = keeper.drop_reports()
-    deleted = yield from sweep(keeper, keep_ms)
+    reports = gc.drop_reports()
+    deleted = yield from remove_orphans(gc, keep_ms)
     count = len(forgotten.body["runs"]) if forgotten else 0
     return Collected(made, count, reports, deleted=deleted)
 
 
-def sweep(sweeper: Sweeper, keep_ms: int) -> Generator[str, None, list[Garbage]]:
+def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:
     """Delete what has been superfluous for ``keep_ms``, and merge the ledger's files; return what was deleted."""
     yield "sweep"
     deleted = []
-    for one in sweeper.garbage(keep_ms):
-        sweeper.delete(one)
+    for one in orphans.garbage(keep_ms):
+        orphans.delete(one)
         deleted.append(one)
     yield "ledger"
-    sweeper.compact_ledger()
+    orphans.compact_ledger()
     return deleted
 
 
-def _snapshot(job: str, run: CommittedRun, tables: Tables, keeper: Keeper, every: int) -> Generator[str, None, bool]:
+def _snapshot(job: str, run: CommittedRun, tables: Tables, gc: JobGc, every: int) -> Generator[str, None, bool]:
     is_published = False
     for _ in range(_ATTEMPTS):
         state = tables.state(job)
         if run.spec.run not in [one.spec.run for one in due_snapshots(state, every)]:
-            return False  # another was faster, or the lineage went on
+            return False  # another was faster, or the branch went on
         yield f"snapshot {run.spec.name}"
         try:
-            row = keeper.stage_snapshot(state, run)
+            row = gc.stage_snapshot(state, run)
         except StorageError:  # another may have committed since, and not published
             if is_published:
                 raise
@@ -150,8 +150,8 @@ def _snapshot(job: str, run: CommittedRun, tables: Tables, keeper: Keeper, every
 
 def _publish_all(job: str, tables: Tables) -> Generator[str, None, None]:
     state = tables.state(job)
-    for lineage in state.lineages:
-        yield from tables.publish(job, state, lineage)
+    for branch in state.branches:
+        yield from tables.publish(job, state, branch)
 
 
 def _append(job: str, tables: Tables, decide: Callable[[JobState], LedgerRow | None]) -> LedgerRow | None:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from rewindow.control.gc import Sweeper, Swept, sweep
+from rewindow.control.gc import OrphanFiles, Removed, remove_orphans
 
 Steps = Generator[str, None, "FeedCollected"]
 
 
-class FeedKeeper(Sweeper, Protocol):
+class FeedGc(OrphanFiles, Protocol):
     """The files of one feed; see `tables.delta.gc_feed`."""
 
     def topics(self) -> list[str]:
@@ -32,22 +32,22 @@ class FeedKeeper(Sweeper, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FeedCollected(Swept):
+class FeedCollected(Removed):
     """What was done: how many files became how many, and what was deleted."""
 
     merged: int = 0
     into: int = 0
 
 
-def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], keeper: FeedKeeper, *, keep_ms: int) -> Steps:
+def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: FeedGc, *, keep_ms: int) -> Steps:
     """Merge small files, and delete what has been superfluous for ``keep_ms``, a day at least."""
     yield from publish(feed)
     merged = into = 0
-    for topic in keeper.topics():
-        for said in keeper.compact(topic):
+    for topic in gc.topics():
+        for said in gc.compact(topic):
             if isinstance(said, str):
                 yield said
             else:
                 merged, into = merged + said[0], into + said[1]
-    deleted = yield from sweep(keeper, keep_ms)
+    deleted = yield from remove_orphans(gc, keep_ms)
     return FeedCollected(merged, into, deleted=deleted)

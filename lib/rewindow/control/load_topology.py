@@ -27,7 +27,7 @@ class TopologyLoader:
         build = getattr(self._module(module_name), function_name, None)
         if not callable(build):
             message = (
-                f"job {self.job!r}: {module_name} has no function {function_name!r}; mend `topology:` or the module"
+                f"job {self.job!r}: {module_name} has no function {function_name!r}; fix `topology:` or the module"
             )
             raise ConfigError(message)
         try:
@@ -49,15 +49,15 @@ class TopologyLoader:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
             message = (
-                f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Mend `topology:` or the import"
+                f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Fix `topology:` or the import"
             )
             raise ConfigError(message) from error
         except SyntaxError as error:
-            message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Mend that line"
+            message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Fix that line"
             raise ConfigError(message) from error
         except (Exception, SystemExit) as error:
             what = f"{type(error).__name__}: {error}{where(error)}"
             message = (
-                f"job {self.job!r}: importing {name!r} failed with {what}. Mend it: it is imported by the workers too"
+                f"job {self.job!r}: importing {name!r} failed with {what}. Fix it: it is imported by the workers too"
             )
             raise ConfigError(message) from error

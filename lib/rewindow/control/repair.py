@@ -39,15 +39,15 @@ class Found(Protocol):
         ...
 
 
-class Mending(Protocol):
+class Repair(Protocol):
     """What is known of damage; see `tables.delta.repair`."""
 
-    def damage(self, job: str, state: JobState, lineage: str) -> Sequence[Found]:
-        """Return the tables of a lineage that are not what was published."""
+    def drift(self, job: str, state: JobState, branch: str) -> Sequence[Found]:
+        """Return the tables of a branch that are not what was published."""
         ...
 
     def lost(
-        self, state: JobState, lineage: str, targets: Sequence[str]
+        self, state: JobState, branch: str, targets: Sequence[str]
     ) -> tuple[Sequence[CommittedRun], Collection[int]]:
         """Return the runs whose files are gone: those that count, and the numbers of those that nothing stands on."""
         ...
@@ -77,76 +77,76 @@ class Mending(Protocol):
 class Republished:
     """What was wrong, by target in words; which targets were published anew, and which runs made again."""
 
-    damage: Mapping[str, str]
+    drift: Mapping[str, str]
     republished: Sequence[str] = field(default=())
     made_again: Sequence[str] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whose tables: of one lineage those that are damaged, and of these ``targets`` (None: all) also those that are not."""
+    """Whose tables: of one branch those that are damaged, and of these ``targets`` (None: all) also those that are not."""
 
-    lineage: str
+    branch: str
     targets: Collection[str] | None = ()
 
 
 def republish(
-    job: Job, asked: Asked, attempts: Callable[[], Attempt], engine: Engine, tables: Tables, mending: Mending
+    job: Job, asked: Asked, attempts: Callable[[], Attempt], engine: Engine, tables: Tables, repair: Repair
 ) -> Steps:
-    """Find damaged tables of a lineage and mend them.
+    """Find damaged tables of a branch and fix them.
 
     Raises `UsageError` (2) for an output that there is not, `CheckpointError` (76) for a run of other code, `SourceError`
     (66) for landings that are gone, `InvariantError` (70) for a run that gives other rows than it had committed.
     """
     yield "examine"
     state = tables.state(job.name)
-    damage = {found.target: found.what for found in mending.damage(job.name, state, asked.lineage)}
-    targets = _targets(state, asked, damage)
-    lost, given_up = mending.lost(state, asked.lineage, [*state.lineage(asked.lineage).tables])
+    drift = {found.target: found.what for found in repair.drift(job.name, state, asked.branch)}
+    targets = _targets(state, asked, drift)
+    lost, given_up = repair.lost(state, asked.branch, [*state.branch(asked.branch).tables])
     if given_up:
         yield "give up"
         _append(job.name, tables, lambda now: decide_give_up(now, given_up))
     for run in lost:
-        yield from _make_again(job, run, attempts(), engine, tables, mending)
+        yield from _make_again(job, run, attempts(), engine, tables, repair)
     for target in targets:
         yield f"republish {target}"
-        table = state.lineage(asked.lineage).tables[target]
-        _append(job.name, tables, lambda now, of=target, at=table: decide_republish(now, asked.lineage, of, at))  # type: ignore[misc]
-    yield from tables.publish(job.name, tables.state(job.name), asked.lineage)
-    return Republished(damage, targets, [run.spec.name for run in lost])
+        table = state.branch(asked.branch).tables[target]
+        _append(job.name, tables, lambda now, of=target, at=table: decide_republish(now, asked.branch, of, at))  # type: ignore[misc]
+    yield from tables.publish(job.name, tables.state(job.name), asked.branch)
+    return Republished(drift, targets, [run.spec.name for run in lost])
 
 
-def _targets(state: JobState, asked: Asked, damage: Iterable[str]) -> list[str]:
-    known = state.lineage(asked.lineage).tables
+def _targets(state: JobState, asked: Asked, drift: Iterable[str]) -> list[str]:
+    known = state.branch(asked.branch).tables
     for target in asked.targets or ():
         if target not in known:
             outputs = ", ".join(one.removeprefix(OUTPUT) for one in known if one.startswith(OUTPUT)) or "none"
-            message = f"lineage {asked.lineage!r} has no table for {target.removeprefix(OUTPUT)!r} (outputs: {outputs})"
+            message = f"branch {asked.branch!r} has no table for {target.removeprefix(OUTPUT)!r} (outputs: {outputs})"
             raise UsageError(message)
-    wanted = {*damage, *(known if asked.targets is None else asked.targets)}
+    wanted = {*drift, *(known if asked.targets is None else asked.targets)}
     return sorted(wanted, key=lambda target: (not target.startswith(OUTPUT), target))
 
 
 def _make_again(
-    job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Tables, mending: Mending
+    job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Tables, repair: Repair
 ) -> Generator[str, None, None]:
     """Make a run's files once more, as it was planned."""
     check_same_code(run, job.binding)
     check_has_landings(run, job.feed)
     spec = replace(run.spec, attempt=attempt)
-    before = mending.known_reports(run)
+    before = repair.known_reports(run)
     like_before: Engine = LikeBefore(engine, before) if before else engine
-    reports = yield from execute(job, spec, like_before, tables, tables.roots, mending.restore)
-    made, committed = mending.totals(reports), run.commit.targets
+    reports = yield from execute(job, spec, like_before, tables, tables.roots, repair.restore)
+    made, committed = repair.totals(reports), run.commit.targets
     for target in sorted({*made, *committed}):
         if content(made.get(target)) != content(committed.get(target)):
             message = (
                 f"run {run.spec.name} was made again and is not what was committed. {target.removeprefix(OUTPUT)}: "
-                f"{mending.first_difference(run, target, spec, reports)}. Nothing was changed: the job is not deterministic "
+                f"{repair.first_difference(run, target, spec, reports)}. Nothing was changed: the job is not deterministic "
                 "(find the clock, the dice or the set), or what it read was altered; put the lost files back from a copy"
             )
             raise InvariantError(message)
-    mending.audit(spec, job.feed, reports)
+    repair.audit(spec, job.feed, reports)
     yield f"stage {run.spec.name}"
     journal = tables.stage(spec, reports)
     yield f"restage {run.spec.name}"

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.steps import Step
-from rewindow.contracts.tasks import LogFile, LogTable, StageWork
+from rewindow.contracts.tasks import LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
-from rewindow.control.plan.tasks import METRICS_TARGET, JobCode, Restored, metrics_rows, stage_work
+from rewindow.control.plan.tasks import METRICS_TARGET, JobCode, Restored, metrics_rows, sub_topology_work
 from rewindow.errors import InvariantError, NotNowError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
@@ -41,7 +41,7 @@ _PLAN_ATTEMPTS = 5
 class Engine(Protocol):
     """Where the work is done."""
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology of a run, all its tasks; return their reports by partition."""
         ...
 
@@ -63,12 +63,12 @@ class Tables(Protocol):
         """Append a ledger row; whether it is this row that stands at its number now."""
         ...
 
-    def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
-        """Bring a lineage's tables up to the ledger; yield before each commit."""
+    def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
+        """Bring a branch's tables up to the ledger; yield before each commit."""
         ...
 
-    def check_published(self, job: str, state: JobState, lineage: str) -> None:
-        """See that a lineage's outputs have the rows that were published, and no others."""
+    def check_published(self, job: str, state: JobState, branch: str) -> None:
+        """See that a branch's outputs have the rows that were published, and no others."""
         ...
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -122,13 +122,13 @@ class Job:
 def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, tables: Tables, alive: Alive) -> Steps:
     """Make one run of a job, or find that there is nothing to do."""
     yield "recover"
-    yield from tables.publish(job.name, tables.state(job.name), request.lineage)
-    tables.check_published(job.name, tables.state(job.name), request.lineage)
+    yield from tables.publish(job.name, tables.state(job.name), request.branch)
+    tables.check_published(job.name, tables.state(job.name), request.branch)
     yield "plan"
     spec = _plan(job, request, attempt, tables, alive)
     if isinstance(spec, UpToDate):
         return spec
-    said = partial(Step, job=job.name, lineage=spec.lineage, run=spec.name, run_id=spec.run)
+    said = partial(Step, job=job.name, branch=spec.branch, run=spec.name, run_id=spec.run)
     yield said("execute")
     reports = yield from execute(job, spec, engine, tables, tables.roots)
     yield said("stage")
@@ -139,14 +139,14 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     yield said("commit")
     state = _commit(spec, commit, tables)
     yield said("publish")
-    for step in tables.publish(job.name, state, spec.lineage):
+    for step in tables.publish(job.name, state, spec.branch):
         yield said(step)
     yield said("done")
     return RunReport(spec, commit, tuple(measure for report in reports for measure in report.metrics))
 
 
 def _plan(job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive: Alive) -> RunSpec | UpToDate:
-    """Decide the run and write it down: from here on every earlier attempt of the lineage is fenced."""
+    """Decide the run and write it down: from here on every earlier attempt of the branch is fenced."""
     for _ in range(_PLAN_ATTEMPTS):
         state = tables.state(job.name)
         spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
@@ -168,14 +168,14 @@ def execute(
         yield Step(
             f"execute sub-topology {part.index}",
             job=job.name,
-            lineage=spec.lineage,
+            branch=spec.branch,
             run=spec.name,
             run_id=spec.run,
             sub_topology=part.index,
             records=_records_due(job.feed, spec, part),
         )
         sent = [file for report in reports for file in report.files]
-        reports += engine.run_stage(_work(job, spec, part, tables, restored, sent, roots))
+        reports += engine.run_sub_topology(_work(job, spec, part, tables, restored, sent, roots))
     measures = metrics_rows(spec, reports)
     counted = engine.stage_rows(METRICS_TARGET, roots[METRICS_TARGET], spec.attempt.id, METRICS, measures)
     return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
@@ -194,7 +194,7 @@ def _records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
     )
 
 
-def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[StageWork]:
+def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[SubTopologyWork]:
     """Return what the engine would be asked in a run of its own over all epochs, one work a sub-topology. Nothing is run."""
     spec = plan_run(JobState(), job.feed, RunRequest(), job.binding, attempt, lambda _attempt: False)
     if isinstance(spec, UpToDate):
@@ -211,9 +211,9 @@ def _work(
     restored: Restored,
     internal: Sequence[StagedFile],
     roots: Mapping[str, str],
-) -> StageWork:
+) -> SubTopologyWork:
     """Return what the engine is asked for one sub-topology. ``internal``: what those before it have sent."""
-    return stage_work(
+    return sub_topology_work(
         spec,
         job.code,
         job.feed,

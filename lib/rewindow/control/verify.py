@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import Lane, StageWork
+from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences
 from rewindow.control.plan.planner import check_has_landings
@@ -59,20 +59,22 @@ OTHER_ROWS = 1_021
 
 
 class LikeBefore:
-    """An engine that keeps to the lane that a run took, as some metrics are sampled record by record only; in other cuts.
+    """An engine that keeps to the execution that a run took, as some metrics are sampled record by record only; in other cuts.
 
     A run takes its tasks by partition, in groups or all in one process: here the last one comes first.
     """
 
     def __init__(self, engine: Engine, reports: Iterable[TaskReport]) -> None:
         self._engine = engine
-        self._columnar = {report.stage for report in reports if report.is_columnar}
+        self._vectorized = {report.sub_topology for report in reports if report.is_vectorized}
         self.stage_rows = engine.stage_rows
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
-        """Run one sub-topology in its lane of before."""
-        lane = work.lane if work.stage in self._columnar else Lane.RECORD
-        return self._engine.run_stage(replace(work, tasks=work.tasks[::-1], lane=lane, rows_at_once=OTHER_ROWS))
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
+        """Run one sub-topology in its execution of before."""
+        execution = work.execution if work.sub_topology in self._vectorized else Execution.RECORD
+        return self._engine.run_sub_topology(
+            replace(work, tasks=work.tasks[::-1], execution=execution, rows_at_once=OTHER_ROWS)
+        )
 
 
 def verify(

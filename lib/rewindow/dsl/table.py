@@ -249,8 +249,8 @@ class KTable:
             return replace(self, node=node, value=value, view=view)
         kept = materialized(store)
         self.graph.topology.add_store(kept.key_values(self.key, value))
-        keeping = replace(supplier, store=kept.name)
-        node = self.graph.add(verb, keeping, self.node, name=name or kept.name, stores=(kept.name,))
+        keep_functions = replace(supplier, store=kept.name)
+        node = self.graph.add(verb, keep_functions, self.node, name=name or kept.name, stores=(kept.name,))
         return replace(self, node=node, value=value, view=StoreView(kept.name), knows_old=True)
 
     def check_old(self, verb: str) -> None:

@@ -165,7 +165,7 @@ def _client(scheme: str, host: str, options: tuple[tuple[str, str], ...]) -> Any
     try:
         return fs.GcsFileSystem() if scheme == "gs" else _azure(host, get) if scheme == "abfss" else _s3(get)
     except ValueError as error:
-        message = f"{scheme}://{host} cannot be opened: {error}. Mend storage_options, or the environment"
+        message = f"{scheme}://{host} cannot be opened: {error}. Fix storage_options, or the environment"
         raise ConfigError(message) from error
 
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.error_context import where
-from rewindow.streams.error_policy import Guard
+from rewindow.streams.error_policy import ErrorPolicy
 from rewindow.streams.fixed_key import Adapted
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.processor import Processor, ProcessorContext, Take, to_all
 from rewindow.streams.sink import Sink
 from rewindow.streams.state.stores import Store
-from rewindow.streams.task_context import TaskScope
+from rewindow.streams.task_context import TaskContext
 from rewindow.streams.topology import SubTopology
 
 
 @dataclass(frozen=True, slots=True)
-class Wiring:
+class Assembly:
     """The processors and contexts by node, upstream first, and for each source what takes its records."""
 
     processors: dict[str, Processor]
@@ -26,26 +26,29 @@ class Wiring:
     entries: list[Take]
 
 
-def wire(
-    part: SubTopology, scope: TaskScope, sinks: Mapping[str, Sink], guards: Mapping[str, Guard] | None = None
-) -> Wiring:
+def assemble(
+    part: SubTopology,
+    task_context: TaskContext,
+    sinks: Mapping[str, Sink],
+    error_policies: Mapping[str, ErrorPolicy] | None = None,
+) -> Assembly:
     """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier gives what it gave before."""
     processors = {node.name: _make(node) for node in part.nodes if isinstance(node, ProcessorNode)}
-    contexts = {name: _context(processor, name, scope) for name, processor in processors.items()}
+    contexts = {name: _context(processor, name, task_context) for name, processor in processors.items()}
     entries: dict[str, list[Take]] = {source.name: [] for source in part.sources}
     for node in part.nodes:
         if isinstance(node, SourceNode):
             continue
         take = _take(sinks[node.topic] if isinstance(node, SinkNode) else processors[node.name])
-        if guards and node.name in guards:
-            take = guards[node.name].before(take)
+        if error_policies and node.name in error_policies:
+            take = error_policies[node.name].before(take)
         for parent in node.parents:
             if parent in entries:
                 entries[parent].append(take)
             else:
-                guard = guards.get(parent) if guards else None
-                contexts[parent].attach(node.name, guard.behind(take) if guard else take)
-    return Wiring(processors, contexts, [to_all(entries[source.name]) for source in part.sources])
+                policy = error_policies.get(parent) if error_policies else None
+                contexts[parent].attach(node.name, policy.behind(take) if policy else take)
+    return Assembly(processors, contexts, [to_all(entries[source.name]) for source in part.sources])
 
 
 def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
@@ -87,8 +90,8 @@ def _make(node: ProcessorNode) -> Processor:
     return processor
 
 
-def _context(processor: Processor, name: str, scope: TaskScope) -> ProcessorContext:
-    return (processor.context_type if isinstance(processor, Adapted) else ProcessorContext)(name, scope)
+def _context(processor: Processor, name: str, task_context: TaskContext) -> ProcessorContext:
+    return (processor.context_type if isinstance(processor, Adapted) else ProcessorContext)(name, task_context)
 
 
 def _take(target: Processor | Sink) -> Take:

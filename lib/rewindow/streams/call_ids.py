@@ -4,7 +4,7 @@ Rules of this file:
 
 1. The place of a call is its event, the node, and how many such calls the node made at that event before. The event is
    a record (topic, partition, offset), a punctuation (the schedule and the time it was due) or an epoch's end.
-2. A place does not know the run, the attempt, the lineage or the layout: whoever computes it again gets it again. It
+2. A place does not know the run, the attempt, the branch or the layout: whoever computes it again gets it again. It
    does know the job: two jobs that read one log are two effects.
 3. In `init` and `close` there is no place: they are called as often as epochs are made.
 """
@@ -15,20 +15,20 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from rewindow.errors import DataError
-from rewindow.streams.seeded_random import Chance
+from rewindow.streams.seeded_random import SeededRandom
 
 if TYPE_CHECKING:
-    from rewindow.streams.task_context import Moment
+    from rewindow.streams.task_context import RecordContext
 
 KEY, RANDOM, UUID = "key", "random", "uuid"
 
 
-class Places:
+class CallIds:
     """The places of one task's calls."""
 
-    def __init__(self, job: str, partition: int, moment: Moment) -> None:
+    def __init__(self, job: str, partition: int, record_context: RecordContext) -> None:
         """``job`` may be empty, as in the test driver."""
-        self._job, self._partition, self._moment = f"{job}/" if job else "", partition, moment
+        self._job, self._partition, self._record_context = f"{job}/" if job else "", partition, record_context
         self._last: dict[tuple[str, str], tuple[str, int]] = {}
         """Of each node and kind of call the last event, and how many calls there were at it."""
 
@@ -36,9 +36,9 @@ class Places:
         """Return the idempotency key of the node's next effect: ``topic/partition/offset/node/n``, after the job."""
         return self._next(node, KEY)
 
-    def chance(self, node: str) -> Chance:
+    def random(self, node: str) -> SeededRandom:
         """Return random numbers of the node's own."""
-        return Chance(self._next(node, RANDOM))
+        return SeededRandom(self._next(node, RANDOM))
 
     def uuid(self, node: str) -> str:
         """Return an id as text: RFC 9562's version 8, from a SHA-256."""
@@ -68,14 +68,14 @@ class Places:
         return f"{self._job}{event}/{node}/{count}"
 
     def _event(self, node: str) -> str:
-        moment = self._moment
-        if moment.topic is not None:
-            return f"{moment.topic}/{self._partition}/{moment.offset}"
-        if moment.firing is None:
+        record_context = self._record_context
+        if record_context.topic is not None:
+            return f"{record_context.topic}/{self._partition}/{record_context.offset}"
+        if record_context.firing is None:
             message = (
                 f"{node} asks for a random number, an id or an idempotency key in init or close, which are called once an "
                 "epoch: ask while a record or a punctuation is handled"
             )
             raise DataError(message)
-        what, number = moment.firing
+        what, number = record_context.firing
         return f"{self._partition}/{what}/{number}"

@@ -12,17 +12,17 @@ from rewindow.streams.state.join_store import JoinStore, RecordStore
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.prefix_store import PrefixStore
 from rewindow.streams.state.session_store import SessionStore
-from rewindow.streams.state.spill import Disk, OpenTimedShelf
-from rewindow.streams.state.spilling_key_value import ShelvedStore
+from rewindow.streams.state.spill import Disk, OpenTimedSpill
+from rewindow.streams.state.spilling_key_value import SpillingStore
 from rewindow.streams.state.spilling_kinds import (
-    ShelvedBuffer,
-    ShelvedJoin,
-    ShelvedPairs,
-    ShelvedRecords,
-    ShelvedSessions,
-    ShelvedVersions,
+    SpillingBuffer,
+    SpillingJoin,
+    SpillingPairs,
+    SpillingRecords,
+    SpillingSessions,
+    SpillingVersions,
 )
-from rewindow.streams.state.spilling_windows import ShelvedWindows
+from rewindow.streams.state.spilling_windows import SpillingWindows
 from rewindow.streams.state.stores import (
     BUFFER,
     JOIN,
@@ -50,15 +50,15 @@ STORE_KINDS: Mapping[str, type[Store]] = {
     PREFIX: PrefixStore,
 }
 
-_SHELVED: Mapping[str, Callable[[StoreBuilder, OpenTimedShelf, int], Store]] = {
-    KEY_VALUE: ShelvedStore,
-    WINDOW: ShelvedWindows,
-    BUFFER: ShelvedBuffer,
-    VERSIONED: ShelvedVersions,
-    RECORDS: ShelvedRecords,
-    JOIN: ShelvedJoin,
-    SESSION: ShelvedSessions,
-    PREFIX: ShelvedPairs,
+_SPILLING: Mapping[str, Callable[[StoreBuilder, OpenTimedSpill, int], Store]] = {
+    KEY_VALUE: SpillingStore,
+    WINDOW: SpillingWindows,
+    BUFFER: SpillingBuffer,
+    VERSIONED: SpillingVersions,
+    RECORDS: SpillingRecords,
+    JOIN: SpillingJoin,
+    SESSION: SpillingSessions,
+    PREFIX: SpillingPairs,
 }
 """The same for stores that may be larger than their memory."""
 
@@ -72,7 +72,7 @@ def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) 
     if disk is None or not (is_bound or disk.memory_bytes is not None):
         return STORE_KINDS[builder.kind](builder)
     memory_bytes = MAX_MS if disk.memory_bytes is None else disk.memory_bytes // stores
-    return _SHELVED[builder.kind](builder, disk.shelf, memory_bytes)
+    return _SPILLING[builder.kind](builder, disk.spill, memory_bytes)
 
 
 def open_stores(

@@ -9,46 +9,51 @@ from contextlib import contextmanager
 from traceback import extract_tb, walk_tb
 
 from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError
-from rewindow.streams.task_context import TaskScope
+from rewindow.streams.task_context import TaskContext
 
 
 @contextmanager
-def explained(scope: TaskScope) -> Iterator[None]:
+def explained(task_context: TaskContext) -> Iterator[None]:
     """Say at which record and node it was that something failed: user code's errors become a `DataError`."""
     try:
         yield
     except EmissionError:
         raise
     except (DataError, ConfigError) as error:
-        node = _node(error, scope)
-        at = f"at {scope.moment}, partition {scope.partition}" + (f", node {node!r}" if node else "")
+        node = _node(error, task_context)
+        at = f"at {task_context.record_context}, partition {task_context.partition}" + (
+            f", node {node!r}" if node else ""
+        )
         raise type(error)(f"{error} [{at}]") from error
     except RewindowError:
         raise
     except MemoryError as error:
         raise LimitError(
-            f"node {_node(error, scope)!r} ran out of memory at {scope.moment}, partition {scope.partition}{where(error)}. "
-            "Nothing was committed: run with more memory or fewer cores, or mend the code that takes so much"
+            f"node {_node(error, task_context)!r} ran out of memory at {task_context.record_context}, "
+            f"partition {task_context.partition}{where(error)}. "
+            "Nothing was committed: run with more memory or fewer cores, or fix the code that takes so much"
         ) from error
     except (Exception, SystemExit) as error:
-        raise _explain(error, scope) from error
+        raise _explain(error, task_context) from error
 
 
-def _explain(error: BaseException, scope: TaskScope) -> DataError:
-    node = _node(error, scope)
-    at = f"{scope.moment}, partition {scope.partition}"
+def _explain(error: BaseException, task_context: TaskContext) -> DataError:
+    node = _node(error, task_context)
+    at = f"{task_context.record_context}, partition {task_context.partition}"
     what = f"{type(error).__name__}: {_clipped(_words(error), _LONGEST_SAID)}{where(error)}"
     forgiven = (
-        " (on_error is for records, not for this)" if scope.moment.topic is None and node in scope.forgiving else ""
+        " (on_error is for records, not for this)"
+        if task_context.record_context.topic is None and node in task_context.forgiving
+        else ""
     )
     return DataError(
-        f"node {node!r} failed at {at}: {what}{forgiven}. Nothing was committed: mend the code and run again"
+        f"node {node!r} failed at {at}: {what}{forgiven}. Nothing was committed: fix the code and run again"
     )
 
 
-def _node(error: BaseException, scope: TaskScope) -> str:
+def _node(error: BaseException, task_context: TaskContext) -> str:
     """Return the node whose code it was in the end; nothing if it was none's."""
-    names = {id(processor): name for name, processor in scope.processors.items()}
+    names = {id(processor): name for name, processor in task_context.processors.items()}
     node = ""
     for frame, _ in walk_tb(error.__traceback__):
         code = frame.f_code

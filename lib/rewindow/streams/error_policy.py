@@ -25,18 +25,20 @@ from rewindow.streams.serde.values import is_frozen
 from rewindow.streams.settings import OnError, Settings
 from rewindow.streams.state.savepoint import UNDOABLE, Undo
 from rewindow.streams.state.stores import Store
-from rewindow.streams.task_context import TaskScope
+from rewindow.streams.task_context import TaskContext
 from rewindow.streams.topology import SubTopology, Topology
 
 Take = Callable[[Record], None]
 
 
-class Guard:
+class ErrorPolicy:
     """Stands before one node."""
 
-    def __init__(self, node: ProcessorNode, policy: OnError, scope: TaskScope, undos: Mapping[str, Undo]) -> None:
+    def __init__(
+        self, node: ProcessorNode, policy: OnError, task_context: TaskContext, undos: Mapping[str, Undo]
+    ) -> None:
         """``undos`` has each of the node's stores."""
-        self._node, self._policy, self._scope = node.name, policy, scope
+        self._node, self._policy, self._task_context = node.name, policy, task_context
         self._undos = [undos[store] for store in node.stores]
         self._measured = (node.name, *node.stores)
         self._pending: list[tuple[Take, Record, int]] | None = None
@@ -44,10 +46,10 @@ class Guard:
     def before(self, take: Take) -> Take:
         """Return what takes the node's records."""
 
-        def guarded(record: Record) -> None:
+        def with_policy(record: Record) -> None:
             self._handle(take, record)
 
-        return guarded
+        return with_policy
 
     def behind(self, take: Take) -> Take:
         """Return what takes the node's forwards to one child: they wait until its record is done."""
@@ -58,7 +60,7 @@ class Guard:
             else:
                 if not is_frozen(record.value):  # whoever forwards it may go on changing it
                     record = record.with_value(deepcopy(record.value))
-                self._pending.append((take, record, self._scope.moment.timestamp))
+                self._pending.append((take, record, self._task_context.record_context.timestamp))
 
         return later
 
@@ -79,12 +81,12 @@ class Guard:
                 return
 
     def _begin(self) -> Callable[[], None]:
-        scope = self._scope
+        task_context = self._task_context
         self._pending = []
-        schedules, metrics = scope.schedules.mark(), scope.metrics.mark(self._measured)
-        places, clock = scope.places.counts(self._node), scope.node_times.get(self._node)
-        timestamp = scope.moment.timestamp
-        scope.hold_drops()
+        schedules, metrics = task_context.schedules.mark(), task_context.metrics.mark(self._measured)
+        call_ids, clock = task_context.call_ids.counts(self._node), task_context.node_times.get(self._node)
+        timestamp = task_context.record_context.timestamp
+        task_context.hold_drops()
         for undo in self._undos:
             undo.begin()
 
@@ -92,33 +94,33 @@ class Guard:
             self._pending = None
             for undo in self._undos:
                 undo.roll_back()
-            scope.let_drops_go(keep=False)
+            task_context.let_drops_go(keep=False)
             schedules()
             metrics()
-            scope.places.restore(places)
-            scope.moment.timestamp = timestamp
+            task_context.call_ids.restore(call_ids)
+            task_context.record_context.timestamp = timestamp
             if clock is None:
-                scope.node_times.pop(self._node, None)
+                task_context.node_times.pop(self._node, None)
             else:
-                scope.node_times[self._node] = clock
+                task_context.node_times[self._node] = clock
 
         return put_back
 
     def _end(self) -> None:
         for undo in self._undos:
             undo.end()
-        self._scope.let_drops_go(keep=True)
+        self._task_context.let_drops_go(keep=True)
         pending, self._pending = self._pending or [], None
-        moment = self._scope.moment
-        before = moment.timestamp
+        record_context = self._task_context.record_context
+        before = record_context.timestamp
         for take, record, timestamp in pending:
-            moment.timestamp = timestamp
+            record_context.timestamp = timestamp
             take(record)
-        moment.timestamp = before
+        record_context.timestamp = before
 
     def _quarantine(self, record: Record, error: Exception) -> None:
-        self._scope.metrics.measure("node", self._node, QUARANTINED, type(error).__name__).record()
-        self._scope.quarantine(self._node, reason_of(error), record)
+        self._task_context.metrics.measure("node", self._node, QUARANTINED, type(error).__name__).record()
+        self._task_context.quarantine(self._node, reason_of(error), record)
 
 
 def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, OnError]:
@@ -131,7 +133,7 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
     for node in part.nodes:
         if isinstance(node, ProcessorNode):
             policy = given.get(node.name, node.on_error)
-            if policy.is_plain:
+            if policy.is_undeclared:
                 continue
             for store in node.stores:
                 if kinds[store] not in UNDOABLE:
@@ -144,12 +146,14 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
     return found
 
 
-def guards(part: SubTopology, settings: Settings, scope: TaskScope, stores: Mapping[str, Store]) -> dict[str, Guard]:
+def error_policies(
+    part: SubTopology, settings: Settings, task_context: TaskContext, stores: Mapping[str, Store]
+) -> dict[str, ErrorPolicy]:
     """Return a guard for each node that has a policy. Raises `ConfigError` as `policies_of` does."""
     policies = policies_of(part, settings.on_error)
     nodes = [node for node in part.nodes if isinstance(node, ProcessorNode) and node.name in policies]
     undos = {name: Undo(stores[name]) for node in nodes for name in node.stores}
-    return {node.name: Guard(node, policies[node.name], scope, undos) for node in nodes}
+    return {node.name: ErrorPolicy(node, policies[node.name], task_context, undos) for node in nodes}
 
 
 def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from rewindow.errors import DataError
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Record, To
-from rewindow.streams.task_context import TaskScope
+from rewindow.streams.task_context import TaskContext
 
 
 class Adapted(Processor):
@@ -29,8 +29,8 @@ class FixedKeyContext(ProcessorContext):
 
     __slots__ = ("_key",)
 
-    def __init__(self, name: str, scope: TaskScope) -> None:
-        super().__init__(name, scope)
+    def __init__(self, name: str, task_context: TaskContext) -> None:
+        super().__init__(name, task_context)
         self._key: tuple[Any, ...] = ()
 
     def forward(self, record: Record, *old: Any, to: To | None = None) -> None:

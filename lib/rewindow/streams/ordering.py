@@ -1,4 +1,4 @@
-"""The order of records within a task (law 1, KIP-353).
+"""The order of records within a task (L1, KIP-353).
 
 Kafka takes, of all partitions that have data, the head record with the smallest timestamp. With an epoch's records at
 hand that is one sort: a record's place is the *running maximum* of the timestamps in its topic-partition, because a

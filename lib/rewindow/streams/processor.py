@@ -14,8 +14,8 @@ from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import UNKNOWN, Record, RecordMetadata, To
 
 if TYPE_CHECKING:
-    from rewindow.streams.seeded_random import Chance
-    from rewindow.streams.task_context import TaskScope
+    from rewindow.streams.seeded_random import SeededRandom
+    from rewindow.streams.task_context import TaskContext
 
 Take = Callable[[Record], None]
 """What handles one record: a processor, a sink, or several of them."""
@@ -46,12 +46,12 @@ class Processor:
 class ProcessorContext:
     """What a processor may ask and do. One for each node, task and epoch."""
 
-    __slots__ = ("_by_name", "_children", "_moment", "_scope", "_to_all", "headers", "is_closed", "name")
+    __slots__ = ("_by_name", "_children", "_record_context", "_task_context", "_to_all", "headers", "is_closed", "name")
 
-    def __init__(self, name: str, scope: TaskScope) -> None:
+    def __init__(self, name: str, task_context: TaskContext) -> None:
         self.name = name
-        self._scope = scope
-        self._moment = scope.moment
+        self._task_context = task_context
+        self._record_context = task_context.record_context
         self._by_name: dict[str, Take] = {}
         self._children: tuple[Take, ...] = ()
         self._to_all = to_all(())
@@ -80,8 +80,8 @@ class ProcessorContext:
         """
         if old:
             record, to = old_forward(self, tuple(self._by_name), record, old)
-        moment = self._moment
-        before = moment.timestamp
+        record_context = self._record_context
+        before = record_context.timestamp
         try:
             timestamp: Any = record.timestamp
         except AttributeError as error:
@@ -111,11 +111,11 @@ class ProcessorContext:
         if timestamp == before:
             take(record)
             return
-        moment.timestamp = timestamp
+        record_context.timestamp = timestamp
         try:
             take(record)
         finally:
-            moment.timestamp = before
+            record_context.timestamp = before
 
     def schedule(
         self,
@@ -139,17 +139,17 @@ class ProcessorContext:
         """
         if self.is_closed:
             raise DataError(f"{self.name} schedules in close(): the epoch is over; schedule in init or process")
-        scope = self._scope
+        task_context = self._task_context
         if type is None and callback is None:
-            type, callback = PunctuationType.STREAM_TIME, old_schedule(self.name, scope.processors[self.name])  # noqa: A001
+            type, callback = PunctuationType.STREAM_TIME, old_schedule(self.name, task_context.processors[self.name])  # noqa: A001
         if not isinstance(type, PunctuationType) or callback is None:
             raise ConfigError(
                 f"{self.name}: schedule({interval!r}) has a type, PunctuationType.STREAM_TIME or WALL_CLOCK_TIME, and a "
                 "callback, self.<method>: give both"
             )
-        return scope.schedules.schedule(
+        return task_context.schedules.schedule(
             self.name,
-            scope.stream_time_ms if type is PunctuationType.STREAM_TIME else scope.wall_clock_ms,
+            task_context.stream_time_ms if type is PunctuationType.STREAM_TIME else task_context.wall_clock_ms,
             interval_ms=_whole_ms(interval, "interval", at_least=1),
             type_=type,
             callback=callback,
@@ -161,58 +161,58 @@ class ProcessorContext:
 
     def cancellable(self, name: str) -> Cancellable:
         """Find a named schedule again: fields of a processor do not outlive an epoch. Raises `ConfigError` if there is none."""
-        return self._scope.schedules.cancellable(self.name, name)
+        return self._task_context.schedules.cancellable(self.name, name)
 
     def store(self, name: str) -> Any:
         """Return a store that is connected to this node. Raises `ConfigError` otherwise."""
-        return self._scope.store(self.name, name)
+        return self._task_context.store(self.name, name)
 
     @property
     def stream_time_ms(self) -> int:
         """The task's stream time: the highest timestamp taken (D1), -1 before the first record."""
-        return self._scope.stream_time_ms
+        return self._task_context.stream_time_ms
 
     @property
     def wall_clock_ms(self) -> int:
         """The simulated wall clock (D8), -1 before it is known."""
-        return self._scope.wall_clock_ms
+        return self._task_context.wall_clock_ms
 
     @property
     def scheduled_ms(self) -> int:
         """In a punctuation: the time at which it was due (its argument is the clock, D5). Elsewhere -1."""
-        return self._moment.scheduled_ms
+        return self._record_context.scheduled_ms
 
     @property
     def timestamp(self) -> int:
         """The timestamp of the record or punctuation being handled."""
-        return self._moment.timestamp
+        return self._record_context.timestamp
 
     @property
     def topic(self) -> str | None:
         """The topic of the record being handled; None in a punctuation."""
-        return self._moment.topic
+        return self._record_context.topic
 
     @property
     def record_metadata(self) -> RecordMetadata:
         """Topic, partition and offset of the record being handled; ``(None, -1, -1)`` in a punctuation."""
-        return self._moment.metadata(self._scope.partition)
+        return self._record_context.metadata(self._task_context.partition)
 
     @property
     def partition(self) -> int:
         """The task's partition."""
-        return self._scope.partition
+        return self._task_context.partition
 
-    def random(self) -> Chance:
-        """Return random numbers that follow from where this call stands: the same in every attempt, cut and lineage.
+    def random(self) -> SeededRandom:
+        """Return random numbers that follow from where this call stands: the same in every attempt, cut and branch.
 
         It has the methods of Python's ``random.Random`` that are used most. The place is the record or punctuation
         being handled, this node, and how many such calls it made before. Raises `DataError` in `init` and `close`.
         """
-        return self._scope.places.chance(self.name)
+        return self._task_context.call_ids.random(self.name)
 
     def uuid(self) -> str:
         """Return an id that follows from where this call stands, as `random` does: a text, RFC 9562's version 8."""
-        return self._scope.places.uuid(self.name)
+        return self._task_context.call_ids.uuid(self.name)
 
     def idempotency_key(self) -> str:
         """Return a key for an effect on the world outside, as `random` does: whoever computes it again gives it again.
@@ -220,16 +220,16 @@ class ProcessorContext:
         ``job/topic/partition/offset/node/n`` of a record, ``job/partition/schedule-<k>/<due>/node/n`` of a punctuation,
         ``job/partition/epoch/<number>/node/n`` at an epoch's end. The test driver has no job.
         """
-        return self._scope.places.key(self.name)
+        return self._task_context.call_ids.key(self.name)
 
     @property
     def observed_time_ms(self) -> int:
         """This node's own clock: the highest time it was told to `observe`, kept in the checkpoint (D14)."""
-        return self._scope.node_times.get(self.name, UNKNOWN)
+        return self._task_context.node_times.get(self.name, UNKNOWN)
 
     def observe(self, timestamp: int) -> int:
         """Move this node's own clock forward to a timestamp, never back; return the clock."""
-        times = self._scope.node_times
+        times = self._task_context.node_times
         observed = times.get(self.name, UNKNOWN)
         if timestamp > observed:
             times[self.name] = observed = timestamp
@@ -237,7 +237,7 @@ class ProcessorContext:
 
     def measure(self, name: str, *, reason: str = "") -> Measure:
         """Return a metric of this node; the metrics table of the run has it."""
-        return self._scope.metrics.measure("node", self.name, name, reason)
+        return self._task_context.metrics.measure("node", self.name, name, reason)
 
     def drop(self, record: Record, name: str, *, reason: str, times: int = 1) -> None:
         """Count a record that goes no further, under a metric's name (`streams.metrics`) and a reason.
@@ -245,8 +245,8 @@ class ProcessorContext:
         Where the job says ``dropped: quarantine`` it becomes a row there, once. ``times``: how often it counts, as a
         record that is late for several windows counts for each.
         """
-        self._scope.metrics.measure("node", self.name, name, reason).record_many(times, times, 1, 1)
-        self._scope.drop(self.name, reason, record.key, record.value, record.timestamp)
+        self._task_context.metrics.measure("node", self.name, name, reason).record_many(times, times, 1, 1)
+        self._task_context.drop(self.name, reason, record.key, record.value, record.timestamp)
 
     def _refuse(self, record: Record) -> None:
         raise DataError(f"{self.name} forwards {record.key!r} in close(): the epoch is over; forward before it ends")

@@ -19,7 +19,7 @@ from typing import Any
 
 from rewindow.streams.duration import at_or_after, strictly_after
 from rewindow.streams.record import MAX_MS, UNKNOWN
-from rewindow.streams.serde.canonical_json import from_plain, to_plain
+from rewindow.streams.serde.canonical_json import from_tagged, to_tagged
 
 NEVER = MAX_MS + 1
 """A due time that no clock reaches."""
@@ -82,12 +82,12 @@ class Schedule:
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""
-        return {**asdict(self), "type": self.type.value, "args": to_plain(list(self.args))}
+        return {**asdict(self), "type": self.type.value, "args": to_tagged(list(self.args))}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Schedule:
         """Rebuild what `as_json` made."""
-        return cls(**{**data, "type": PunctuationType(data["type"]), "args": tuple(from_plain(data["args"]))})
+        return cls(**{**data, "type": PunctuationType(data["type"]), "args": tuple(from_tagged(data["args"]))})
 
 
 class Cancellable:

@@ -99,7 +99,7 @@ class Schedules:
         if method is None:
             message = (
                 f"the checkpoint has a schedule of {schedule.node} that calls {schedule.method!r}, which is gone: "
-                "keep the method, or start a lineage of its own with --lineage"
+                "keep the method, or start a branch of its own with --branch"
             )
             raise CheckpointError(message)
         return method  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 _BLOCK_BITS = 256
 
 
-class Chance:
+class SeededRandom:
     """A stream of random numbers, with the names of Python's ``random.Random``."""
 
     __slots__ = ("_bits", "_left", "_round", "_seed")

@@ -33,7 +33,7 @@ class OnError:
         return cls(int(found["times"] or 0), text.endswith("quarantine"))
 
     @property
-    def is_plain(self) -> bool:
+    def is_undeclared(self) -> bool:
         """Whether it is ``fail``, the default."""
         return not self.retries and not self.quarantines
 

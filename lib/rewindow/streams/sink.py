@@ -9,11 +9,11 @@ from rewindow.streams.limits import Outputs
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import Record
 from rewindow.streams.settings import Limits
-from rewindow.streams.task_context import Moment, TaskScope
+from rewindow.streams.task_context import RecordContext, TaskContext
 from rewindow.streams.topology import SubTopology
 
 Write = Callable[[Record, int, int], None]
-"""Takes an emission: the record, its place in the epoch's order (`Moment.order_ms`) and its number in the topic."""
+"""Takes an emission: the record, its place in the epoch's order (`RecordContext.order_ms`) and its number in the topic."""
 
 
 class Sink(ABC):
@@ -23,7 +23,7 @@ class Sink(ABC):
     """Takes one record; there from `begin` on. Parents call it without a step in between."""
 
     @abstractmethod
-    def begin(self, moment: Moment, number: int, outputs: Outputs) -> None:
+    def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:
         """Learn where to look for the present moment, and the number of the first record to come.
 
         ``outputs`` wants to see the number of the next record, now and then at least (`streams.limits`).
@@ -42,13 +42,13 @@ class WriteSink(Sink):
         self._write = write
         self._number = 0
 
-    def begin(self, moment: Moment, number: int, outputs: Outputs) -> None:
+    def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:
         """See `Sink`."""
         write, see, self._number = self._write, outputs.see, number
 
         def process(record: Record) -> None:
             see(self._number)
-            write(record, moment.order_ms, self._number)
+            write(record, record_context.order_ms, self._number)
             self._number += 1
 
         self.process = process
@@ -62,7 +62,7 @@ class WriteSink(Sink):
 def open_sinks(
     part: SubTopology,
     writers: Callable[[SinkNode], Sink | Write],
-    scope: TaskScope,
+    task_context: TaskContext,
     emitted: Mapping[str, int],
     limits: Limits,
 ) -> dict[str, Sink]:
@@ -71,5 +71,5 @@ def open_sinks(
     for node in part.sinks:
         writer = writers(node)
         sink = sinks[node.topic] = writer if isinstance(writer, Sink) else WriteSink(writer)
-        sink.begin(scope.moment, emitted.get(node.topic, 0), Outputs(node, limits, scope))
+        sink.begin(task_context.record_context, emitted.get(node.topic, 0), Outputs(node, limits, task_context))
     return sinks

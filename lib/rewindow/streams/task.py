@@ -9,7 +9,7 @@ Rules of this file:
 3. At an epoch's end: the wall clock glides to the watermark; where time follows the watermark (D22), stream time and
    then each node, upstream first, learn of it; then stream-time punctuations; then all processors are closed.
 4. Nothing but stores, schedules and clocks outlives an epoch. So it makes no difference whether a run ends there.
-5. The same events, state and settings give the same emissions and the same state (law 6).
+5. The same events, state and settings give the same emissions and the same state (L6).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from itertools import islice
 from typing import Any
 
 from rewindow.errors import InvariantError
-from rewindow.streams.assembly import Wiring, check_suppliers, connections, wire
+from rewindow.streams.assembly import Assembly, assemble, check_suppliers, connections
 from rewindow.streams.checkpoint import TaskState, held_in, open_stores
 from rewindow.streams.clocks import Clocks
 from rewindow.streams.dropped_records import Drop
 from rewindow.streams.error_context import explained
-from rewindow.streams.error_policy import guards
+from rewindow.streams.error_policy import error_policies
 from rewindow.streams.limits import CHECK_EVERY, check_stores
 from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
 from rewindow.streams.nodes import SinkNode
@@ -35,7 +35,7 @@ from rewindow.streams.settings import Settings
 from rewindow.streams.sink import Sink, Write, open_sinks
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import Store
-from rewindow.streams.task_context import TaskScope
+from rewindow.streams.task_context import TaskContext
 from rewindow.streams.topology import SubTopology
 
 
@@ -70,28 +70,30 @@ class Task:
         self._lags = watermark_lags or {}
         self._stores = open_stores(part.stores, state, restored or {}, disk)
         settings, users = settings or Settings(), connections(part, self._stores)
-        self._scope = TaskScope(partition, state, users, dropped if settings.keeps_dropped else None, dropped, job)
-        self._guards = self._scope.forgiving = guards(part, settings, self._scope, self._stores)
-        self._scope.forget_all_but([node.name for node in part.nodes])
+        self._task_context = TaskContext(
+            partition, state, users, dropped if settings.keeps_dropped else None, dropped, job
+        )
+        self._guards = self._task_context.forgiving = error_policies(part, settings, self._task_context, self._stores)
+        self._task_context.forget_all_but([node.name for node in part.nodes])
         self._topics = [source.topic for source in part.sources]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
-        self._sinks = open_sinks(part, writers, self._scope, state.emitted, settings.limits)
+        self._sinks = open_sinks(part, writers, self._task_context, state.emitted, settings.limits)
         self._limits = settings.limits
         times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
-        self._clocks = Clocks(self._scope, self._semantics, times, settings.limits)
-        self._wiring: Wiring | None = None
+        self._clocks = Clocks(self._task_context, self._semantics, times, settings.limits)
+        self._assembly: Assembly | None = None
         self._ending = ("epoch", 0)
         self._is_checked = False
 
     @property
     def metrics_rows(self) -> list[dict[str, Any]]:
         """What the task counted since it was made."""
-        return self._scope.metrics.as_rows()
+        return self._task_context.metrics.as_rows()
 
     @property
-    def scope(self) -> TaskScope:
+    def task_context(self) -> TaskContext:
         """The clocks, schedules and metrics, for drivers and tests."""
-        return self._scope
+        return self._task_context
 
     @property
     def offsets(self) -> dict[str, int]:
@@ -105,29 +107,29 @@ class Task:
 
     def replay(self, events: Iterable[Event]) -> None:
         """Take events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
-        with explained(self._scope):
+        with explained(self._task_context):
             events = iter(events)
             while self._replay(islice(events, CHECK_EVERY)):
-                check_stores(self._part, self._stores, self._limits, self._scope)
+                check_stores(self._part, self._stores, self._limits, self._task_context)
 
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
         """Close the epoch at its watermark (-1: none). ``is_final``: after it comes nothing, ever (D18).
 
         ``number`` is the epoch's own: the place of what is drawn or sent at its end (`streams.call_ids`).
         """
-        with explained(self._scope):
+        with explained(self._task_context):
             self._end_epoch(watermark_ms, is_final=is_final, number=number)
 
     def advance_wall_clock(self, now_ms: int) -> None:
         """Let the wall clock jump: what is due fires once, with the clock as argument (D8, ``run``)."""
-        with explained(self._scope):
+        with explained(self._task_context):
             self._open()
             self._clocks.jump(now_ms)
 
     def state(self) -> TaskState:
         """Return the small state, to be kept beside the stores' changes."""
         return TaskState(
-            **self._scope.live_state(),
+            **self._task_context.live_state(),
             partition_times=dict(zip(self._topics, self._clocks.partition_times, strict=True)),
             offsets=self.offsets,
             emitted={topic: sink.number for topic, sink in self._sinks.items()},
@@ -138,10 +140,10 @@ class Task:
     def _replay(self, events: Iterable[Event]) -> int:
         """Take some events; return how many there were."""
         entries = self._open().entries
-        scope, moment, clocks = self._scope, self._scope.moment, self._clocks
+        task_context, record_context, clocks = self._task_context, self._task_context.record_context, self._clocks
         partition_times, offsets, topics = clocks.partition_times, self._offsets, self._topics
         stream_queue = clocks.stream_queue
-        stream_ms = scope.stream_time_ms
+        stream_ms = task_context.stream_time_ms
         last_order_ms, taken, late, late_ms, latest_ms, least_ms = UNKNOWN, 0, 0, 0, 0, MAX_MS
         # What follows runs for each record of all history: what need not be done anew for each is done when it changes.
         rank_at_hand, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
@@ -151,7 +153,7 @@ class Task:
             last_order_ms = order_ms
             if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock move
                 clocks.take(rank, timestamp)
-                stream_ms, rank_at_hand = scope.stream_time_ms, UNKNOWN
+                stream_ms, rank_at_hand = task_context.stream_time_ms, UNKNOWN
             late_by_ms = stream_ms - timestamp
             if late_by_ms > 0:
                 late += 1
@@ -163,9 +165,9 @@ class Task:
             if rank != rank_at_hand:
                 if taken:
                     offsets[last_rank] = last_offset + 1
-                rank_at_hand, take, moment.topic = rank, entries[rank], topics[rank]
+                rank_at_hand, take, record_context.topic = rank, entries[rank], topics[rank]
             last_rank, last_offset = rank, offset
-            moment.offset, moment.timestamp, moment.order_ms = offset, timestamp, order_ms
+            record_context.offset, record_context.timestamp, record_context.order_ms = offset, timestamp, order_ms
             taken += 1
             take(make_record((key, value, timestamp, ())))
             if stream_queue.next_due_ms <= stream_ms:
@@ -173,21 +175,21 @@ class Task:
                 rank_at_hand = UNKNOWN
         if taken:
             offsets[last_rank] = last_offset + 1
-            scope.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
+            task_context.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
             least_ms = least_ms if late == taken else 0
-            scope.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
+            task_context.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
         return taken
 
     def _end_epoch(self, watermark_ms: int, *, is_final: bool, number: int) -> None:
-        wiring = self._open()
-        self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
+        assembly = self._open()
+        self._task_context.record_context.be_between(self._task_context.stream_time_ms, MAX_MS)
         self._ending = ("epoch", number)
         self._clocks.glide(watermark_ms)
         if self._semantics.stream_time_from is StreamTimeFrom.WATERMARK and watermark_ms != UNKNOWN:
             self._take_watermark(watermark_ms)
         if is_final:
             self._finish(number)
-        self._close(wiring)
+        self._close(assembly)
 
     def _take_watermark(self, watermark_ms: int) -> None:
         lag = max((self._lags.get(source.name, 0) for source in self._part.sources), default=0)
@@ -202,40 +204,40 @@ class Task:
         self._tell_nodes(MAX_MS)
 
     def _tell_nodes(self, watermark_ms: int) -> None:
-        moment = self._scope.moment
-        for name, processor in self._scope.processors.items():
+        record_context = self._task_context.record_context
+        for name, processor in self._task_context.processors.items():
             lowered = watermark_ms if watermark_ms == MAX_MS else watermark_ms - self._lags.get(name, 0)
             if lowered >= 0:
                 # Infinity is no timestamp: a record of it would drag every clock below it there.
-                moment.timestamp = lowered if lowered < MAX_MS else max(self._scope.stream_time_ms, 0)
-                moment.order_ms, moment.firing = MAX_MS, self._ending
+                record_context.timestamp = lowered if lowered < MAX_MS else max(self._task_context.stream_time_ms, 0)
+                record_context.order_ms, record_context.firing = MAX_MS, self._ending
                 processor.on_watermark(lowered)
 
-    def _open(self) -> Wiring:
+    def _open(self) -> Assembly:
         """Make the processors of this epoch and initialise them, upstream first. What was handled before is forgotten."""
-        if self._wiring is not None:
-            return self._wiring
+        if self._assembly is not None:
+            return self._assembly
         if not self._is_checked:
             check_suppliers(self._part)
             self._is_checked = True
-        scope = self._scope
-        wiring = self._wiring = wire(self._part, scope, self._sinks, self._guards)
-        scope.processors = scope.schedules.processors = wiring.processors
-        for name, processor in wiring.processors.items():
-            scope.moment.be_between(scope.stream_time_ms, UNKNOWN)
-            scope.schedules.begin_init(name)
-            processor.init(wiring.contexts[name])
-            scope.schedules.end_init(name)
-        scope.begin_time()
-        return wiring
+        task_context = self._task_context
+        assembly = self._assembly = assemble(self._part, task_context, self._sinks, self._guards)
+        task_context.processors = task_context.schedules.processors = assembly.processors
+        for name, processor in assembly.processors.items():
+            task_context.record_context.be_between(task_context.stream_time_ms, UNKNOWN)
+            task_context.schedules.begin_init(name)
+            processor.init(assembly.contexts[name])
+            task_context.schedules.end_init(name)
+        task_context.begin_time()
+        return assembly
 
-    def _close(self, wiring: Wiring) -> None:
-        self._scope.moment.be_between(self._scope.stream_time_ms, MAX_MS)
-        check_stores(self._part, self._stores, self._limits, self._scope)
+    def _close(self, assembly: Assembly) -> None:
+        self._task_context.record_context.be_between(self._task_context.stream_time_ms, MAX_MS)
+        check_stores(self._part, self._stores, self._limits, self._task_context)
         self._clocks.end_epoch()
-        self._scope.end_time()
-        for context in wiring.contexts.values():
+        self._task_context.end_time()
+        for context in assembly.contexts.values():
             context.close()
-        for processor in wiring.processors.values():
+        for processor in assembly.processors.values():
             processor.close()
-        self._wiring = None
+        self._assembly = None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from rewindow.errors import ConfigError
-from rewindow.streams.call_ids import Places
+from rewindow.streams.call_ids import CallIds
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.dropped_records import Drop, Dropped, record_text
 from rewindow.streams.metrics import SIMULATED_TIME, TASK, Metrics
@@ -17,8 +17,8 @@ from rewindow.streams.schedules import Schedules
 from rewindow.streams.state.stores import Store
 
 
-class Moment:
-    """What is being handled now. ``order_ms`` is its place in the order of the epoch (law 1, D21)."""
+class RecordContext:
+    """What is being handled now. ``order_ms`` is its place in the order of the epoch (L1, D21)."""
 
     __slots__ = ("firing", "offset", "order_ms", "scheduled_ms", "timestamp", "topic")
 
@@ -47,7 +47,7 @@ class Moment:
         return "an epoch's bounds" if self.scheduled_ms == UNKNOWN else f"the punctuation due at {self.scheduled_ms} ms"
 
 
-class TaskScope:
+class TaskContext:
     """The shared state of one task."""
 
     def __init__(
@@ -62,11 +62,11 @@ class TaskScope:
         """Take up the clocks and schedules of a checkpoint.
 
         ``stores`` has each store and the nodes connected to it; ``dropped`` takes the records that go no further,
-        ``quarantined`` those at which a node with a policy failed; ``job`` is part of every `Places`.
+        ``quarantined`` those at which a node with a policy failed; ``job`` is part of every `CallIds`.
         """
         self.partition = partition
-        self.moment = Moment()
-        self.places = Places(job, partition, self.moment)
+        self.record_context = RecordContext()
+        self.call_ids = CallIds(job, partition, self.record_context)
         self.metrics = Metrics()
         self.schedules = Schedules(state)
         self.stream_time_ms = state.stream_time_ms
@@ -100,14 +100,14 @@ class TaskScope:
     def drop(self, node: str, reason: str, key: Any, value: Any, timestamp: int | None = None) -> None:
         """Hand on what is dropped, if anybody takes it; without a timestamp it has that of what is being handled."""
         if self._dropped is not None:
-            at = self.moment.metadata(self.partition)
-            timestamp = self.moment.timestamp if timestamp is None else timestamp
+            at = self.record_context.metadata(self.partition)
+            timestamp = self.record_context.timestamp if timestamp is None else timestamp
             self._dropped(Dropped(at, timestamp, node, reason, record_text(key, value)))
 
     def quarantine(self, node: str, reason: str, record: Record) -> None:
         """Hand on a record at which a node failed; without anybody who takes it, it is counted only."""
         if self._quarantined is not None:
-            at = self.moment.metadata(self.partition)
+            at = self.record_context.metadata(self.partition)
             self._quarantined(Dropped(at, record.timestamp, node, reason, record_text(record.key, record.value)))
 
     def hold_drops(self) -> None:

@@ -32,7 +32,7 @@ class SubTopology:
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
-        """Its sources; their order decides ties between topics (law 1)."""
+        """Its sources; their order decides ties between topics (L1)."""
         return tuple(node for node in self.nodes if isinstance(node, SourceNode))
 
     @property

@@ -21,7 +21,7 @@ from rewindow.streams.settings import Limits, OnError, Settings
 from rewindow.streams.topology import Topology
 from rewindow.testing.local_task import Blueprint, LocalTask
 from rewindow.testing.partition_group import InvalidTimestamp
-from rewindow.testing.queued_task import Seat
+from rewindow.testing.queued_task import QueuedTask
 
 Input = tuple[str, Any, Any, int]
 """Topic, key, value, timestamp (epoch ms)."""
@@ -36,7 +36,7 @@ class TopologyTestDriver:
 
     What it does not: landings, Spark, Delta, typed columns. A record is processed when it is piped, as in a live
     application, so records of several topics come in the order of the calls; a replay orders the whole epoch first
-    (law 1) and the records of a repartition too (D21). Pipe several at once with `pipe_all` to see them ordered.
+    (L1) and the records of a repartition too (D21). Pipe several at once with `pipe_all` to see them ordered.
     The wall clock stands still until `advance_wall_clock` makes it jump (D8), unless the semantics say that it follows
     the records.
     """
@@ -72,8 +72,8 @@ class TopologyTestDriver:
         self._sent: list[tuple[str, Record]] = []
         sinks = [sink for part in self._blueprint.parts for sink in part.sinks]
         self._outputs = {sink.topic for sink in sinks if not sink.is_internal}
-        self._seats: list[Seat] = []
-        self._reader: dict[TopicPartition, Seat] = {}
+        self._seats: list[QueuedTask] = []
+        self._reader: dict[TopicPartition, QueuedTask] = {}
         self._past_metrics: list[dict[str, Any]] = []
         self._dropped: list[Dropped] = []
         is_run_clock = self._semantics.wall_clock == "run"
@@ -87,10 +87,12 @@ class TopologyTestDriver:
                     wall_clock_ms=wall_clock_ms if is_run_clock else UNKNOWN,
                     dropped=self._dropped.append,
                 )
-                self._take_seat(Seat(task, max_task_idle_ms, invalid_timestamp))
-        self._downstream_first = sorted(self._seats, key=lambda seat: (-seat.local.part.index, seat.local.partition))
-        for seat in self._seats:
-            seat.local.task.replay(())
+                self._take_queued(QueuedTask(task, max_task_idle_ms, invalid_timestamp))
+        self._downstream_first = sorted(
+            self._seats, key=lambda queued: (-queued.local.part.index, queued.local.partition)
+        )
+        for queued in self._seats:
+            queued.local.task.replay(())
         self._work_off()
 
     def pipe(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
@@ -98,7 +100,7 @@ class TopologyTestDriver:
         self.pipe_all([(topic, key, value, timestamp)])
 
     def pipe_all(self, records: Iterable[Input]) -> None:
-        """Give several records ``(topic, key, value, timestamp)`` at once, then process them in the order of law 1.
+        """Give several records ``(topic, key, value, timestamp)`` at once, then process them in the order of L1.
 
         A named tuple is a row, as of a log of several columns: it has the fields of its class and nothing else of it.
         Raises `ConfigError` for a topic that is not read and for a timestamp that is no int, and what `pipe` raises.
@@ -118,10 +120,10 @@ class TopologyTestDriver:
     def advance_wall_clock(self, by: str | int | timedelta) -> None:
         """Let the wall clock jump: each schedule that is due fires once (D5, D8); then what waited may be processed."""
         self._check_open()
-        clocks = [seat.local.task.scope.wall_clock_ms for seat in self._seats]
+        clocks = [queued.local.task.task_context.wall_clock_ms for queued in self._seats]
         self._now_ms = max(self._now_ms, *clocks) + to_ms(by)
-        for seat in self._seats:
-            seat.local.task.advance_wall_clock(self._now_ms)
+        for queued in self._seats:
+            queued.local.task.advance_wall_clock(self._now_ms)
         self._work_off()
 
     def advance_watermark(self, watermark_ms: int) -> None:
@@ -145,14 +147,14 @@ class TopologyTestDriver:
     def cut(self) -> None:
         """End the epoch and the run: write every task's checkpoint, throw the tasks away, restore new ones from it.
 
-        By law 2 this changes nothing that can be seen, unless a processor keeps in its fields what belongs in a store.
+        By L2 this changes nothing that can be seen, unless a processor keeps in its fields what belongs in a store.
         """
         self._check_open()
         self._end_epoch(UNKNOWN, released_ms=UNKNOWN)
-        for seat in self._seats:
-            self._past_metrics += seat.local.task.metrics_rows
-            seat.local.checkpoint()
-            seat.local.restart()
+        for queued in self._seats:
+            self._past_metrics += queued.local.task.metrics_rows
+            queued.local.checkpoint()
+            queued.local.restart()
 
     def read(self, topic: str) -> list[Record]:
         """Take what was sent to a topic and not read yet. Raises `ConfigError` for a topic that is never written."""
@@ -170,7 +172,7 @@ class TopologyTestDriver:
 
     def store(self, name: str) -> dict[Any, Any]:
         """Return a store's keys and values, of all partitions. Raises `ConfigError` for an unknown store."""
-        tasks = [seat.local.task for seat in self._seats if name in seat.local.task.stores]
+        tasks = [queued.local.task for queued in self._seats if name in queued.local.task.stores]
         if not tasks:
             message = f"there is no store {name!r} (stores: {', '.join(self.store_names) or 'none'})"
             raise ConfigError(message)
@@ -178,14 +180,14 @@ class TopologyTestDriver:
 
     def checkpoints(self) -> list[str]:
         """Return every task's checkpoint as text, upstream first: equal texts are equal states."""
-        return [seat.local.checkpoint() for seat in self._seats]
+        return [queued.local.checkpoint() for queued in self._seats]
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """What was counted since the beginning, as in the metrics table: one dictionary a measure."""
         rows = [*self._past_metrics]
-        for seat in self._seats:
-            rows += [*seat.local.task.metrics_rows, *seat.group.metrics.as_rows()]
+        for queued in self._seats:
+            rows += [*queued.local.task.metrics_rows, *queued.group.metrics.as_rows()]
         return rows_of(add_up(rows))
 
     @property
@@ -216,7 +218,7 @@ class TopologyTestDriver:
     @property
     def schedules(self) -> list[Schedule]:
         """The schedules that will fire, task by task in the order of their registration."""
-        return [schedule for seat in self._seats for schedule in seat.local.task.scope.schedules]
+        return [schedule for queued in self._seats for schedule in queued.local.task.task_context.schedules]
 
     @property
     def wall_clock_ms(self) -> int:
@@ -226,12 +228,12 @@ class TopologyTestDriver:
     @property
     def ties(self) -> int:
         """How many records were taken before another of the same timestamp only because their topic stands first."""
-        return sum(seat.group.ties for seat in self._seats)
+        return sum(queued.group.ties for queued in self._seats)
 
-    def _take_seat(self, seat: Seat) -> None:
-        self._seats.append(seat)
-        for partition in seat.group.partition_times:
-            self._reader[partition] = seat
+    def _take_queued(self, queued: QueuedTask) -> None:
+        self._seats.append(queued)
+        for partition in queued.group.partition_times:
+            self._reader[partition] = queued
 
     def _deliver(self, sink: SinkNode, partition: int, record: Record, order_ms: int, number: int) -> None:
         del partition, order_ms, number
@@ -245,25 +247,25 @@ class TopologyTestDriver:
 
     def _work_off(self) -> None:
         """Process whatever is ready, downstream first: a record crosses all repartitions before the next is taken."""
-        while any(self._step(seat) for seat in self._downstream_first):
+        while any(self._step(queued) for queued in self._downstream_first):
             pass
 
-    def _step(self, seat: Seat) -> bool:
-        if not seat.group.buffered() or not seat.group.is_ready(self._now_ms):
+    def _step(self, queued: QueuedTask) -> bool:
+        if not queued.group.buffered() or not queued.group.is_ready(self._now_ms):
             return False
-        picked = seat.group.pick()
+        picked = queued.group.pick()
         if picked is not None:
-            seat.process(picked)
+            queued.process(picked)
         return True
 
     def _end_epoch(self, watermark_ms: int, *, released_ms: int, is_final: bool = False) -> None:
         if watermark_ms != UNKNOWN or is_final:
             self._epochs += 1  # a cut is none: it shall not be seen
-        for seat in self._seats:
-            released = {p: released_ms for p in seat.group.partition_times if not seat.is_internal(p.topic)}
-            while released_ms != UNKNOWN and (picked := seat.group.pick(released)) is not None:
-                seat.process(picked)
-            seat.local.task.end_epoch(watermark_ms, is_final=is_final, number=self._epochs)
+        for queued in self._seats:
+            released = {p: released_ms for p in queued.group.partition_times if not queued.is_internal(p.topic)}
+            while released_ms != UNKNOWN and (picked := queued.group.pick(released)) is not None:
+                queued.process(picked)
+            queued.local.task.end_epoch(watermark_ms, is_final=is_final, number=self._epochs)
 
     def _partition_of(self, key: Any) -> int:
         return 0 if key is None else partition_of(key, self._partitions)

@@ -16,13 +16,13 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.meta_columns import OUTPUT_META
-from rewindow.streams.serde.schema import fit_cell, scalar_shape
+from rewindow.streams.serde.schema import fit_column, scalar_shape
 from rewindow.streams.settings import Settings
 from rewindow.streams.sink import Write
-from rewindow.streams.state.spill import Disk, OpenTimedShelf
+from rewindow.streams.state.spill import Disk, OpenTimedSpill
 from rewindow.streams.task import Task
 from rewindow.streams.topology import SubTopology, Topology
-from rewindow.testing.memory_spill import MemoryShelf
+from rewindow.testing.memory_spill import MemorySpill
 
 Deliver = Callable[[SinkNode, int, Record, int, int], None]
 """Takes a sink, the task's partition, the emission, its place in the epoch's order and its number in the topic."""
@@ -57,12 +57,12 @@ class Blueprint:
         """
         shapes = self.sinks[sink.topic]
         try:
-            fit_cell(record.timestamp, OUTPUT_META[0])
-            rows = [shape.checked_cells(item) for shape, item in zip(shapes, (record.key, record.value), strict=True)]
+            fit_column(record.timestamp, OUTPUT_META[0])
+            rows = [shape.encode_checked(item) for shape, item in zip(shapes, (record.key, record.value), strict=True)]
         except DataError as error:
             message = f"topic {sink.topic}: {error}"
             raise DataError(message) from error
-        key, value = (shape.from_cells(load_value(dump_value(row))) for shape, row in zip(shapes, rows, strict=True))
+        key, value = (shape.decode(load_value(dump_value(row))) for shape, row in zip(shapes, rows, strict=True))
         return key, value
 
 
@@ -78,19 +78,19 @@ class LocalTask:
         deliver: Deliver,
         wall_clock_ms: int = UNKNOWN,
         dropped: Drop | None = None,
-        shelf: OpenTimedShelf = MemoryShelf,
+        spill: OpenTimedSpill = MemorySpill,
         is_bound: bool = False,
     ) -> None:
         """Begin a task. ``wall_clock_ms``: what the clock shows before anything happens.
 
-        ``is_bound``: stores go to the shelf when they are larger than their memory, as they do in a run.
+        ``is_bound``: stores go to the spill when they are larger than their memory, as they do in a run.
         """
         self.part = part
         self.partition = partition
         self._blueprint = blueprint
         self._deliver = deliver
         self._dropped = dropped
-        self._disk = Disk(shelf, blueprint.settings.limits.store_memory if is_bound else None)
+        self._disk = Disk(spill, blueprint.settings.limits.store_memory if is_bound else None)
         self._bound = bound(part, blueprint.logs)
         self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
@@ -103,11 +103,11 @@ class LocalTask:
             key_shape, value_shape = self._shapes[name]
             rows = self._changelogs[name]
             for key, value in store.take_changes():
-                text = dump_value(key_shape.checked_cells(key))
+                text = dump_value(key_shape.encode_checked(key))
                 if value is None:
                     rows.pop(text, None)
                 else:
-                    rows[text] = dump_value(value_shape.checked_cells(value))
+                    rows[text] = dump_value(value_shape.encode_checked(value))
         self._state = json.dumps(self.task.state().as_json(), sort_keys=True)
         return json.dumps({"state": json.loads(self._state), "stores": self._live_rows()}, sort_keys=True)
 
@@ -133,10 +133,10 @@ class LocalTask:
         return lambda record, order_ms, number: self._deliver(sink, self.partition, record, order_ms, number)
 
     def _rows(self, name: str) -> list[tuple[Any, Any]]:
-        """Return a store's rows, sorted by their text: a restore must not depend on their order (law 3)."""
+        """Return a store's rows, sorted by their text: a restore must not depend on their order (L3)."""
         key_shape, value_shape = self._shapes[name]
         return [
-            (key_shape.from_cells(load_value(key)), value_shape.from_cells(load_value(value)))
+            (key_shape.decode(load_value(key)), value_shape.decode(load_value(value)))
             for key, value in sorted(self._changelogs[name].items())
         ]
 
@@ -146,7 +146,7 @@ class LocalTask:
         for name, store in self.task.stores.items():
             key_shape, value_shape = self._shapes[name]
             live[name] = {
-                dump_value(key_shape.checked_cells(key)): dump_value(value_shape.checked_cells(value))
+                dump_value(key_shape.encode_checked(key)): dump_value(value_shape.encode_checked(value))
                 for key, value in store.contents()
             }
         return live

@@ -1,4 +1,4 @@
-"""What a store puts on its shelf in tests: no file, but the same rows in the same order as one."""
+"""What a store puts on its spill in tests: no file, but the same rows in the same order as one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rewindow.streams.state.spill import Row, Span
 
 
-class MemoryShelf:
-    """See `core.shelf.TimedShelf`. ``writes`` counts what was ever written: so a test sees whether anything was."""
+class MemorySpill:
+    """See `core.spill.TimedSpill`. ``writes`` counts what was ever written: so a test sees whether anything was."""
 
     writes = 0
 
@@ -17,48 +17,48 @@ class MemoryShelf:
         self._rows: list[dict[bytes, Row]] = [{}]
 
     def get(self, key: bytes) -> tuple[str, int] | None:
-        """See `Shelf`."""
+        """See `Spill`."""
         found = self._rows[0].get(key)
         return None if found is None else found[1:3]
 
     def write(self, rows: Iterable[Row]) -> None:
-        """See `Shelf`."""
+        """See `Spill`."""
         for row in rows:
-            MemoryShelf.writes += 1
+            MemorySpill.writes += 1
             self._rows[0][row[0]] = row
 
     def forget(self, keys: Iterable[bytes]) -> None:
-        """See `Shelf`."""
+        """See `Spill`."""
         for key in keys:
             self._rows[0].pop(key, None)
 
     def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
-        """See `Shelf`."""
+        """See `Spill`."""
         return [row for row in self._within(span, aside) if row[2] >= since][:count]
 
     def count(self, span: Span, since: int = 0) -> int:
-        """See `Shelf`."""
+        """See `Spill`."""
         return sum(row[2] >= since if since else not row[2] & 2 for row in self._within(span))
 
     def set_aside(self, span: Span) -> int:
-        """See `Shelf`."""
+        """See `Spill`."""
         self._rows.append({row[0]: (*row[:3], None) for row in self._within(span)})
         return len(self._rows) - 1
 
     def cut_out(self, span: Span) -> None:
-        """See `Shelf`."""
+        """See `Spill`."""
         self.forget([row[0] for row in self._within(span)])
 
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
-        """See `TimedShelf`."""
+        """See `TimedSpill`."""
         return [row for place, row in self._due(until_ms) if place > after][:count]
 
     def count_due(self, until_ms: int) -> int:
-        """See `TimedShelf`."""
+        """See `TimedSpill`."""
         return len(self._due(until_ms))
 
     def forget_due(self, until_ms: int) -> None:
-        """See `TimedShelf`."""
+        """See `TimedSpill`."""
         self.forget([key for (_, key), _ in self._due(until_ms)])
 
     def _due(self, until_ms: int) -> list[tuple[tuple[int, bytes], Row]]:

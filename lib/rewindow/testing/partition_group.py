@@ -1,7 +1,7 @@
 """Kafka's partition group: which record a task takes next, and whether it waits for more (KIP-353, KIP-695).
 
 A replay does not need it: with the landings at hand, order is one sort (`streams.ordering`) and waiting is data (D16). It
-is here for what sees records one by one: the test driver, and whoever wants to see that the sort is right (law 1).
+is here for what sees records one by one: the test driver, and whoever wants to see that the sort is right (L1).
 
 Rules of this file:
 
@@ -191,6 +191,6 @@ class _Queue:
         topic, partition = self._partition
         message = (
             f"{topic} partition {partition} offset {offset} has the timestamp {timestamp}: epoch milliseconds are "
-            "never negative. Mend the source, or let the feed skip such records or give them the partition time"
+            "never negative. Fix the source, or let the feed skip such records or give them the partition time"
         )
         raise DataError(message)

@@ -11,7 +11,7 @@ from rewindow.testing.local_task import LocalTask
 from rewindow.testing.partition_group import InvalidTimestamp, PartitionGroup, Picked
 
 
-class Seat:
+class QueuedTask:
     """A task and the queues in front of it."""
 
     def __init__(self, local: LocalTask, max_task_idle_ms: int, invalid_timestamp: InvalidTimestamp) -> None:

@@ -45,7 +45,7 @@ class Sent(NamedTuple):
 
 
 class LocalReplay:
-    """A lineage in memory: each `run` goes on where the last one ended."""
+    """A branch in memory: each `run` goes on where the last one ended."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class LocalReplay:
 
     @property
     def metrics(self) -> dict[tuple[str, str, str, str], tuple[int, int, int | None, int | None]]:
-        """Count, total, minimum and maximum of each measure over the lineage, by level, node, name and reason."""
+        """Count, total, minimum and maximum of each measure over the branch, by level, node, name and reason."""
         rows = [*self._past_metrics]
         for local in self._tasks.values():
             rows += local.task.metrics_rows

@@ -12,7 +12,7 @@
 What was sent must be expected before the next step, in order; anything else fails the case. The steps:
 
 ============== ==========================================================================================
-``input``      one record, or a list of records that come at once (they are then ordered, law 1)
+``input``      one record, or a list of records that come at once (they are then ordered, L1)
 ``clock``      the wall clock jumps by a duration
 ``watermark``  the epoch ends, complete through a time
 ``cut``        the epoch and the run end: every task is checkpointed, thrown away and restored

@@ -29,12 +29,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Lineage = Annotated[str, typer.Option(help="Replay into tables of its own; `main` has the published ones.")]
+Branch = Annotated[str, typer.Option(help="Replay into tables of its own; `main` has the published ones.")]
 Through = Annotated[str | None, typer.Option(help="Stop after this landing (a number), or after this time.")]
 Until = Annotated[
     str | None, typer.Option(help="Stop after what had arrived in complete intervals by this time; so does --land.")
 ]
-Final = Annotated[bool, typer.Option(help="Nothing comes after: close every window, then seal the lineage.")]
+Final = Annotated[bool, typer.Option(help="Nothing comes after: close every window, then seal the branch.")]
 
 
 @app.command()
@@ -72,7 +72,7 @@ def plan(
     job: str,
     through: Through = None,
     until: Until = None,
-    lineage: Lineage = "main",
+    branch: Branch = "main",
     final: Final = False,
     target: Target = "local",
     project: Folder = ".",
@@ -81,7 +81,7 @@ def plan(
 ) -> None:
     """Say what `run` would do and why, and what waits for what. Changes nothing."""
     opened = Project.open(project, target, debug=debug)
-    request = parse_through(through, until, lineage=lineage, final=final)
+    request = parse_through(through, until, branch=branch, final=final)
     Printer(as_json=as_json).planned(opened.plan(job, request))
 
 
@@ -91,7 +91,7 @@ def run(
     through: Through = None,
     until: Until = None,
     land_first: Annotated[bool, typer.Option("--land", help="Land the feed before.")] = False,
-    lineage: Lineage = "main",
+    branch: Branch = "main",
     final: Final = False,
     replan: Annotated[bool, typer.Option(help="Forget the plan of an attempt that died.")] = False,
     drop_buffered: Annotated[bool, typer.Option(help="Let go of what a suppress holds that was taken out.")] = False,
@@ -116,7 +116,7 @@ def run(
     request = parse_through(
         through,
         until,
-        lineage=lineage,
+        branch=branch,
         final=final,
         replan=replan,
         take_over=takeover,
@@ -128,13 +128,13 @@ def run(
         if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:
             # That was the plan of an attempt that died; there may be more to do than it had planned.
             results.append(opened.run(job, request, on_step))
-    printer.ran(results, on_step, opened.published(job, lineage) if as_json else ())
+    printer.ran(results, on_step, opened.published(job, branch) if as_json else ())
 
 
 @app.command()
 def show(
     job: str,
-    lineage: Annotated[str, typer.Option(help="The lineage to show.")] = "main",
+    branch: Annotated[str, typer.Option(help="The branch to show.")] = "main",
     hashes: Annotated[bool, typer.Option(help="Compute each table's content hash.")] = False,
     target: Target = "local",
     project: Folder = ".",
@@ -143,7 +143,7 @@ def show(
 ) -> None:
     """Show a job's runs, its tables and what its tasks counted."""
     opened = Project.open(project, target, debug=debug)
-    Printer(as_json=as_json).shown(opened.show(job, lineage=lineage, hashes=hashes))
+    Printer(as_json=as_json).shown(opened.show(job, branch=branch, hashes=hashes))
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rewindow.app.branches import History
-from rewindow.app.cli.options import Debug, Folder, Json, Lineage, Target
+from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing_branches import HistoryPrinter
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
@@ -17,7 +17,7 @@ DIFFERENT = 1
 HASH_SEED = "20130101"
 """Another order of sets and dictionaries' hashes than Spark's workers have by default, which is 0."""
 
-branch_app = typer.Typer(help="List a job's lineages, or give a branch up.", no_args_is_help=True)
+branch_app = typer.Typer(help="List a job's branches, or give a branch up.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 def rewind(
     job: str,
     to: Annotated[str, typer.Option(help="The run to go back to: main/3, its number, or 0 for the beginning.")],
-    lineage: Lineage = MAIN,
+    branch: Branch = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
@@ -39,7 +39,7 @@ def rewind(
     """Go back to an earlier run. Its successors' rows leave the output tables; nothing is deleted."""
     printer = HistoryPrinter(as_json=as_json)
     with printer.progress() as on_step:
-        done = _history(project, target, job, debug=debug).rewind(lineage, to, on_step)
+        done = _history(project, target, job, debug=debug).rewind(branch, to, on_step)
     printer.rewound(job, done)
 
 
@@ -77,7 +77,7 @@ def diff(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two lineages' outputs key by key; ends with 1 if they differ."""
+    """Compare two branches' outputs key by key; ends with 1 if they differ."""
     found = _history(project, target, job, debug=debug).diff(first, second, samples)
     HistoryPrinter(as_json=as_json).compared(first, second, found)
     if not all(difference.is_none for difference in found.values()):
@@ -87,13 +87,13 @@ def diff(
 def promote(
     job: str,
     branch: str,
-    into: Annotated[str, typer.Option(help="The lineage that it becomes.")] = MAIN,
+    into: Annotated[str, typer.Option(help="The branch that it becomes.")] = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Make a branch the published lineage, when it has caught up: one commit for each table."""
+    """Make a branch the published branch, when it has caught up: one commit for each table."""
     printer = HistoryPrinter(as_json=as_json)
     with printer.progress() as on_step:
         done = _history(project, target, job, debug=debug).promote(branch, into, on_step)
@@ -103,7 +103,7 @@ def promote(
 def verify(
     job: str,
     runs: Annotated[list[str] | None, typer.Argument(help="Runs, as main/3 or 3 (default: the last).")] = None,
-    lineage: Lineage = MAIN,
+    branch: Branch = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
@@ -113,7 +113,7 @@ def verify(
     os.environ["PYTHONHASHSEED"] = HASH_SEED  # Spark's workers get it
     printer = HistoryPrinter(as_json=as_json)
     with printer.progress() as on_step:
-        proofs = list(_history(project, target, job, debug=debug).verify(lineage, runs or (), on_step))
+        proofs = list(_history(project, target, job, debug=debug).verify(branch, runs or (), on_step))
     printer.verified(job, proofs)
     if any(proof.differences for proof in proofs):
         raise typer.Exit(DIFFERENT)
@@ -123,8 +123,8 @@ def verify(
 def branch_list(
     job: str, target: Target = "local", project: Folder = ".", as_json: Json = False, debug: Debug = False
 ) -> None:
-    """List a job's lineages: where each begins, how far it is, whether it is open."""
-    HistoryPrinter(as_json=as_json).listed("lineages", _history(project, target, job, debug=debug).branches())
+    """List a job's branches: where each begins, how far it is, whether it is open."""
+    HistoryPrinter(as_json=as_json).listed("branches", _history(project, target, job, debug=debug).branches())
 
 
 @branch_app.command("drop")

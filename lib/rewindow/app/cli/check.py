@@ -50,6 +50,6 @@ def _files_of(root: Path, job: str) -> list[Path]:
         module = function.partition(":")[0]
         file = module_file(root, module)
         if file is None:
-            raise ConfigError(f"job {job!r}: {module} is no module below {root}: mend `topology:` or `timestamp:`")
+            raise ConfigError(f"job {job!r}: {module} is no module below {root}: fix `topology:` or `timestamp:`")
         files.append(file)
     return files

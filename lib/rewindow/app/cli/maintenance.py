@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rewindow.app.cli.options import Debug, Folder, Json, Lineage, Target
+from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing_maintenance import RecoveryPrinter
 from rewindow.app.maintenance import FeedRecovery, Recovery
 from rewindow.app.project import Project
@@ -36,17 +36,17 @@ def republish(
     job: str,
     output: Annotated[list[str] | None, typer.Option(help="Publish this output anew, whatever is found.")] = None,
     all_tables: Annotated[bool, typer.Option("--all", help="Publish all tables anew, whatever is found.")] = False,
-    lineage: Lineage = MAIN,
+    branch: Branch = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Find what another hand did to a job's tables (RESTORE, DELETE, a drop, files gone) and mend it."""
+    """Find what another hand did to a job's tables (RESTORE, DELETE, a drop, files gone) and fix it."""
     printer = RecoveryPrinter(as_json=as_json)
     recovery = Recovery(Project.open(project, target, debug=debug), job)
     with printer.progress() as on_step:
-        done = recovery.republish(lineage, output or [], all_tables=all_tables, on_step=on_step)
+        done = recovery.republish(branch, output or [], all_tables=all_tables, on_step=on_step)
     printer.republished(job, done)
 
 
@@ -54,7 +54,7 @@ def resume(
     job: str,
     replan: Annotated[bool, typer.Option(help="Plan anew instead: all that the feed has by now.")] = False,
     takeover: Annotated[bool, typer.Option(help="Fence an attempt that still lives.")] = False,
-    lineage: Lineage = MAIN,
+    branch: Branch = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
@@ -64,7 +64,7 @@ def resume(
     printer = RecoveryPrinter(as_json=as_json)
     recovery = Recovery(Project.open(project, target, debug=debug), job)
     with printer.progress() as on_step:
-        done = recovery.resume(lineage, replan=replan, take_over=takeover, on_step=on_step)
+        done = recovery.resume(branch, replan=replan, take_over=takeover, on_step=on_step)
     printer.resumed(job, done)
 
 

@@ -100,10 +100,10 @@ class Printer:
             self.json(shown)
             return
         if not shown["runs"]:
-            job, lineage = shown["job"], shown["lineage"]
-            others = f" It has the lineages {', '.join(shown['lineages'])}." if shown["lineages"] else ""
-            again = f"`rewindow run {job}`" if lineage in (None, MAIN) else f"`rewindow run {job} --lineage {lineage}`"
-            self.say(f"Job {job} has not run yet in lineage {lineage or MAIN}: {again}.{others}")
+            job, branch = shown["job"], shown["branch"]
+            others = f" It has the branches {', '.join(shown['branches'])}." if shown["branches"] else ""
+            again = f"`rewindow run {job}`" if branch in (None, MAIN) else f"`rewindow run {job} --branch {branch}`"
+            self.say(f"Job {job} has not run yet in branch {branch or MAIN}: {again}.{others}")
             return
         for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
             self._out.print(as_table(title, rows))
@@ -114,7 +114,7 @@ class Printer:
             self.json(explained)
             return
         for part in explained["sub_topologies"]:
-            self.say(f"Sub-topology {part['sub_topology']}: {part['lane']}")
+            self.say(f"Sub-topology {part['sub_topology']}: {part['execution']}")
             for source in part["sources"]:
                 self.say(f"  reads {source['topic']}: {source['how']}")
             self._out.print(as_table("", part["nodes"]))
@@ -125,7 +125,7 @@ class Printer:
         if most := explained["inline"]:
             self.say(
                 f"A sub-topology with at most {most:,} records to take and to restore runs in this process, without Spark; "
-                "in the columnar lane with ten times as many"
+                "in vectorized execution with ten times as many"
             )
         for output in explained["outputs"]:
             self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")

@@ -9,19 +9,19 @@ from typing import Any
 from rewindow.app.branches import Backfilled
 from rewindow.app.cli.printing import Printer, describe_result
 from rewindow.control.verify import Verified
-from rewindow.tables.delta.diff import Difference
+from rewindow.tables.delta.diff import TableDiff
 
 
 class HistoryPrinter(Printer):
     """Prints what became of a job's history."""
 
     def rewound(self, job: str, done: Mapping[str, Any]) -> None:
-        """Say where a lineage is now."""
+        """Say where a branch is now."""
         if self.as_json:
             self.json(done)
             return
         at = done["at"] or "the beginning"
-        self.say(f"Lineage {done['lineage']} of {job} is back at {at}: {', '.join(done['rewound'])} count no more.")
+        self.say(f"Branch {done['branch']} of {job} is back at {at}: {', '.join(done['rewound'])} count no more.")
         self._read_by(done)
 
     def backfilled(self, job: str, done: Backfilled) -> None:
@@ -38,8 +38,8 @@ class HistoryPrinter(Printer):
         self.ran(done.results)
         self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
 
-    def compared(self, first: str, second: str, found: Mapping[str, Difference]) -> None:
-        """Say how two lineages differ, output by output."""
+    def compared(self, first: str, second: str, found: Mapping[str, TableDiff]) -> None:
+        """Say how two branches differ, output by output."""
         if self.as_json:
             self.json({output: asdict(difference) for output, difference in found.items()})
             return
@@ -59,7 +59,7 @@ class HistoryPrinter(Printer):
                 self.say(f"{output} {_words(key)}: {first} {_rows(ours)}, {second} {_rows(theirs)}")
 
     def promoted(self, job: str, done: Mapping[str, Any]) -> None:
-        """Say what a lineage is now."""
+        """Say what a branch is now."""
         if self.as_json:
             self.json(done)
             return

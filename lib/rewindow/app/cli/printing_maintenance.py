@@ -17,26 +17,26 @@ from rewindow.tables.delta.state_query import StoreChange
 
 
 class RecoveryPrinter(Printer):
-    """Prints what was mended."""
+    """Prints what was fixed."""
 
     def republished(self, job: str, done: Republished) -> None:
         """Say what was wrong and what became of it."""
         if self.as_json:
             self.json(
                 {
-                    "damage": dict(done.damage),
+                    "damage": dict(done.drift),
                     "republished": list(done.republished),
                     "made_again": list(done.made_again),
                 }
             )
             return
-        for target, what in done.damage.items():
+        for target, what in done.drift.items():
             self.say(f"{target} {what}.")
         for run in done.made_again:
             self.say(f"Run {run} of {job} was made again, row for row.")
         for target in done.republished:
             self.say(f"{target} is published anew.")
-        if not (done.damage or done.republished or done.made_again):
+        if not (done.drift or done.republished or done.made_again):
             self.say(f"The tables of {job} are as they were published.")
 
     def listed(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -42,10 +42,10 @@ class Watch:
 
     def task(self, report: TaskReport) -> None:
         """Take note of a task that is done."""
-        known = {name: self._known[name] for name in ("job", "lineage", "run", "run_id") if name in self._known}
+        known = {name: self._known[name] for name in ("job", "branch", "run", "run_id") if name in self._known}
         records, rows = sum(report.consumed.values()), sum(file.rows for file in report.files)
         self._log.info(
-            "task", **known, sub_topology=report.stage, partition=report.partition, records=records, rows=rows
+            "task", **known, sub_topology=report.sub_topology, partition=report.partition, records=records, rows=rows
         )
 
     def share(self, done: float) -> None:

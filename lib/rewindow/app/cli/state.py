@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rewindow.app.cli.options import Debug, Folder, Json, Lineage, Target
+from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing_maintenance import RecoveryPrinter
 from rewindow.app.project import Project
 from rewindow.control.plan.branch_decisions import find_run
@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def state_list(
     job: str,
     at: At = None,
-    lineage: Lineage = MAIN,
+    branch: Branch = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
@@ -41,7 +41,7 @@ def state_list(
 ) -> None:
     """List a job's stores: keys, what a restore reads, the last run that changed each, columns."""
     opened = Project.open(project, target, debug=debug)
-    RecoveryPrinter(as_json=as_json).listed("stores", _stores(opened, job, lineage, at).describe())
+    RecoveryPrinter(as_json=as_json).listed("stores", _stores(opened, job, branch, at).describe())
 
 
 @state_app.command("show")
@@ -51,14 +51,14 @@ def state_show(
     key: Annotated[list[str] | None, typer.Option(help="Only this key: a value, or COLUMN=VALUE, repeated.")] = None,
     at: At = None,
     limit: Limit = 20,
-    lineage: Lineage = MAIN,
+    branch: Branch = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show what a store holds, by key."""
-    stores = _stores(Project.open(project, target, debug=debug), job, lineage, at)
+    stores = _stores(Project.open(project, target, debug=debug), job, branch, at)
     rows = stores.rows(store, _where(stores, store, key or ()))
     shown = as_rows(rows.slice(0, limit))
     RecoveryPrinter(as_json=as_json).entries(shown, rows.num_rows)
@@ -71,7 +71,7 @@ def state_diff(
     run_a: str,
     run_b: str,
     limit: Limit = 20,
-    lineage: Lineage = MAIN,
+    branch: Branch = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
@@ -79,7 +79,7 @@ def state_diff(
 ) -> None:
     """Compare a store after two runs, key by key; ends with 1 if it differs."""
     opened = Project.open(project, target, debug=debug)
-    first, second = (_stores(opened, job, lineage, run) for run in (run_a, run_b))
+    first, second = (_stores(opened, job, branch, run) for run in (run_a, run_b))
     found = list(changes(first.rows(store), second.rows(store), first.keys(store)))
     RecoveryPrinter(as_json=as_json).changed(store, (run_a, run_b), found, limit)
     if found:
@@ -92,28 +92,28 @@ def state_export(
     store: str,
     to: Annotated[Path, typer.Option(help="A new file: NAME.parquet, NAME.csv or NAME.json (a row a line).")],
     at: At = None,
-    lineage: Lineage = MAIN,
+    branch: Branch = MAIN,
     target: Target = "local",
     project: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Write what a store holds to a file."""
-    rows = _stores(Project.open(project, target, debug=debug), job, lineage, at).rows(store)
+    rows = _stores(Project.open(project, target, debug=debug), job, branch, at).rows(store)
     export(rows, to)
     RecoveryPrinter(as_json=as_json).exported(store, str(to), rows.num_rows)
 
 
-def _stores(project: Project, job: str, lineage: str, at: str | None) -> Stores:
+def _stores(project: Project, job: str, branch: str, at: str | None) -> Stores:
     project.job_config(job)
     tables = project.tables
     state = tables.state(job)
-    for _step in tables.publish(job, state, lineage):
+    for _step in tables.publish(job, state, branch):
         pass
-    known = state.lineage(lineage)
+    known = state.branch(branch)
     run = known.head if at is None else find_run(state, known, at)
     if run is None:
-        message = f"job {job!r} has no state yet in lineage {lineage!r}: `rewindow run {job}` first"
+        message = f"job {job!r} has no state yet in branch {branch!r}: `rewindow run {job}` first"
         raise UsageError(message)
     return Stores(tables, state, run)
 

@@ -24,7 +24,7 @@ def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
     outputs = {target: total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)}
     return {
         "job": spec.job,
-        "lineage": spec.lineage,
+        "branch": spec.branch,
         "run": spec.name,
         "run_id": spec.run,
         "records": dict(commit.consumed),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, PlacedLog
+from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceOffsets
 from rewindow.control.ingest.landings import FeedDefinition, LogSchema, definition_as_json
 from rewindow.control.ingest.progress import Progress
 from rewindow.errors import ConfigError, SourceError
@@ -81,7 +81,7 @@ def generation_body(
         schemas,
         fingerprint(feed),
         generation.kept,
-        _placed(feed, columns),
+        _source_offsets(feed, columns),
     )
     return {
         **definition_as_json(definition),
@@ -135,19 +135,19 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
         raise ConfigError(message)
 
 
-def _placed(feed: FeedSpec, columns: Mapping[str, LogColumns]) -> dict[str, PlacedLog]:
+def _source_offsets(feed: FeedSpec, columns: Mapping[str, LogColumns]) -> dict[str, SourceOffsets]:
     return {
-        spec.topic: PlacedLog(
+        spec.topic: SourceOffsets(
             table=spec.source.name,
-            partition=spec.placed[0],
-            offset=spec.placed[1],
+            partition=spec.source_offsets[0],
+            offset=spec.source_offsets[1],
             timestamp=spec.timestamp,
             renames=dict(spec.renames or {}),
             zone=spec.zone,
             schema=columns[spec.topic].source_schema or "{}",
         )
         for spec in feed.logs
-        if spec.placed
+        if spec.source_offsets
     }
 
 
@@ -167,7 +167,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "order": list(spec.order),
         "columns": {new: old for old, new in (spec.renames or {}).items()},
         "invalid_timestamp": spec.invalid,
-        **({"placed": list(spec.placed)} if spec.placed else {}),
+        **({"placed": list(spec.source_offsets)} if spec.source_offsets else {}),
     }
 
 

@@ -127,12 +127,12 @@ def steps(
     if due is None:
         return LandReport(feed.feed, generation.number, progress.watermark_ms)
     yield "prepare"
-    copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.placed is None}
+    copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
     yield "plan"
     _append(call, [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
     if progress.unfinished:
-        tables.sweep(feed.feed, [spec.topic for spec in feed.logs], [dead.id for dead in progress.unfinished])
+        tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [dead.id for dead in progress.unfinished])
     try:
         due, decided = yield from _write(call, due)
     except StorageError as error:
@@ -187,10 +187,8 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
         if {slot for slot in due.slots if slot.number in written} <= set(slots):
             return due, decided
         due = replace(due, slots=slots)
-        call.tables.sweep(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
-    message = (
-        f"feed {feed.feed}: its landings do not settle, so a source gives other rows each time it is read: mend it"
-    )
+        call.tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
+    message = f"feed {feed.feed}: its landings do not settle, so a source gives other rows each time it is read: fix it"
     raise InvariantError(message)
 
 
@@ -203,7 +201,7 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     why = next(block.refused for block in blocks if block.quarantined)
     message = (
         f"feed {call.feed.feed}: all {refused} records of the log {spec.topic} would go to the quarantine, the first "
-        f"because of: {why}. Nothing was landed: mend `timestamp:`, `max_ahead` or the source"
+        f"because of: {why}. Nothing was landed: fix `timestamp:`, `max_ahead` or the source"
     )
     raise DataError(message)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rewindow.contracts.ingest import PlacedLog
+from rewindow.contracts.ingest import SourceOffsets
 from rewindow.contracts.tasks import LogSpan
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
@@ -47,7 +47,7 @@ class FeedDefinition:
     fingerprint: str
     kept: int = 0
     """Landings 1..kept are those of the generation before."""
-    placed: Mapping[str, PlacedLog] = field(default_factory=dict)
+    source_offsets: Mapping[str, SourceOffsets] = field(default_factory=dict)
     """The logs that are tables with partitions and offsets of their own: all logs of the feed, or none."""
 
 
@@ -179,7 +179,7 @@ def log_shapes(logs: Mapping[str, LogSchema]) -> LogShapes:
 def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
     """Return the body of a GENERATION row."""
     logs = {topic: schema.as_json() for topic, schema in definition.logs.items()}
-    placed = {topic: asdict(log) for topic, log in definition.placed.items()}
+    source_offsets = {topic: asdict(log) for topic, log in definition.source_offsets.items()}
     return {
         "feed": definition.feed,
         "generation": definition.generation,
@@ -187,15 +187,15 @@ def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
         "fingerprint": definition.fingerprint,
         "kept": definition.kept,
         "logs": logs,
-        **({"placed": placed} if placed else {}),
+        **({"placed": source_offsets} if source_offsets else {}),
     }
 
 
 def _definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
     logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
-    placed = {topic: PlacedLog(**log) for topic, log in body.get("placed", {}).items()}
+    source_offsets = {topic: SourceOffsets(**log) for topic, log in body.get("placed", {}).items()}
     return FeedDefinition(
-        body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"], placed
+        body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"], source_offsets
     )
 
 

@@ -93,7 +93,7 @@ class LandingTables(Protocol):
         """Return the first offset of a file, from ``offset`` on, with a timestamp above a time."""
         ...
 
-    def sweep(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
+    def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
         """Delete the files of attempts that can never land."""
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow, Lineage, Standing, shared_runs
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Standing, shared_runs
 from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REWIND
 from rewindow.control.plan.spec import MAIN, JobBinding
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
@@ -17,71 +17,71 @@ BEGINNING = "0"
 """What a person says for "before the first run"."""
 
 
-def find_run(state: JobState, lineage: Lineage, said: str) -> CommittedRun | None:
-    """Return the run that a person means by ``lineage/number``, a number in the lineage, or `BEGINNING` (None).
+def find_run(state: JobState, branch: Branch, said: str) -> CommittedRun | None:
+    """Return the run that a person means by ``branch/number``, a number in the branch, or `BEGINNING` (None).
 
-    Raises `UsageError` (2) for a run that is not in the lineage's chain, listing those that are.
+    Raises `UsageError` (2) for a run that is not in the branch's chain, listing those that are.
     """
     name, _, number = said.rpartition("/")
     if said == BEGINNING:
         return None
-    for run in lineage.runs:
+    for run in branch.runs:
         if run.spec.name == said or (not name and str(run.spec.number) == number):
             return run
-    known = ", ".join(run.spec.name for run in lineage.runs[-8:]) or "none"
+    known = ", ".join(run.spec.name for run in branch.runs[-8:]) or "none"
     gone = any(run.spec.name == said for run in state.committed)
-    why = "was rewound or belongs to another lineage" if gone else "is not known"
+    why = "was rewound or belongs to another branch" if gone else "is not known"
     message = (
-        f"run {said!r} {why}; the last runs of {lineage.name!r} are {known}: name one, or {BEGINNING} for the beginning"
+        f"run {said!r} {why}; the last runs of {branch.name!r} are {known}: name one, or {BEGINNING} for the beginning"
     )
     raise UsageError(message)
 
 
 def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow:
-    """Return the row that goes back to a run of a lineage: the later ones count no more, a run in flight is fenced.
+    """Return the row that goes back to a run of a branch: the later ones count no more, a run in flight is fenced.
 
     Raises `UsageError` (2) for a run that is not an earlier one of its own, `CheckpointError` (76) for a closed branch.
     """
-    lineage = state.lineage(name)
-    check_open(lineage)
-    target = find_run(state, lineage, to)
-    kept = lineage.index_of(target.spec.run if target else None) or 0
-    if lineage.head is None or kept == len(lineage.runs):
-        where = lineage.head.spec.name if lineage.head else "none"
-        message = f"lineage {name!r} is at run {where}: there is nothing to take back"
+    branch = state.branch(name)
+    check_open(branch)
+    target = find_run(state, branch, to)
+    kept = branch.index_of(target.spec.run if target else None) or 0
+    if branch.head is None or kept == len(branch.runs):
+        where = branch.head.spec.name if branch.head else "none"
+        message = f"branch {name!r} is at run {where}: there is nothing to take back"
         raise UsageError(message)
-    if kept < lineage.inherited:
-        fork = lineage.runs[lineage.inherited - 1].spec.name
+    if kept < branch.inherited:
+        fork = branch.runs[branch.inherited - 1].spec.name
         message = (
-            f"branch {name!r} begins after run {fork}: rewind its parent {lineage.parent!r}, or begin another branch"
+            f"branch {name!r} begins after run {fork}: rewind its parent {branch.parent!r}, or begin another branch"
         )
         raise UsageError(message)
     check_has_state(state, target.spec.run if target else None)
-    body = {"lineage": name, "to": target.spec.run if target else None, "head": lineage.head.spec.run}
+    body = {"branch": name, "to": target.spec.run if target else None, "head": branch.head.spec.run}
     return LedgerRow(state.rows + 1, REWIND, body)
 
 
 def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | None) -> LedgerRow:
-    """Return the row with which a branch begins after a run of another lineage (None: at the beginning).
+    """Return the row with which a branch begins after a run of another branch (None: at the beginning).
 
     Raises `ConfigError` (78) for a name that was used: a name is used once.
     """
-    if name in state.lineages or name == MAIN:
-        message = f"the lineage {name!r} was there before, and a name is used once: name another branch"
+    if name in state.branches or name == MAIN:
+        message = f"the branch {name!r} was there before, and a name is used once: name another branch"
         raise ConfigError(message)
     check_has_state(state, at.spec.run if at else None)
-    return LedgerRow(state.rows + 1, BRANCH, {"lineage": name, "parent": parent, "at": at.spec.run if at else None})
+    return LedgerRow(state.rows + 1, BRANCH, {"branch": name, "parent": parent, "at": at.spec.run if at else None})
 
 
 def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow:
-    """Return the row that makes a branch's chain another lineage's. ``binding`` is the job's as ``into`` binds it.
+    """Return the row that makes a branch's chain another branch's. ``binding`` is the job's as ``into`` binds it.
 
     Raises `UsageError` (2) for a branch that is not there, `NotNowError` (75) for one that is behind, `CheckpointError`
     (76) for one that is closed or whose outputs have other columns.
     """
-    source, target = state.lineage(branch), state.lineage(into)
-    if branch not in state.lineages or branch == into:
-        known = ", ".join(name for name in state.lineages if name != into) or "none"
+    source, target = state.branch(branch), state.branch(into)
+    if branch not in state.branches or branch == into:
+        known = ", ".join(name for name in state.branches if name != into) or "none"
         message = f"there is no branch {branch!r} to promote (branches: {known})"
         raise UsageError(message)
     check_open(source)
@@ -89,7 +89,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     if source.last_epoch < target.last_epoch:
         message = (
             f"branch {branch!r} is at epoch {source.last_epoch}, {into!r} at {target.last_epoch}: "
-            f"let it catch up, `rewindow run {binding.job} --lineage {branch}`"
+            f"let it catch up, `rewindow run {binding.job} --branch {branch}`"
         )
         raise NotNowError(message)
     if shared_runs(source.runs, target.runs) < target.inherited:
@@ -118,21 +118,21 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
 
 def decide_drop(state: JobState, name: str) -> LedgerRow:
     """Return the row that gives a branch up. Raises `UsageError` (2) if there is none of that name."""
-    lineage = state.lineages.get(name)
-    if lineage is None or name == MAIN or lineage.standing is Standing.DROPPED:
-        known = ", ".join(one.name for one in state.lineages.values() if one.name != MAIN and _is_there(one)) or "none"
+    branch = state.branches.get(name)
+    if branch is None or name == MAIN or branch.standing is Standing.DROPPED:
+        known = ", ".join(one.name for one in state.branches.values() if one.name != MAIN and _is_there(one)) or "none"
         message = f"there is no branch {name!r} to drop (branches: {known})"
         raise UsageError(message)
-    return LedgerRow(state.rows + 1, DROP, {"lineage": name})
+    return LedgerRow(state.rows + 1, DROP, {"branch": name})
 
 
-def run_before(state: JobState, lineage: Lineage, epoch: int) -> CommittedRun | None:
+def run_before(state: JobState, branch: Branch, epoch: int) -> CommittedRun | None:
     """Return the last run that ends before an epoch and still has its state; None if there is none.
 
     A backfill from that epoch begins there.
     """
-    place = bisect_left(lineage.runs, epoch, key=lambda run: run.spec.last_epoch)
-    return next((run for run in reversed(lineage.runs[:place]) if state.has_state(run.spec.run)), None)
+    place = bisect_left(branch.runs, epoch, key=lambda run: run.spec.last_epoch)
+    return next((run for run in reversed(branch.runs[:place]) if state.has_state(run.spec.run)), None)
 
 
 def first_epoch_at(feed: Feed, time_ms: int) -> int:
@@ -153,12 +153,12 @@ def check_has_state(state: JobState, run: int | None) -> None:
     raise CheckpointError(message)
 
 
-def check_open(lineage: Lineage) -> None:
+def check_open(branch: Branch) -> None:
     """Raise `CheckpointError` (76) for a branch that was promoted or dropped."""
-    if lineage.standing is not Standing.OPEN:
-        message = f"the branch {lineage.name!r} was {lineage.standing}: nothing comes after that; begin another branch"
+    if branch.standing is not Standing.OPEN:
+        message = f"the branch {branch.name!r} was {branch.standing}: nothing comes after that; begin another branch"
         raise CheckpointError(message)
 
 
-def _is_there(lineage: Lineage) -> bool:
-    return lineage.standing is not Standing.DROPPED
+def _is_there(branch: Branch) -> bool:
+    return branch.standing is not Standing.DROPPED

@@ -34,7 +34,7 @@ class CommittedRun:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What one Delta commit does to a lineage's output tables: the runs whose rows come, and those whose rows go."""
+    """What one Delta commit does to a branch's output tables: the runs whose rows come, and those whose rows go."""
 
     adds: tuple[CommittedRun, ...] = ()
     removes: tuple[CommittedRun, ...] = ()
@@ -49,16 +49,16 @@ class Restart:
 
 
 class Standing(StrEnum):
-    """Whether a lineage may go on."""
+    """Whether a branch may go on."""
 
     OPEN = "open"
     PROMOTED = "promoted"
-    """A branch that became another lineage: what comes next is the other's."""
+    """A branch that became another branch: what comes next is the other's."""
     DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True)
-class Lineage:
+class Branch:
     """A chain of runs, and the plan that may become the next.
 
     A branch begins with runs of its parent, ``inherited`` of them, whose rows are in the parent's output tables only.
@@ -128,28 +128,28 @@ class JobState:
     """A job as its ledger tells it. ``rows`` is the number of its last row, ``committed`` all runs in ledger order."""
 
     rows: int = 0
-    lineages: Mapping[str, Lineage] = field(default_factory=dict)
+    branches: Mapping[str, Branch] = field(default_factory=dict)
     committed: tuple[CommittedRun, ...] = ()
     restarts: Mapping[str, Restart] = field(default_factory=dict)
-    """Where a table that lineages share was published anew, by its path."""
+    """Where a table that branches share was published anew, by its path."""
     changes: tuple[Publication, ...] = ()
-    """What tables that lineages share get, of each committed run, snapshot and forgetting, in ledger order."""
+    """What tables that branches share get, of each committed run, snapshot and forgetting, in ledger order."""
     snapshots: Mapping[int, CommittedRun] = field(default_factory=dict)
     """By run, the snapshot of all stores at its end: an entry that has the snapshot's own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
     """Runs and snapshots whose rows left the changelogs: no run goes on from one of those runs without a snapshot."""
 
-    def lineage(self, name: str) -> Lineage:
-        """Return a lineage; one without runs if the ledger has none of that name."""
-        return self.lineages.get(name, Lineage(name))
+    def branch(self, name: str) -> Branch:
+        """Return a branch; one without runs if the ledger has none of that name."""
+        return self.branches.get(name, Branch(name))
 
     def is_pending(self, spec: RunSpec) -> bool:
         """Whether this very plan may still be committed: no later row fenced it."""
-        pending = self.lineage(spec.lineage).pending
+        pending = self.branch(spec.branch).pending
         return pending is not None and (pending.run, pending.attempt.id) == (spec.run, spec.attempt.id)
 
     def shared(self, path: str) -> tuple[Publication, ...]:
-        """Return what the shared table at a path gets, one commit each: it gets the runs of all lineages that name it."""
+        """Return what the shared table at a path gets, one commit each: it gets the runs of all branches that name it."""
         changes = (
             Publication(
                 tuple(run for run in change.adds if _writes(run, path)),

@@ -53,7 +53,7 @@ def verdicts(before: JobBinding, now: JobBinding) -> list[Verdict]:
 
 
 def obstacles(before: JobBinding, now: JobBinding, tables: Mapping[str, TableSpec]) -> list[str]:
-    """Return why a checkpoint cannot be gone on from; nothing if it can. ``tables`` are those that the lineage has."""
+    """Return why a checkpoint cannot be gone on from; nothing if it can. ``tables`` are those that the branch has."""
     before, now = without_edits(before, now)
     found = [str(verdict) for verdict in verdicts(before, now) if verdict.fit is Fit.INCOMPATIBLE]
     if before.feed != now.feed:

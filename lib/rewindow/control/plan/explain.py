@@ -14,20 +14,20 @@ from rewindow.streams.record import MAX_MS, TopicPartition
 
 
 def describe_plan(
-    state: JobState, feed: Feed, decision: RunSpec | UpToDate, lineage: str, binding: JobBinding
+    state: JobState, feed: Feed, decision: RunSpec | UpToDate, branch: str, binding: JobBinding
 ) -> dict[str, Any]:
     """Return a decision as plain data.
 
     ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
     ``held``: records landed but above the feed's watermark, by topic-partition. ``pending``: an attempt that did not
     commit. ``waiting``: landings of the feed that the run leaves for later. ``changed``: how the job differs from what
-    made the lineage's checkpoint, which refuses its next run. Runs are called by their names, ``id`` is a ledger number.
+    made the branch's checkpoint, which refuses its next run. Runs are called by their names, ``id`` is a ledger number.
     """
-    known = state.lineage(lineage)
+    known = state.branch(branch)
     is_run = isinstance(decision, RunSpec)
     last = decision.last_epoch if isinstance(decision, RunSpec) else known.last_epoch
     return {
-        "lineage": lineage,
+        "branch": branch,
         "feed": feed.definition.feed,
         "generation": feed.definition.generation,
         "landings": len(feed.landings),
@@ -50,18 +50,18 @@ def explain(plan: dict[str, Any]) -> list[str]:
     if run is None:
         lines.append(f"Nothing to run: {plan['reason']}.")
         if plan["changed"]:
-            lines.append("The job is not what made the lineage's checkpoint: its next run will be refused (76).")
+            lines.append("The job is not what made the branch's checkpoint: its next run will be refused (76).")
             lines += [f"  - {line}" for line in plan["changed"]]
     else:
         epochs = f"epochs {run['first_epoch']} to {run['last_epoch']}" if plan["epochs"] else "no epoch"
-        origin = f"goes on from run {run['parent']}" if run["parent"] is not None else "begins the lineage"
+        origin = f"goes on from run {run['parent']}" if run["parent"] is not None else "begins the branch"
         lines.append(
             f"Run {run['name']} takes {epochs} of feed {plan['feed']!r} (generation {plan['generation']}); it {origin}."
         )
         if run["takes_over"] is not None:
             lines.append("  It does again what an attempt that died had planned: same epochs, same clock.")
         if run["final"]:
-            lines.append("  It is final: after its last epoch every window closes, and the lineage is sealed.")
+            lines.append("  It is final: after its last epoch every window closes, and the branch is sealed.")
     for epoch in plan["epochs"]:
         lines.append(
             f"  epoch {epoch['epoch']}: {epoch['records']} records, complete through {when(epoch['watermark_ms'])}"

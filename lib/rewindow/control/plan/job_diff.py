@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from rewindow.contracts.staged_files import QUARANTINE
-from rewindow.control.plan.branches import Lineage
+from rewindow.control.plan.branches import Branch
 from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec, canonical_json
 from rewindow.control.plan.suppress_edits import without_edits
 
 
-def changes_since(lineage: Lineage, now: JobBinding) -> list[str]:
-    """Return what changed since a lineage's last run. A branch, or what one was promoted into, has outputs of its own."""
-    if lineage.head is None:
+def changes_since(branch: Branch, now: JobBinding) -> list[str]:
+    """Return what changed since a branch's last run. A branch, or what one was promoted into, has outputs of its own."""
+    if branch.head is None:
         return []
-    before = lineage.head.spec.binding
-    own = {**now.tables, **lineage.tables} if lineage.own_runs else now.tables
+    before = branch.head.spec.binding
+    own = {**now.tables, **branch.tables} if branch.own_runs else now.tables
     tables = {
         target: replace(table, path=own[target].path) if target.startswith(OUTPUT) and target in own else table
         for target, table in before.tables.items()

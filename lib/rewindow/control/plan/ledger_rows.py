@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewindow.control.plan.branches import JobState, LedgerRow, Lineage
+from rewindow.control.plan.branches import Branch, JobState, LedgerRow
 from rewindow.errors import InvariantError
 
 
-def with_lineage(state: JobState, lineage: Lineage) -> JobState:
-    """Return the state with one lineage changed or new."""
-    return replace(state, lineages={**state.lineages, lineage.name: lineage})
+def with_branch(state: JobState, branch: Branch) -> JobState:
+    """Return the state with one branch changed or new."""
+    return replace(state, branches={**state.branches, branch.name: branch})
 
 
 def broken(row: LedgerRow, why: str) -> InvariantError:

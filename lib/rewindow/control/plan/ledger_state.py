@@ -1,13 +1,13 @@
-"""What a job's ledger says: its rows folded into lineages, runs and publications. Pure, and the judge of every row.
+"""What a job's ledger says: its rows folded into branches, runs and publications. Pure, and the judge of every row.
 
 =========  ========================================================================================================
-PLAN       a run is decided; an earlier plan of the lineage that was not committed can never be committed again
-COMMIT     the run is true; only for the plan that is pending in its lineage
+PLAN       a run is decided; an earlier plan of the branch that was not committed can never be committed again
+COMMIT     the run is true; only for the plan that is pending in its branch
 FENCE      the pending plan is dead, though no other takes its place yet
 NOTE       for people; means nothing
-BRANCH     a lineage begins with the runs of another, up to one of them; `ledger_state_branches` has this and the next
-REWIND     the later runs of a lineage count no more
-PROMOTE    a lineage's chain becomes another's
+BRANCH     a branch begins with the runs of another, up to one of them; `ledger_state_branches` has this and the next
+REWIND     the later runs of a branch count no more
+PROMOTE    a branch's chain becomes another's
 DROP       a branch is given up
 REPUBLISH  a table is published anew
 RESTAGE    other files hold the rows of a run: its own were gone; see `control.plan.ledger_state_gc` for this and the next
@@ -24,10 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from rewindow.control.plan import ledger_state_branches as fold_travel
-from rewindow.control.plan import ledger_state_gc as fold_keeping
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow, Lineage, Publication, Standing
-from rewindow.control.plan.ledger_rows import broken, with_lineage
+from rewindow.control.plan import ledger_state_branches, ledger_state_gc
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication, Standing
+from rewindow.control.plan.ledger_rows import broken, with_branch
 from rewindow.control.plan.spec import Commit, RunSpec, chain_hash
 
 PLAN, COMMIT, FENCE, NOTE = "PLAN", "COMMIT", "FENCE", "NOTE"
@@ -53,56 +52,56 @@ def fold_row(state: JobState, row: LedgerRow) -> JobState:
 
 def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
     spec = RunSpec.from_json(row.body)
-    lineage = state.lineage(spec.lineage)
-    head = lineage.head
+    branch = state.branch(spec.branch)
+    head = branch.head
     if spec.run != row.seq:
         raise broken(row, f"its run is {spec.run}")
     if state.committed and spec.job != state.committed[0].spec.job:
         raise broken(row, f"it plans the job {spec.job!r} in the ledger of {state.committed[0].spec.job!r}")
-    if lineage.is_sealed:
-        raise broken(row, f"the lineage {spec.lineage!r} is sealed")
-    if lineage.standing is not Standing.OPEN:
-        raise broken(row, f"the branch {spec.lineage!r} is {lineage.standing}")
-    if spec.parent != (head.spec.run if head else None) or spec.number != len(lineage.runs) + 1:
+    if branch.is_sealed:
+        raise broken(row, f"the branch {spec.branch!r} is sealed")
+    if branch.standing is not Standing.OPEN:
+        raise broken(row, f"the branch {spec.branch!r} is {branch.standing}")
+    if spec.parent != (head.spec.run if head else None) or spec.number != len(branch.runs) + 1:
         raise broken(row, f"run {spec.name} says its parent is {spec.parent}, the ledger's is {head and head.spec.run}")
-    if spec.first_epoch != lineage.last_epoch + 1 or spec.last_epoch < spec.first_epoch - spec.final:
+    if spec.first_epoch != branch.last_epoch + 1 or spec.last_epoch < spec.first_epoch - spec.final:
         epochs = f"{spec.first_epoch}..{spec.last_epoch}"
-        raise broken(row, f"run {spec.name} takes epochs {epochs} after epoch {lineage.last_epoch}")
-    if spec.clock_from_ms != lineage.watermark_ms or spec.clock_to_ms < spec.clock_from_ms:
+        raise broken(row, f"run {spec.name} takes epochs {epochs} after epoch {branch.last_epoch}")
+    if spec.clock_from_ms != branch.watermark_ms or spec.clock_to_ms < spec.clock_from_ms:
         clock = f"{spec.clock_from_ms} to {spec.clock_to_ms}"
-        raise broken(row, f"the clock of run {spec.name} goes from {clock} after {lineage.watermark_ms}")
+        raise broken(row, f"the clock of run {spec.name} goes from {clock} after {branch.watermark_ms}")
     if head and spec.generation < head.spec.generation:
         raise broken(row, f"run {spec.name} goes back to generation {spec.generation} of the feed")
-    return with_lineage(state, replace(lineage, pending=spec))
+    return with_branch(state, replace(branch, pending=spec))
 
 
 def _fold_commit(state: JobState, row: LedgerRow) -> JobState:
     commit = Commit.from_json(row.body)
-    lineage = _pending_in(state, commit.run)
-    if lineage is None or lineage.pending is None or lineage.pending.attempt.id != commit.attempt:
+    branch = _pending_in(state, commit.run)
+    if branch is None or branch.pending is None or branch.pending.attempt.id != commit.attempt:
         raise broken(row, f"it commits run {commit.run} of attempt {commit.attempt}, whose plan is not pending")
-    spec = lineage.pending
-    if commit.chain != chain_hash(lineage.chain, spec, commit.targets):
+    spec = branch.pending
+    if commit.chain != chain_hash(branch.chain, spec, commit.targets):
         raise broken(row, f"the chain of run {spec.name} is not that of its plan, its parent and its digests")
     if commit.watermark_ms != spec.clock_to_ms:
         raise broken(row, f"run {spec.name} ends at {commit.watermark_ms}, planned was {spec.clock_to_ms}")
     run = CommittedRun(spec, commit, row.seq, len(state.committed) + 1, row.recorded_at)
     grown = replace(
-        lineage,
-        runs=(*lineage.runs, run),
+        branch,
+        runs=(*branch.runs, run),
         pending=None,
-        publications=(*lineage.publications, Publication(adds=(run,))),
+        publications=(*branch.publications, Publication(adds=(run,))),
         tables=spec.binding.tables,
     )
     changes = (*state.changes, Publication(adds=(run,)))
-    return with_lineage(replace(state, committed=(*state.committed, run), changes=changes), grown)
+    return with_branch(replace(state, committed=(*state.committed, run), changes=changes), grown)
 
 
 def _fold_fence(state: JobState, row: LedgerRow) -> JobState:
-    lineage = _pending_in(state, row.body["run"])
-    if lineage is None:
+    branch = _pending_in(state, row.body["run"])
+    if branch is None:
         raise broken(row, f"it fences run {row.body['run']}, whose plan is not pending")
-    return with_lineage(state, replace(lineage, pending=None))
+    return with_branch(state, replace(branch, pending=None))
 
 
 def _fold_note(state: JobState, row: LedgerRow) -> JobState:
@@ -110,10 +109,10 @@ def _fold_note(state: JobState, row: LedgerRow) -> JobState:
     return state
 
 
-def _pending_in(state: JobState, run: int) -> Lineage | None:
-    for lineage in state.lineages.values():
-        if lineage.pending is not None and lineage.pending.run == run:
-            return lineage
+def _pending_in(state: JobState, run: int) -> Branch | None:
+    for branch in state.branches.values():
+        if branch.pending is not None and branch.pending.run == run:
+            return branch
     return None
 
 
@@ -122,6 +121,6 @@ _FOLDS: Mapping[str, Callable[[JobState, LedgerRow], JobState]] = {
     COMMIT: _fold_commit,
     FENCE: _fold_fence,
     NOTE: _fold_note,
-    **fold_travel.FOLDS,
-    **fold_keeping.FOLDS,
+    **ledger_state_branches.FOLDS,
+    **ledger_state_gc.FOLDS,
 }

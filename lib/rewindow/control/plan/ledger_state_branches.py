@@ -1,7 +1,7 @@
 """The ledger rows of time travel: BRANCH, REWIND, PROMOTE, DROP and REPUBLISH, folded. Pure.
 
 Nothing is taken away: a run that was rewound stays in the ledger, its rows stay in the changelogs. What counts is the
-chain of each lineage; what its output tables get follows from it, one publication for each row that changed it.
+chain of each branch; what its output tables get follows from it, one publication for each row that changed it.
 
 Each row names what its writer saw (``head``): one that was decided on another state does not fit.
 """
@@ -11,38 +11,38 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rewindow.control.plan.branches import JobState, LedgerRow, Lineage, Publication, Restart, Standing, shared_runs
-from rewindow.control.plan.ledger_rows import broken, with_lineage
+from rewindow.control.plan.branches import Branch, JobState, LedgerRow, Publication, Restart, Standing, shared_runs
+from rewindow.control.plan.ledger_rows import broken, with_branch
 from rewindow.control.plan.spec import MAIN, TableSpec
 
 BRANCH, REWIND, PROMOTE, DROP, REPUBLISH = "BRANCH", "REWIND", "PROMOTE", "DROP", "REPUBLISH"
 
 
 def _fold_branch(state: JobState, row: LedgerRow) -> JobState:
-    name, parent = row.body["lineage"], state.lineage(row.body["parent"])
+    name, parent = row.body["branch"], state.branch(row.body["parent"])
     kept = parent.index_of(row.body["at"])
-    if name in state.lineages:
-        raise broken(row, f"the lineage {name!r} was there before, and a name is used once")
+    if name in state.branches:
+        raise broken(row, f"the branch {name!r} was there before, and a name is used once")
     if kept is None:
         raise broken(row, f"run {row.body['at']} is not in the chain of {parent.name!r}")
     _check_state(state, row, row.body["at"])
-    return with_lineage(state, Lineage(name, parent.runs[:kept], parent=parent.name, inherited=kept))
+    return with_branch(state, Branch(name, parent.runs[:kept], parent=parent.name, inherited=kept))
 
 
 def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
-    lineage = _open(state, row, row.body["lineage"])
-    _check_head(row, lineage, row.body["head"])
-    kept = lineage.index_of(row.body["to"])
-    if kept is None or not lineage.inherited <= kept < len(lineage.runs):
-        raise broken(row, f"run {row.body['to']} is no earlier run of {lineage.name!r}'s own")
+    branch = _open(state, row, row.body["branch"])
+    _check_head(row, branch, row.body["head"])
+    kept = branch.index_of(row.body["to"])
+    if kept is None or not branch.inherited <= kept < len(branch.runs):
+        raise broken(row, f"run {row.body['to']} is no earlier run of {branch.name!r}'s own")
     _check_state(state, row, row.body["to"])
     rewound = replace(
-        lineage,
-        runs=lineage.runs[:kept],
+        branch,
+        runs=branch.runs[:kept],
         pending=None,
-        publications=(*lineage.publications, Publication(removes=lineage.runs[kept:])),
+        publications=(*branch.publications, Publication(removes=branch.runs[kept:])),
     )
-    return with_lineage(state, rewound)
+    return with_branch(state, rewound)
 
 
 def _fold_promote(state: JobState, row: LedgerRow) -> JobState:
@@ -63,34 +63,34 @@ def _fold_promote(state: JobState, row: LedgerRow) -> JobState:
         tables=tables,
     )
     closed = replace(branch, pending=None, standing=Standing.PROMOTED)
-    return with_lineage(with_lineage(state, closed), promoted)
+    return with_branch(with_branch(state, closed), promoted)
 
 
 def _fold_drop(state: JobState, row: LedgerRow) -> JobState:
-    lineage = state.lineages.get(row.body["lineage"])
-    if lineage is None or lineage.name == MAIN or lineage.standing is Standing.DROPPED:
-        raise broken(row, f"there is no branch {row.body['lineage']!r} to drop")
-    return with_lineage(state, replace(lineage, pending=None, standing=Standing.DROPPED))
+    branch = state.branches.get(row.body["branch"])
+    if branch is None or branch.name == MAIN or branch.standing is Standing.DROPPED:
+        raise broken(row, f"there is no branch {row.body['branch']!r} to drop")
+    return with_branch(state, replace(branch, pending=None, standing=Standing.DROPPED))
 
 
 def _fold_republish(state: JobState, row: LedgerRow) -> JobState:
-    target, name = row.body["target"], row.body["lineage"]
+    target, name = row.body["target"], row.body["branch"]
     if name is None:
         before = state.restarts.get(target, Restart(1, 0))
         restart = Restart(before.epoch + 1, len(state.shared(target)))
         return replace(state, restarts={**state.restarts, target: restart})
-    lineage = state.lineage(name)
-    if target not in lineage.tables:
+    branch = state.branch(name)
+    if target not in branch.tables:
         raise broken(row, f"{name!r} has no table for {target!r}")
-    restart = Restart(lineage.restarts.get(target, Restart(1, 0)).epoch + 1, len(lineage.publications))
-    return with_lineage(state, replace(lineage, restarts={**lineage.restarts, target: restart}))
+    restart = Restart(branch.restarts.get(target, Restart(1, 0)).epoch + 1, len(branch.publications))
+    return with_branch(state, replace(branch, restarts={**branch.restarts, target: restart}))
 
 
-def _open(state: JobState, row: LedgerRow, name: str) -> Lineage:
-    lineage = state.lineage(name)
-    if lineage.standing is not Standing.OPEN:
-        raise broken(row, f"the branch {name!r} is {lineage.standing}")
-    return lineage
+def _open(state: JobState, row: LedgerRow, name: str) -> Branch:
+    branch = state.branch(name)
+    if branch.standing is not Standing.OPEN:
+        raise broken(row, f"the branch {name!r} is {branch.standing}")
+    return branch
 
 
 def _check_state(state: JobState, row: LedgerRow, run: int | None) -> None:
@@ -98,10 +98,10 @@ def _check_state(state: JobState, row: LedgerRow, run: int | None) -> None:
         raise broken(row, f"the state after run {run} was forgotten")
 
 
-def _check_head(row: LedgerRow, lineage: Lineage, seen: int | None) -> None:
-    head = lineage.head.spec.run if lineage.head else None
+def _check_head(row: LedgerRow, branch: Branch, seen: int | None) -> None:
+    head = branch.head.spec.run if branch.head else None
     if head != seen:
-        raise broken(row, f"it was decided when run {seen} was the last of {lineage.name!r}, which is at {head}")
+        raise broken(row, f"it was decided when run {seen} was the last of {branch.name!r}, which is at {head}")
 
 
 FOLDS: Mapping[str, Callable[[JobState, LedgerRow], JobState]] = {

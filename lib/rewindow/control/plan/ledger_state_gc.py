@@ -22,17 +22,17 @@ def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
     commit = replace(before.commit, attempt=row.body["attempt"], journal=JournalFile(**row.body["journal"]))
     now = replace(before, commit=commit)
 
-    def mended(runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
+    def fixed(runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
         return tuple(now if run.spec.run == now.spec.run else run for run in runs)
 
     def changed(publications: Sequence[Publication]) -> tuple[Publication, ...]:
-        return tuple(Publication(mended(one.adds), mended(one.removes)) for one in publications)
+        return tuple(Publication(fixed(one.adds), fixed(one.removes)) for one in publications)
 
-    lineages = {
-        name: replace(lineage, runs=mended(lineage.runs), publications=changed(lineage.publications))
-        for name, lineage in state.lineages.items()
+    branches = {
+        name: replace(branch, runs=fixed(branch.runs), publications=changed(branch.publications))
+        for name, branch in state.branches.items()
     }
-    return replace(state, lineages=lineages, committed=mended(state.committed), changes=changed(state.changes))
+    return replace(state, branches=branches, committed=fixed(state.committed), changes=changed(state.changes))
 
 
 def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
@@ -76,9 +76,9 @@ def _fold_forget(state: JobState, row: LedgerRow) -> JobState:
         snapshots={run: one for run, one in state.snapshots.items() if one.spec.run not in named},
         changes=(*state.changes, Publication(removes=tuple(gone))),
     )
-    for lineage in state.lineages.values():
-        if lineage.is_open and lineage.head is not None and not after.has_state(lineage.head.spec.run):
-            raise broken(row, f"the lineage {lineage.name!r} stands on what it forgets")
+    for branch in state.branches.values():
+        if branch.is_open and branch.head is not None and not after.has_state(branch.head.spec.run):
+            raise broken(row, f"the branch {branch.name!r} stands on what it forgets")
     return after
 
 

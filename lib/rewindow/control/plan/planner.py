@@ -1,10 +1,10 @@
-"""Decide the next run of a lineage: from what the ledger says, what the feed has and what is asked. Pure.
+"""Decide the next run of a branch: from what the ledger says, what the feed has and what is asked. Pure.
 
 Rules, in this order:
 
-1. A request whose key is committed, or whose landings are all taken, is done. A sealed lineage takes no more runs.
+1. A request whose key is committed, or whose landings are all taken, is done. A sealed branch takes no more runs.
 2. The landings below the parent must still be the feed's, and code and settings those of its checkpoint.
-3. A pending plan of a live process has the lineage (exit code 75). That of a dead one is done again as it was planned,
+3. A pending plan of a live process has the branch (exit code 75). That of a dead one is done again as it was planned,
    with its epochs and its clock; what is asked beyond it is the next run's, so ask again after each run.
 4. Else: all epochs after the parent's, through the landing or time that was asked for.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import BEGINNING, check_open
-from rewindow.control.plan.branches import CommittedRun, JobState, Lineage
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest, RunSpec
@@ -38,45 +38,45 @@ class UpToDate:
 def plan_run(
     state: JobState, feed: Feed, request: RunRequest, binding: JobBinding, attempt: Attempt, alive: Alive
 ) -> RunSpec | UpToDate:
-    """Return the next run of the asked lineage, or why there is none.
+    """Return the next run of the asked branch, or why there is none.
 
     Raises `NotNowError` (75) while another attempt lives or a landing is missing, `SourceError` (66) for landings that
-    a new generation dropped, `CheckpointError` (76) for code that does not fit the checkpoint or a sealed lineage.
+    a new generation dropped, `CheckpointError` (76) for code that does not fit the checkpoint or a sealed branch.
     """
-    lineage = state.lineage(request.lineage)
-    check_open(lineage)
+    branch = state.branch(request.branch)
+    check_open(branch)
     if request.key is not None:
-        for run in lineage.own_runs:
+        for run in branch.own_runs:
             if run.spec.key == request.key:
                 return UpToDate(f"the request {request.key!r} is committed as run {run.spec.name}")
     through = last_epoch_asked(feed, request)
-    seals = request.final and not lineage.is_sealed and through == lineage.last_epoch > 0
-    is_newer = lineage.head is not None and feed.definition.generation > lineage.head.spec.generation
+    seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
+    is_newer = branch.head is not None and feed.definition.generation > branch.head.spec.generation
     if is_newer and request.through_landing is None and request.through_ms is None:
-        check_landings(lineage, feed)  # who asks for all there is has to know that what was taken is no longer so
-    if through <= lineage.last_epoch and not seals:
-        return UpToDate(_why_nothing(lineage, feed, through))
-    if lineage.is_sealed:
+        check_landings(branch, feed)  # who asks for all there is has to know that what was taken is no longer so
+    if through <= branch.last_epoch and not seals:
+        return UpToDate(_why_nothing(branch, feed, through))
+    if branch.is_sealed:
         message = (
-            f"lineage {lineage.name!r} is sealed: run {lineage.runs[-1].spec.name} was final. "
-            f"Replay with `rewindow run {binding.job} --lineage NAME`"
+            f"branch {branch.name!r} is sealed: run {branch.runs[-1].spec.name} was final. "
+            f"Replay with `rewindow run {binding.job} --branch NAME`"
         )
         raise CheckpointError(message)
-    check_landings(lineage, feed)
-    accepted = _check_binding(lineage, binding, request)
-    planned = _pending(lineage, feed, request, alive)
+    check_landings(branch, feed)
+    accepted = _check_binding(branch, binding, request)
+    planned = _pending(branch, feed, request, alive)
     if planned is not None:
         first, last, final = planned.first_epoch, planned.last_epoch, planned.final
         clock_from_ms, clock_to_ms = planned.clock_from_ms, planned.clock_to_ms
     else:
-        first, last, final = lineage.last_epoch + 1, through, request.final
-        clock_from_ms, clock_to_ms = lineage.watermark_ms, feed.landings[last - 1].watermark_ms
+        first, last, final = branch.last_epoch + 1, through, request.final
+        clock_from_ms, clock_to_ms = branch.watermark_ms, feed.landings[last - 1].watermark_ms
     return RunSpec(
         job=binding.job,
-        lineage=lineage.name,
-        number=len(lineage.runs) + 1,
+        branch=branch.name,
+        number=len(branch.runs) + 1,
         run=state.rows + 1,
-        parent=lineage.head.spec.run if lineage.head else None,
+        parent=branch.head.spec.run if branch.head else None,
         feed=binding.feed,
         generation=planned.generation if planned else feed.definition.generation,
         first_epoch=first,
@@ -117,23 +117,23 @@ def _arrived_by(feed: Feed, until_ms: int) -> int:
     return sum(1 for landing in feed.landings if landing.interval and landing.interval[1] <= until_ms)
 
 
-def check_landings(lineage: Lineage, feed: Feed) -> None:
-    """Raise `SourceError` (66) if a lineage stands on landings that the feed's generation no longer has."""
-    if lineage.head is not None:
-        check_has_landings(lineage.head, feed, lineage)
+def check_landings(branch: Branch, feed: Feed) -> None:
+    """Raise `SourceError` (66) if a branch stands on landings that the feed's generation no longer has."""
+    if branch.head is not None:
+        check_has_landings(branch.head, feed, branch)
 
 
-def check_has_landings(head: CommittedRun, feed: Feed, lineage: Lineage | None = None) -> None:
+def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = None) -> None:
     """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run stands on.
 
-    With its lineage the message says to which run one can go back, or where a branch would begin.
+    With its branch the message says to which run one can go back, or where a branch would begin.
     """
     if _has(feed, head.spec):
         return
     job = head.spec.job
-    fix = f"Replay it in a new lineage: `rewindow run {job} --lineage NAME`"
-    if lineage is not None and lineage.name == MAIN:
-        last = next((run.spec for run in reversed(lineage.runs) if _has(feed, run.spec)), None)
+    fix = f"Replay it in a new branch: `rewindow run {job} --branch NAME`"
+    if branch is not None and branch.name == MAIN:
+        last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
         to, begin = (last.name, last.last_epoch + 1) if last else (BEGINNING, 1)
         fix = (
             f"Go back to what they share and run again: `rewindow rewind {job} --to {to}`; or replay beside it, and publish "
@@ -153,14 +153,14 @@ def _has(feed: Feed, spec: RunSpec) -> bool:
     return spec.last_epoch == 0 or feed.landings[spec.last_epoch - 1].generation <= spec.generation
 
 
-def _check_binding(lineage: Lineage, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
+def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
     """Return the changes since the checkpoint that somebody accepted."""
-    head = lineage.head
+    head = branch.head
     if head is None:
         return ()
-    found = changes_since(lineage, binding)
+    found = changes_since(branch, binding)
     if found:
-        _check_accepted(lineage, binding, found, request)
+        _check_accepted(branch, binding, found, request)
     drop_buffered = request.drop_buffered
     held = {name: head.commit.held.get(name, 0) for name in taken_out(head.spec.binding, binding)}
     lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
@@ -174,18 +174,18 @@ def _check_binding(lineage: Lineage, binding: JobBinding, request: RunRequest) -
     return tuple(found)
 
 
-def _check_accepted(lineage: Lineage, binding: JobBinding, found: list[str], request: RunRequest) -> None:
+def _check_accepted(branch: Branch, binding: JobBinding, found: list[str], request: RunRequest) -> None:
     """Raise `CheckpointError` (76) unless the changes may be accepted, and are: now, or by the plan that is pending."""
-    head = lineage.head
+    head = branch.head
     if head is None:
         return
-    in_the_way = obstacles(head.spec.binding, binding, lineage.tables if lineage.own_runs else {})
-    was_accepted = lineage.pending is not None and lineage.pending.accepted == tuple(found) and not request.replan
+    in_the_way = obstacles(head.spec.binding, binding, branch.tables if branch.own_runs else {})
+    was_accepted = branch.pending is not None and branch.pending.accepted == tuple(found) and not request.replan
     if not in_the_way and (request.accept_changes or was_accepted):
         return
     stores = verdicts(head.spec.binding, binding)
     said = [*(str(one) for one in stores if one.fit is not Fit.INCOMPATIBLE), *in_the_way]
-    again = f"replay with `rewindow run {binding.job} --lineage NAME`"
+    again = f"replay with `rewindow run {binding.job} --branch NAME`"
     if in_the_way:
         fix = (
             f"This checkpoint cannot be gone on from. Run the code and settings of that run; or {again}, and promote it"
@@ -201,9 +201,9 @@ def _check_accepted(lineage: Lineage, binding: JobBinding, found: list[str], req
     raise CheckpointError(message)
 
 
-def _pending(lineage: Lineage, feed: Feed, request: RunRequest, alive: Alive) -> RunSpec | None:
+def _pending(branch: Branch, feed: Feed, request: RunRequest, alive: Alive) -> RunSpec | None:
     """Return the plan of a dead attempt that is to be done again."""
-    planned = lineage.pending
+    planned = branch.pending
     if planned is None:
         return None
     if alive(planned.attempt) and not request.take_over:
@@ -216,16 +216,16 @@ def _pending(lineage: Lineage, feed: Feed, request: RunRequest, alive: Alive) ->
     return None if request.replan or not _has(feed, planned) else planned
 
 
-def _why_nothing(lineage: Lineage, feed: Feed, through: int) -> str:
+def _why_nothing(branch: Branch, feed: Feed, through: int) -> str:
     name = feed.definition.feed
     if not feed.landings:
         return f"feed {name!r} has no landings yet: `rewindow land {name}` first"
     if through == 0:
         return f"the first landing of feed {name!r} is complete through a time above the time that was asked for"
-    if lineage.last_epoch > through:
-        return f"lineage {lineage.name!r} is already at epoch {lineage.last_epoch}, beyond epoch {through}"
-    return f"lineage {lineage.name!r} has taken all epochs through {through}" + (
-        "; it is sealed" if lineage.is_sealed else ""
+    if branch.last_epoch > through:
+        return f"branch {branch.name!r} is already at epoch {branch.last_epoch}, beyond epoch {through}"
+    return f"branch {branch.name!r} has taken all epochs through {through}" + (
+        "; it is sealed" if branch.is_sealed else ""
     )
 
 

@@ -1,4 +1,4 @@
-"""Decide how what another hand did to tables is mended: a table published anew, a run's files made again. Pure."""
+"""Decide how what another hand did to tables is fixed: a table published anew, a run's files made again. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding, JournalFile, TableSpe
 from rewindow.errors import CheckpointError, InvariantError, StorageError
 
 
-def decide_republish(state: JobState, lineage: str, target: str, table: TableSpec) -> LedgerRow:
-    """Return the row that publishes a table anew: one of a lineage's outputs, or one that all lineages share."""
+def decide_republish(state: JobState, branch: str, target: str, table: TableSpec) -> LedgerRow:
+    """Return the row that publishes a table anew: one of a branch's outputs, or one that all branches share."""
     is_output = target.startswith(OUTPUT)
-    body = {"target": target if is_output else table.path, "lineage": lineage if is_output else None}
+    body = {"target": target if is_output else table.path, "branch": branch if is_output else None}
     return LedgerRow(state.rows + 1, REPUBLISH, body)
 
 
@@ -28,9 +28,9 @@ def decide_restage(state: JobState, run: CommittedRun, attempt: str, journal: Jo
 
 
 def decide_give_up(state: JobState, runs: Collection[int]) -> LedgerRow | None:
-    """Return the row that forgets runs and snapshots on which no lineage stands; None if all are forgotten.
+    """Return the row that forgets runs and snapshots on which no branch stands; None if all are forgotten.
 
-    Raises `StorageError` (74) if a lineage does stand on one.
+    Raises `StorageError` (74) if a branch does stand on one.
     """
     known = {run.spec.run for run in (*state.committed, *state.snapshots.values())}
     row = LedgerRow(state.rows + 1, FORGET, {"runs": sorted(known & set(runs) - state.forgotten)})
@@ -41,21 +41,21 @@ def decide_give_up(state: JobState, runs: Collection[int]) -> LedgerRow | None:
     except InvariantError as error:
         message = (
             "a snapshot of the state is gone, and the runs before it were forgotten: put its files back from a copy, or "
-            "replay in a new lineage"
+            "replay in a new branch"
         )
         raise StorageError(message) from error
     return row
 
 
 def needed(state: JobState) -> frozenset[int]:
-    """Return the runs and snapshots that count: those of each lineage's outputs, and what each open one's head is read from."""
+    """Return the runs and snapshots that count: those of each branch's outputs, and what each open one's head is read from."""
     found: list[CommittedRun] = []
-    for lineage in state.lineages.values():
-        if lineage.is_there:
-            found += lineage.own_runs
-        if lineage.is_open and lineage.head is not None:
-            found += lineage.runs
-            found += state.basis(lineage.head.spec.run)
+    for branch in state.branches.values():
+        if branch.is_there:
+            found += branch.own_runs
+        if branch.is_open and branch.head is not None:
+            found += branch.runs
+            found += state.basis(branch.head.spec.run)
     return frozenset(run.spec.run for run in found)
 
 

@@ -1,7 +1,7 @@
 """What of a job's past is kept, and what nothing needs any more: decided from its ledger, and a time to keep. Pure.
 
-Kept is the state after the last run of every open lineage, after each run that is younger than the time to keep (rewound
-ones and those of dropped branches included), and after the last run of each lineage before that.
+Kept is the state after the last run of every open branch, after each run that is younger than the time to keep (rewound
+ones and those of dropped branches included), and after the last run of each branch before that.
 """
 
 from __future__ import annotations
@@ -25,17 +25,15 @@ def dead_attempts(rows: Iterable[LedgerRow], state: JobState) -> frozenset[str]:
     """
     planned = [row.body["attempt"]["id"] for row in rows if row.kind == PLAN]
     kept = {attempt for run in state.committed for attempt in (run.spec.attempt.id, run.commit.attempt)}
-    for lineage in state.lineages.values():
-        if lineage.pending is not None:
-            kept |= {lineage.pending.attempt.id, lineage.pending.repeats or ""}
+    for branch in state.branches.values():
+        if branch.pending is not None:
+            kept |= {branch.pending.attempt.id, branch.pending.repeats or ""}
     return frozenset(attempt for attempt in planned if attempt not in kept)
 
 
 def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
-    """Return the last runs of open lineages whose state is read from ``every`` runs or more."""
-    heads = {
-        lineage.head.spec.run: lineage.head for lineage in state.lineages.values() if lineage.is_open and lineage.head
-    }
+    """Return the last runs of open branches whose state is read from ``every`` runs or more."""
+    heads = {branch.head.spec.run: branch.head for branch in state.branches.values() if branch.is_open and branch.head}
     snapshots = {snapshot.spec.run for snapshot in state.snapshots.values()}
     return [
         head
@@ -62,10 +60,10 @@ def decide_snapshot(
 def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
     """Return the row that forgets what nothing needs that was committed before a time; None if there is nothing."""
     wanted: list[CommittedRun] = [run for run in state.committed if run.recorded_at >= before_ms]
-    for lineage in state.lineages.values():
-        if lineage.is_open:
-            wanted += lineage.runs[-1:]
-            wanted += [run for run in lineage.runs if run.recorded_at < before_ms][-1:]
+    for branch in state.branches.values():
+        if branch.is_open:
+            wanted += branch.runs[-1:]
+            wanted += [run for run in branch.runs if run.recorded_at < before_ms][-1:]
     kept = {one.spec.run for run in wanted for one in state.basis(run.spec.run)}
     known = [*state.committed, *state.snapshots.values()]
     gone = sorted(

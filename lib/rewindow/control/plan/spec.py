@@ -14,10 +14,10 @@ from typing import Any
 from rewindow.streams.serde.schema import Column
 
 MAIN = "main"
-"""The lineage whose output tables bear their plain names."""
+"""The branch whose output tables bear their plain names."""
 
 OUTPUT = "output/"
-"""How the targets of output tables begin: each lineage has its own. All other tables are shared."""
+"""How the targets of output tables begin: each branch has its own. All other tables are shared."""
 
 CHANGELOG = "changelog/"
 """How the targets of changelogs begin."""
@@ -54,7 +54,7 @@ class RunRequest:
     where its stores allow it.
     """
 
-    lineage: str = MAIN
+    branch: str = MAIN
     through_landing: int | None = None
     through_ms: int | None = None
     until_ms: int | None = None
@@ -73,7 +73,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class JobBinding:
-    """A job as it is now: code and settings bound to the feed's columns, and the tables of the asked lineage.
+    """A job as it is now: code and settings bound to the feed's columns, and the tables of the asked branch.
 
     ``topology`` is `Topology.describe`; ``stores`` has for each store the columns of its changelog. ``tables`` has for
     each target (`StagedFile.target`; not the internal logs) its table, ``keys`` for each store its key columns' names.
@@ -113,7 +113,7 @@ class RunSpec:
     """
 
     job: str
-    lineage: str
+    branch: str
     number: int
     run: int
     parent: int | None
@@ -133,8 +133,8 @@ class RunSpec:
 
     @property
     def name(self) -> str:
-        """The run's name for people: ``lineage/number``."""
-        return f"{self.lineage}/{self.number}"
+        """The run's name for people: ``branch/number``."""
+        return f"{self.branch}/{self.number}"
 
     @property
     def epochs(self) -> range:
@@ -176,7 +176,7 @@ class RunSpec:
 
 
 _PLAIN = (
-    *("job", "lineage", "number", "run", "parent", "feed", "generation", "first_epoch", "last_epoch", "final"),
+    *("job", "branch", "number", "run", "parent", "feed", "generation", "first_epoch", "last_epoch", "final"),
     *("clock_from_ms", "clock_to_ms", "key", "takes_over", "repeats"),
 )
 
@@ -238,7 +238,7 @@ def make_commit(
     consumed: Mapping[str, int],
     held: Mapping[str, int] | None = None,
 ) -> Commit:
-    """Return the COMMIT of a planned run, chained to its parent (``""`` for a lineage's first)."""
+    """Return the COMMIT of a planned run, chained to its parent (``""`` for a branch's first)."""
     chain = chain_hash(parent_chain, spec, targets)
     return Commit(
         spec.run, spec.attempt.id, journal, dict(targets), dict(consumed), spec.clock_to_ms, chain, dict(held or {})
@@ -254,10 +254,10 @@ def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTot
 
 def add_digests(digests: Iterable[str]) -> str:
     """Return the digest of the rows of several files together, from each file's `StagedFile.rows_digest`."""
-    lanes = [0, 0]
+    halves = [0, 0]
     for digest in digests:
-        lanes = [(lane + int(digest[at : at + 16], 16)) % 2**64 for lane, at in zip(lanes, (0, 16), strict=True)]
-    return "".join(f"{lane:016x}" for lane in lanes)
+        halves = [(half + int(digest[at : at + 16], 16)) % 2**64 for half, at in zip(halves, (0, 16), strict=True)]
+    return "".join(f"{half:016x}" for half in halves)
 
 
 def canonical_json(value: Any) -> str:

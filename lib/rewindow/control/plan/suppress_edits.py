@@ -1,4 +1,4 @@
-"""A suppress is put into a running job and taken out again without a new lineage (KIP-328, `withName`).
+"""A suppress is put into a running job and taken out again without a new branch (KIP-328, `withName`).
 
 Rules of this file:
 

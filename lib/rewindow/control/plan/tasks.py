@@ -9,7 +9,7 @@ from typing import Any
 
 from rewindow.contracts.ingest import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS, QUARANTINE, StagedFile, TaskReport
-from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, LogTable, StageWork, TaskWork
+from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, LogTable, SubTopologyWork, TaskWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.spec import JobBinding, RunSpec, TableSpec
 from rewindow.errors import ConfigError
@@ -46,7 +46,7 @@ class JobCode:
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """Where a lineage's tables lie, below the warehouse: of each output topic, each store with its columns, and the metrics."""
+    """Where a branch's tables lie, below the warehouse: of each output topic, each store with its columns, and the metrics."""
 
     output: Callable[[str], str]
     changelog: Callable[[str, Sequence[Column]], str]
@@ -97,7 +97,7 @@ def bind_job(
 def _check_partitions(job: str, feed: Feed, part: SubTopology) -> None:
     """Refuse to join what Kafka has placed with what was repartitioned here: the same key lies elsewhere."""
     ours = [source.topic for source in part.sources if source.is_internal]
-    theirs = [source.topic for source in part.sources if source.topic in feed.definition.placed]
+    theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
     if ours and theirs:
         message = (
             f"job {job!r}: {theirs[0]} lies in the partitions of its source, {ours[0]} in those of this job's "
@@ -133,7 +133,7 @@ def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:
     return tuple(epochs)
 
 
-def stage_work(
+def sub_topology_work(
     spec: RunSpec,
     code: JobCode,
     feed: Feed,
@@ -144,7 +144,7 @@ def stage_work(
     restored: Restored,
     internal: Iterable[StagedFile],
     roots: Mapping[str, str],
-) -> StageWork:
+) -> SubTopologyWork:
     """Return the work of one sub-topology.
 
     ``files`` finds the files of a topic-partition's offsets ``[start, end)``, ``table`` the table of a topic that Spark
@@ -168,8 +168,8 @@ def stage_work(
                 sum(feed.is_enforced(epoch, topics, partition) for epoch in spec.epochs),
             )
         )
-    return StageWork(
-        stage=part.index,
+    return SubTopologyWork(
+        sub_topology=part.index,
         run=spec.run,
         attempt=spec.attempt.id,
         fingerprint=spec.binding.fingerprint,
@@ -199,13 +199,13 @@ def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any
     stores = {store["name"]: store["kind"] for part in spec.binding.topology for store in part["stores"]}
     rows = []
     for report in reports:
-        task, seconds = f"{report.stage}_{report.partition}", simulated_seconds([report])
+        task, seconds = f"{report.sub_topology}_{report.partition}", simulated_seconds([report])
         for measure in report.metrics:
             level, node, name = measure["level"], measure["node"], measure["name"]
             kind, store = kind_of(name), stores.get(node, "")
             rows.append(
                 (
-                    *(spec.job, spec.lineage, spec.run, report.stage, report.partition, level, node, name),
+                    *(spec.job, spec.branch, spec.run, report.sub_topology, report.partition, level, node, name),
                     *(
                         measure["reason"],
                         type_of(level, store),
@@ -224,7 +224,7 @@ def simulated_seconds(reports: Iterable[TaskReport]) -> float:
     ran_ms: dict[tuple[int, int], int] = {}
     for report in reports:
         own = sum(measure["total"] for measure in report.metrics if measure["name"] == SIMULATED_TIME)
-        ran_ms[report.stage, report.partition] = ran_ms.get((report.stage, report.partition), 0) + own
+        ran_ms[report.sub_topology, report.partition] = ran_ms.get((report.sub_topology, report.partition), 0) + own
     return max(ran_ms.values(), default=0) / 1000
 
 

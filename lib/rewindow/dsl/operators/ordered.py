@@ -1,6 +1,6 @@
 """Aggregates whose result depends on the order of the records: the first, the last, all of them.
 
-The order is that in which the task takes the records (law 1), not that of their timestamps; sessions that meet are put
+The order is that in which the task takes the records (L1), not that of their timestamps; sessions that meet are put
 together in the order of their times. Nulls are left out: a null field, and a null value where a window counts it.
 """
 

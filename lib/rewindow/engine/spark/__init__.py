@@ -1,1 +1,1 @@
-"""Spark places the work: sessions, sources, the record lane, staged files. The only package that imports pyspark."""
+"""Spark places the work: sessions, sources, record execution, staged files. The only package that imports pyspark."""

@@ -1,4 +1,4 @@
-"""The shuffled source where a log's own layout does the exchange: each of Spark's tasks reads the partitions of its group.
+"""The shuffle reader where a log's own layout does the exchange: each of Spark's tasks reads the partitions of its group.
 
 A log that `land` wrote is partitioned by partition, so Spark finds a group's files by itself, and rows reach a worker once.
 It makes packs of them as for an exchange, but lays them down at once; sorting is putting these files in order.
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import LogFile, StageWork, TaskWork
+from rewindow.contracts.tasks import LogFile, SubTopologyWork, TaskWork
 from rewindow.engine.spark.shuffle_reader import FROM, HERE, run_on, topic_rows, values
 from rewindow.engine.worker.log_reader import SPOOLED
 from rewindow.engine.worker.packing import Packing, packed
@@ -28,14 +28,18 @@ _MARK = -1
 """The generation of the row that only says that there is a group."""
 
 
-def gathered_frame(
-    spark: SparkSession, work: StageWork, groups: Sequence[Sequence[TaskWork]], logs: LogShapes
+def colocated_frame(
+    spark: SparkSession, work: SubTopologyWork, groups: Sequence[Sequence[TaskWork]], logs: LogShapes
 ) -> tuple[DataFrame, Packing] | None:
     """Return the rows of a stage's only log, a group in each of Spark's tasks, and how they are packed.
 
     None where an exchange has to place them. Nothing is read here.
     """
-    if len(groups) > MOST_GROUPS or [table for table in work.tables.values() if table.placed] or len(work.tables) > 1:
+    if (
+        len(groups) > MOST_GROUPS
+        or [table for table in work.tables.values() if table.source_offsets]
+        or len(work.tables) > 1
+    ):
         return None
     ((topic, table),) = work.tables.items()
     parts, spans = [], []
@@ -54,8 +58,8 @@ def gathered_frame(
     return rows, packing._replace(spans=tuple(spans))
 
 
-def run_gathered(
-    work: StageWork, groups: Sequence[Sequence[TaskWork]], packing: Packing, batches: Iterable[pa.RecordBatch]
+def run_colocated(
+    work: SubTopologyWork, groups: Sequence[Sequence[TaskWork]], packing: Packing, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[TaskReport]:
     """Lay down what comes in, then run the tasks of the groups that it is for, one after the other."""
     (topic,) = work.tables

@@ -49,7 +49,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
             session.conf.set(key, value)
     except (PySparkException, OSError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        message = f"the Spark Connect server at {place} cannot be used ({reason[:200]}): start it, or mend `connect:`"
+        message = f"the Spark Connect server at {place} cannot be used ({reason[:200]}): start it, or fix `connect:`"
         raise ConfigError(message) from error
     if ships:
         with mapped():

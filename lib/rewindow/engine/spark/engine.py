@@ -1,6 +1,6 @@
 """Spark as the placer of work: a stage is one job, a Spark task runs several of our tasks, reports come back as rows.
 
-How many Spark tasks there are changes nothing but time (law 3). Records do not pass through the JVM.
+How many Spark tasks there are changes nothing but time (L3). Records do not pass through the JVM.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import Lane, StageWork, TaskWork
-from rewindow.engine.spark.colocated_reader import gathered_frame, run_gathered
+from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
+from rewindow.engine.spark.colocated_reader import colocated_frame, run_colocated
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import for_packs
-from rewindow.engine.spark.shuffle_reader import run_shuffled, shuffled_frame
-from rewindow.engine.spark.verified_checksums import believed
+from rewindow.engine.spark.shuffle_reader import run_shuffle, shuffle_frame
+from rewindow.engine.spark.verified_checksums import verified
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.packing import Packing
@@ -43,27 +43,27 @@ class SparkEngine(LocalEngine):
         *,
         slots: int,
         import_paths: Sequence[str] = (),
-        lane: Lane = Lane.AUTO,
+        execution: Execution = Execution.AUTO,
         on_share: Callable[[float], None] | None = None,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
         """``slots``: Spark tasks at once. ``import_paths``: where workers find the job's own modules.
 
-        ``lane``: that of all work, unless the work itself says `Lane.RECORD`. ``on_share`` is told twice a second how
+        ``execution``: that of all work, unless the work itself says `Execution.RECORD`. ``on_share`` is told twice a second how
         much of a stage is done, from 0 to 1, and ``on_task`` each task's report.
         """
         self._spark = spark
         self._on_share, self._on_task = on_share, on_task
-        self._lane = lane
+        self._execution = execution
         self._slots = slots
         self._import_paths = tuple(import_paths)
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
         with mapped(), for_packs(self._spark), following(self._spark, self._on_share):
-            placed = self._placed(work)
-            with believed(placed, work):
-                rows = placed.collect()
+            source_offsets = self._source_offsets(work)
+            with verified(source_offsets, work):
+                rows = source_offsets.collect()
         found = [TaskReport.from_json(json.loads(row.report)) for row in rows]
         reports = sorted(found, key=lambda report: report.partition)
         if self._on_task is not None:
@@ -71,27 +71,27 @@ class SparkEngine(LocalEngine):
                 self._on_task(report)
         return reports
 
-    def plan_of(self, work: StageWork) -> str:
+    def plan_of(self, work: SubTopologyWork) -> str:
         """Return Spark's plan of a sub-topology as a text. Runs nothing."""
         with mapped(), for_packs(self._spark), redirect_stdout(StringIO()) as text:
-            self._placed(work).explain()
+            self._source_offsets(work).explain()
         return text.getvalue().strip()
 
-    def _placed(self, work: StageWork) -> DataFrame:
+    def _source_offsets(self, work: SubTopologyWork) -> DataFrame:
         """Return the reports of a sub-topology as a frame that is not computed yet."""
         groups = groups_of(work.tasks, self._slots)
-        lane = self._lane if work.lane is Lane.AUTO else work.lane
-        bare = replace(work, tasks=(), lane=lane)
+        execution = self._execution if work.execution is Execution.AUTO else work.execution
+        bare = replace(work, tasks=(), execution=execution)
         if not work.tables:
             run_group = partial(_run_group, bare, groups, self._import_paths, known())
             return self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string")
         logs = work.load_logs()
-        gathered = gathered_frame(self._spark, work, groups, logs)
-        if gathered is not None:
-            rows, packing = gathered
-            run_groups = partial(_run_gathered, bare, groups, packing, self._import_paths, known())
+        colocated = colocated_frame(self._spark, work, groups, logs)
+        if colocated is not None:
+            rows, packing = colocated
+            run_groups = partial(_run_colocated, bare, groups, packing, self._import_paths, known())
             return rows.mapInArrow(run_groups, "report string")
-        rows = shuffled_frame(self._spark, work, groups, logs)
+        rows = shuffle_frame(self._spark, work, groups, logs)
         tasks = {task.partition: task for task in work.tasks}
         return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths, known()), "report string")
 
@@ -103,7 +103,7 @@ def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
 
 
 def _run_group(
-    work: StageWork,
+    work: SubTopologyWork,
     groups: Sequence[Sequence[TaskWork]],
     import_paths: Iterable[str],
     buckets: Mapping[str, Mapping[str, str]],
@@ -119,18 +119,18 @@ def _run_group(
 
 
 def _run_rows(
-    work: StageWork,
+    work: SubTopologyWork,
     tasks: Mapping[int, TaskWork],
     import_paths: Iterable[str],
     buckets: Mapping[str, Mapping[str, str]],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     adopt(buckets)
-    yield from _reports(import_paths, lambda: run_shuffled(work, tasks, batches))
+    yield from _reports(import_paths, lambda: run_shuffle(work, tasks, batches))
 
 
-def _run_gathered(
-    work: StageWork,
+def _run_colocated(
+    work: SubTopologyWork,
     groups: Sequence[Sequence[TaskWork]],
     packing: Packing,
     import_paths: Iterable[str],
@@ -138,7 +138,7 @@ def _run_gathered(
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     adopt(buckets)
-    yield from _reports(import_paths, lambda: run_gathered(work, groups, packing, batches))
+    yield from _reports(import_paths, lambda: run_colocated(work, groups, packing, batches))
 
 
 def _reports(import_paths: Iterable[str], run: Callable[[], Iterator[TaskReport]]) -> Iterator[pa.RecordBatch]:

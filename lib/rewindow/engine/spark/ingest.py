@@ -24,9 +24,9 @@ from rewindow.contracts.ingest import (
     SourceSpec,
 )
 from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.exchange import place_by
+from rewindow.engine.spark.exchange import repartition_by
 from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
-from rewindow.engine.spark.kafka_offsets import first_above, placed_blocks
+from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION
@@ -84,9 +84,11 @@ class SparkLandingEngine:
         Of a table with offsets of its own nothing is written: its new rows are counted. Raises the worker's own
         `RewindowError`.
         """
-        if write.spec.placed:
+        if write.spec.source_offsets:
             with mapped(), in_utc(self._spark):
-                return placed_blocks(write, SourceFrame(self._spark, write.spec, look).placed(write.columns))
+                return source_offset_blocks(
+                    write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
+                )
         write_rows = partial(_write_rows, write, self.project_root, known())
         with mapped(), in_utc(self._spark):
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
@@ -97,8 +99,8 @@ class SparkLandingEngine:
         """Return the due rows of a log where they belong, in the order of their offsets."""
         tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
         due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
-        placed = place_by(due, tasks, F.col(PARTITION) % tasks)
-        return placed.sortWithinPartitions(*sort_columns(write.spec, write.columns))
+        source_offsets = repartition_by(due, tasks, F.col(PARTITION) % tasks)
+        return source_offsets.sortWithinPartitions(*sort_columns(write.spec, write.columns))
 
 
 def _write_rows(

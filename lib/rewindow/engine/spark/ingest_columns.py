@@ -56,14 +56,14 @@ def log_columns(spec: LogSpec, found: Mapping[str, SourceColumn], source_schema:
     """Decide the typed columns of a log. Raises `ConfigError` (78), naming the fix."""
     roles = {"key": spec.key, "order": spec.order, "value": spec.value or ()}
     roles["arrived_at"] = (spec.arrived_at,) if spec.arrived_at else ()
-    roles |= {role: (name,) for role, name in zip(("partition", "offset"), spec.placed or (), strict=False)}
+    roles |= {role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)}
     roles["timestamp"] = () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,)
     for role, names in roles.items():
         for name in names:
             if name not in found:
                 raise _unknown(spec, name, list(found), role)
-    taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.placed or ())}
-    for name in spec.placed or ():
+    taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.source_offsets or ())}
+    for name in spec.source_offsets or ():
         if landed_type(found[name].type) != "long":
             message = (
                 f"log {spec.topic}: {name} is {found[name].type.simpleString()}: partitions and offsets are integers"
@@ -140,9 +140,9 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
     raise ConfigError(message)
 
 
-def place_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
+def offset_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
     """Return partition and offset of a table that has its own, as longs."""
-    partition, offset = spec.placed or ("", "")
+    partition, offset = spec.source_offsets or ("", "")
     return found[partition].read.cast("long"), found[offset].read.cast("long")
 
 

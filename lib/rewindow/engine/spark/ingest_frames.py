@@ -19,7 +19,7 @@ from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
     landed,
     log_columns,
-    place_columns,
+    offset_columns,
     source_columns,
     time_ms,
 )
@@ -70,14 +70,14 @@ class SourceFrame:
             due = due.withColumn(FAULT, F.coalesce(FAULT, F.when(arrived.isNull(), F.lit(NEVER_ARRIVED))))
         return due
 
-    def placed(self, columns: LogColumns) -> DataFrame:
+    def source_offsets(self, columns: LogColumns) -> DataFrame:
         """Return partition, offset and timestamp of the fresh rows of a table that has its own, unchecked."""
         spec = self._spec
         frame = self._read(columns, self._look.fresh)
         found = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
         for column in columns.all:
             landed(spec, column, found)
-        partition, offset = place_columns(spec, found)
+        partition, offset = offset_columns(spec, found)
         time = time_ms(spec, spec.timestamp, found)
         return frame.select(partition.alias(PARTITION), offset.alias(OFFSET), time.alias(TIMESTAMP))
 

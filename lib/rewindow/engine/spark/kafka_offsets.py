@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import Block, LogSpec, LogWrite
-from rewindow.engine.spark.ingest_columns import place_columns, source_columns, time_ms
+from rewindow.engine.spark.ingest_columns import offset_columns, source_columns, time_ms
 from rewindow.engine.spark.ingest_frames import OFFSET
 from rewindow.engine.spark.open_table import open_delta
 from rewindow.engine.worker.log_blocks import PARTITION, TIMESTAMP
@@ -23,7 +23,7 @@ from rewindow.streams.record import UNKNOWN
 _LONGEST = 2**63 - 1
 
 
-def placed_blocks(write: LogWrite, rows: DataFrame) -> list[Block]:
+def source_offset_blocks(write: LogWrite, rows: DataFrame) -> list[Block]:
     """Return what the one landing of a call gets in each partition.
 
     Raises `DataError` (65) for an offset that is missing or there twice, or a record without a valid place or timestamp;
@@ -39,7 +39,7 @@ def first_above(
     """Return the first of a partition's offsets ``[first, end)``, as the table has them, with a timestamp above a time."""
     frame = open_delta(spark, spec.source.location)
     found = source_columns(spec, frame.schema)
-    here, offset = place_columns(spec, found)
+    here, offset = offset_columns(spec, found)
     inside = (here == partition) & (offset >= offsets[0]) & (offset < offsets[1])
     later = frame.where(inside & (time_ms(spec, spec.timestamp, found) > above_ms))
     (row,) = later.agg(F.min(offset).alias("first")).collect()
@@ -76,11 +76,11 @@ def _block(write: LogWrite, rows: DataFrame, landing: int, found: Any) -> Block:
     base = write.bases.get(partition, first)
     expected = start + base
     if first < expected:
-        raise _misplaced(write, partition, first, "is there again, it was landed before")
+        raise _offset_error(write, partition, first, "is there again, it was landed before")
     if first > expected:
-        raise _misplaced(write, partition, expected, "is missing")
+        raise _offset_error(write, partition, expected, "is missing")
     if not _is_whole(first, last, count, found["sum"], found["squares"]):
-        raise _misplaced(write, partition, *_first_break(rows, partition))
+        raise _offset_error(write, partition, *_first_break(rows, partition))
     return Block(landing, partition, start, start + count, max(latest, found["latest"]), 0, 0, (), (), base=base)
 
 
@@ -102,11 +102,11 @@ def _first_break(rows: DataFrame, partition: int) -> tuple[int, str]:
 
 
 def _check_place(write: LogWrite, row: Any) -> None:
-    names = " and ".join(write.spec.placed or ())
+    names = " and ".join(write.spec.source_offsets or ())
     partition = row[PARTITION]
     if partition is None or row["count"] < row["all"] or row["first"] < 0:
         message = (
-            f"{write.spec.source.name} has records that have no valid {names}: mend the table, or name other columns"
+            f"{write.spec.source.name} has records that have no valid {names}: fix the table, or name other columns"
         )
         raise DataError(message)
     if not 0 <= partition < write.partitions:
@@ -122,15 +122,15 @@ def _bad_time(write: LogWrite, row: Any) -> DataError:
     what = "no timestamp" if time is None else f"the timestamp {time}, which is below 0 or beyond `max_ahead`"
     message = (
         f"feed {write.feed}, topic {write.spec.topic}, partition {row[PARTITION]}: the record at offset {offset} has {what}. "
-        "Nothing was landed: mend the table, or name another `timestamp:`. What its source has placed cannot be left out"
+        "Nothing was landed: fix the table, or name another `timestamp:`. What its source has placed cannot be left out"
     )
     return DataError(message)
 
 
-def _misplaced(write: LogWrite, partition: int, offset: int, what: str) -> DataError:
+def _offset_error(write: LogWrite, partition: int, offset: int, what: str) -> DataError:
     message = (
         f"feed {write.feed}, topic {write.spec.topic}: offset {offset} of partition {partition} {what} in "
-        f"{write.spec.source.name}. Nothing was landed: mend the table, or land it with offsets of its own (leave "
+        f"{write.spec.source.name}. Nothing was landed: fix the table, or land it with offsets of its own (leave "
         "`partition:` and `offset:` out; a compacted topic has gaps)"
     )
     return DataError(message)

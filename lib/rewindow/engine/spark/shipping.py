@@ -40,7 +40,7 @@ def shipped(root: Path, ships: Sequence[str], *, itself: bool = False) -> list[P
 def _find(root: Path, named: str) -> Path:
     found = [Path(named)] if Path(named).is_absolute() else sorted(root.glob(named))
     if not found or not found[-1].is_file():
-        raise ConfigError(f"ships: there is no {named} below {root}: build it (`make wheel`), or mend the path")
+        raise ConfigError(f"ships: there is no {named} below {root}: build it (`make wheel`), or fix the path")
     path = found[-1]  # of several versions the last by name
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(f"ships: {path.name} is neither a wheel nor a zip: Spark's workers import from these only")

@@ -1,9 +1,9 @@
-"""The shuffled source: where a task cannot open the files of its partition, Spark reads the log: one exchange, one sort.
+"""The shuffle reader: where a task cannot open the files of its partition, Spark reads the log: one exchange, one sort.
 
 What travels is not records but packs of them: a worker makes of some thousands of records one Arrow file for each task,
 cut into pieces, and the exchange places and sorts those. The task's worker lays them down, and from there on everything is
-as with the aligned source: the same lanes, the same merge of several topics, the same check that each offset is there
-exactly once, and a partition may be larger than memory. Where the log's own layout does the exchange: `gathered`.
+as with the partition-local reader: the same modes, the same merge of several topics, the same check that each offset is there
+exactly once, and a partition may be larger than memory. Where the log's own layout does the exchange: `colocated`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.ingest import LogColumns, LogSpec, PlacedLog, SourceSpec
+from rewindow.contracts.ingest import LogColumns, LogSpec, SourceOffsets, SourceSpec
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import LogFile, LogSpan, LogTable, StageWork, TaskWork
-from rewindow.engine.spark.exchange import place_by
-from rewindow.engine.spark.ingest_columns import landed, place_columns, source_columns, time_ms
+from rewindow.contracts.tasks import LogFile, LogSpan, LogTable, SubTopologyWork, TaskWork
+from rewindow.engine.spark.exchange import repartition_by
+from rewindow.engine.spark.ingest_columns import landed, offset_columns, source_columns, time_ms
 from rewindow.engine.spark.open_table import open_delta, shown
 from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.log_reader import SPOOLED
@@ -54,9 +54,9 @@ _NO_TOPIC = -1
 """The topic of a pack that only says that there is a task."""
 
 
-def shuffled_frame(
+def shuffle_frame(
     spark: SparkSession,
-    work: StageWork,
+    work: SubTopologyWork,
     groups: Sequence[Sequence[TaskWork]],
     logs: LogShapes,
     more: Sequence[DataFrame] = (),
@@ -73,12 +73,12 @@ def shuffled_frame(
             rows, packing = topic_rows(spark, number, topic, table, spans, logs)
             parts.append(rows.mapInArrow(partial(_packs, packing), f"{_PLACES}, {DATA} binary"))
     packs = reduce(DataFrame.unionByName, parts)
-    placed = place_by(packs, len(groups), F.col(GROUP))
-    return placed.sortWithinPartitions(TASK, TOPIC, FIRST, PACK, PIECE)
+    source_offsets = repartition_by(packs, len(groups), F.col(GROUP))
+    return source_offsets.sortWithinPartitions(TASK, TOPIC, FIRST, PACK, PIECE)
 
 
-def run_shuffled(
-    work: StageWork, tasks: Mapping[int, TaskWork], batches: Iterable[pa.RecordBatch]
+def run_shuffle(
+    work: SubTopologyWork, tasks: Mapping[int, TaskWork], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[TaskReport]:
     """Run the tasks whose packs come in, one after the other."""
     topics = list(work.tables)
@@ -96,14 +96,15 @@ def run_shuffled(
             yield run_on(work, tasks[partition], files)
 
 
-def run_on(work: StageWork, task: TaskWork, files: Mapping[str, Sequence[LogFile]]) -> TaskReport:
+def run_on(work: SubTopologyWork, task: TaskWork, files: Mapping[str, Sequence[LogFile]]) -> TaskReport:
     """Run a task on files that were laid down for it, by topic; remove them."""
     slices = {topic: replace(task.logs[topic], files=tuple(made)) for topic, made in files.items()}
     try:
         report = run_task(work, replace(task, logs={**task.logs, **slices}))
     except StorageError as error:
         places = ", ".join(
-            table.placed.table if table.placed else shown(table.location) for table in work.tables.values()
+            table.source_offsets.table if table.source_offsets else shown(table.location)
+            for table in work.tables.values()
         )
         message = f"{error} [read by Spark from {places}]"
         raise StorageError(message) from error
@@ -112,19 +113,19 @@ def run_on(work: StageWork, task: TaskWork, files: Mapping[str, Sequence[LogFile
     return report
 
 
-def placed_spec(topic: str, table: LogTable, placed: PlacedLog) -> LogSpec:
+def source_offset_spec(topic: str, table: LogTable, source_offsets: SourceOffsets) -> LogSpec:
     """Return what the expressions of a log's columns are made by."""
     return LogSpec(
         topic=topic,
-        source=SourceSpec("delta", table.location, placed.table, {}),
+        source=SourceSpec("delta", table.location, source_offsets.table, {}),
         key=(),
         scalar_key=False,
         value=None,
         scalar_value=False,
-        timestamp=placed.timestamp,
-        renames=placed.renames,
-        zone=placed.zone,
-        placed=(placed.partition, placed.offset),
+        timestamp=source_offsets.timestamp,
+        renames=source_offsets.renames,
+        zone=source_offsets.zone,
+        source_offsets=(source_offsets.partition, source_offsets.offset),
     )
 
 
@@ -141,25 +142,27 @@ def topic_rows(
     columns = [column for shape in logs[topic] for column in shape.columns]
     made: Expression = F.lit(0)
     readers: Mapping[str, Reader] = {}
-    if table.placed is None:
+    if table.source_offsets is None:
         partition, offset = (F.col(name).cast("long") for name in ("partition", "offset"))
         made = F.col("generation")
         frame = frame.where(made.isin(sorted({span.generation for _, _, span in spans})))
         timestamp = F.col("timestamp")
         cells = [F.col(f"`{column.name}`") for column in columns]
     else:
-        spec = placed_spec(topic, table, table.placed)
+        spec = source_offset_spec(topic, table, table.source_offsets)
         found = source_columns(spec, frame.schema)
-        partition, offset = place_columns(spec, found)
+        partition, offset = offset_columns(spec, found)
         timestamp = time_ms(spec, spec.timestamp, found).alias("timestamp")
         cells = [landed(spec, column, found) for column in columns]
-        known = LogColumns((), tuple(columns), scalar_key=False, scalar_value=False, source_schema=table.placed.schema)
+        known = LogColumns(
+            (), tuple(columns), scalar_key=False, scalar_value=False, source_schema=table.source_offsets.schema
+        )
         readers = json_readers(spec, known)
     first, last = (pick(span[place] + span.base for _, _, span in spans) for pick, place in ((min, 1), (max, 2)))
     # What Delta can prune by; each row is looked at again by the worker that packs it.
     frame = frame.where(offset.between(first, last) & partition.isin(sorted({task for _, task, _ in spans})))
     schema = arrow_schema((Column("offset", "long"), Column("timestamp", "long"), *columns))
-    packing = Packing(number, tuple(spans), schema, readers, table.placed is None)
+    packing = Packing(number, tuple(spans), schema, readers, table.source_offsets is None)
     # Spark hands over a text's bytes for half of what the text costs.
     cells = [
         (cell.cast("binary") if column.type == "string" else cell).alias(column.name)

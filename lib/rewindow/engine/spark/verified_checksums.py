@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from rewindow.contracts.staged_files import named_checksum
-from rewindow.contracts.tasks import StageWork
+from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.engine.worker.checksums import UNREADABLE, check_bytes, unreadable
 from rewindow.errors import StorageError
 
@@ -29,10 +29,10 @@ _ESCAPED = "file:///"
 
 
 @contextmanager
-def believed(frame: DataFrame, work: StageWork) -> Iterator[None]:
+def verified(frame: DataFrame, work: SubTopologyWork) -> Iterator[None]:
     """Compute a stage's frame inside the block. What it read of logs is checked when the block ends, well or not.
 
-    Raises `StorageError` (74) as the aligned source does, if a file's name states another CRC-32 than its bytes have.
+    Raises `StorageError` (74) as the partition-local reader does, if a file's name states another CRC-32 than its bytes have.
     A file whose name states none is left to Spark. Without logs that Spark reads there is nothing to check.
     """
     try:
@@ -51,7 +51,7 @@ def believed(frame: DataFrame, work: StageWork) -> Iterator[None]:
     _check(work, files)
 
 
-def _read_by(frame: DataFrame, work: StageWork) -> list[str]:
+def _read_by(frame: DataFrame, work: SubTopologyWork) -> list[str]:
     """Return the files of a frame, by name: those of the plan that was run. A frame is planned once."""
     if not work.tables:
         return []
@@ -63,16 +63,16 @@ def _plain(path: str) -> str:
     return unquote(path.removeprefix("file://")) if path.startswith(_ESCAPED) else path.removeprefix("file:")
 
 
-def _check(work: StageWork, files: Sequence[str]) -> None:
+def _check(work: SubTopologyWork, files: Sequence[str]) -> None:
     stated = [path for path in files if named_checksum(path) is not None]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for path, damage in zip(stated, pool.map(_damage_of, stated), strict=True):
-            if damage is not None:
+        for path, drift in zip(stated, pool.map(_drift_of, stated), strict=True):
+            if drift is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
-                raise unreadable(_topic_of(work, path), path, damage) from damage
+                raise unreadable(_topic_of(work, path), path, drift) from drift
 
 
-def _damage_of(path: str) -> Exception | None:
+def _drift_of(path: str) -> Exception | None:
     try:
         check_bytes(path)
     except UNREADABLE as error:
@@ -80,16 +80,16 @@ def _damage_of(path: str) -> Exception | None:
     return None
 
 
-def _topic_of(work: StageWork, path: str) -> str:
+def _topic_of(work: SubTopologyWork, path: str) -> str:
     """Return whose file it is."""
     within = [topic for topic, table in work.tables.items() if f"{table.location.rstrip('/')}/" in path]
     return (within or list(work.tables))[0]
 
 
-def _has_landed_rows(work: StageWork) -> bool:
+def _has_landed_rows(work: SubTopologyWork) -> bool:
     """Return whether rows were asked of a log that `land` wrote."""
     return any(
-        work.tables[topic].placed is None and log.spans
+        work.tables[topic].source_offsets is None and log.spans
         for task in work.tasks
         for topic, log in task.logs.items()
         if topic in work.tables

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rewindow.errors import DataError
 from rewindow.streams.serde.coercion import class_of
-from rewindow.streams.serde.schema import Column, Shape, fit_cell
+from rewindow.streams.serde.schema import Column, Shape, fit_column
 
 _ARROW = {
     "string": pa.string(),
@@ -39,7 +39,7 @@ def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
 def decode(shape: Shape, columns: Sequence[pa.Array]) -> Iterable[Any]:
     """Return the values whose cells stand in Arrow columns."""
     lists = [column.to_pylist() for column in columns]
-    return lists[0] if shape.is_bare else map(shape.from_cells, zip(*lists, strict=True))
+    return lists[0] if shape.is_bare else map(shape.decode, zip(*lists, strict=True))
 
 
 def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.Array]:
@@ -48,7 +48,7 @@ def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.A
     if shape.is_bare:
         return [encode_column(schema.field(0), values, target)]
     try:
-        rows = [shape.to_cells(value) for value in values]
+        rows = [shape.encode(value) for value in values]
     except DataError as error:
         raise _at(target, error) from error
     return list(encode(rows, schema, target).columns)
@@ -75,7 +75,7 @@ def encode_column(field: pa.Field, cells: Sequence[Any], target: str) -> pa.Arra
         else:
             return pc.add(array, 0.0) if column.type == "double" else array  # there is one zero
     try:
-        return pa.array([fit_cell(cell, column) for cell in cells], field.type)
+        return pa.array([fit_column(cell, column) for cell in cells], field.type)
     except DataError as error:
         raise _at(target, error) from error
 

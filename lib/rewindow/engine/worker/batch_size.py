@@ -1,6 +1,6 @@
 """How many rows a worker has in hand at once: of a file that it reads, and of emissions before it writes them.
 
-No row depends on it (law 3). `verify` takes another number than a run, so that files are read and written in other pieces.
+No row depends on it (L3). `verify` takes another number than a run, so that files are read and written in other pieces.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rewindow.contracts.staged_files import named_checksum
 from rewindow.engine.worker.arrow_rows import decode
-from rewindow.engine.worker.checksums import UNREADABLE, open_checked
+from rewindow.engine.worker.checksums import UNREADABLE, open_verified
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Shape
 
@@ -50,7 +50,7 @@ def changelog_batches(
         if wanted and wanted.is_below(path):
             continue
         try:
-            with open_checked(path) as parquet:
+            with open_verified(path) as parquet:
                 known = parquet.metadata
                 if wanted:
                     wanted.note(path, known)
@@ -61,7 +61,7 @@ def changelog_batches(
         except UNREADABLE as error:
             message = (
                 f"cannot read the checkpoint file {path}: {error}. Put it back from a copy, or replay the job in a new "
-                "lineage (`rewindow run JOB --lineage NAME`)"
+                "branch (`rewindow run JOB --branch NAME`)"
             )
             raise StorageError(message) from error
 

@@ -2,7 +2,7 @@
 
 Page checksums do not cover the headers of pages and the footer, and a flipped bit there can be a wrong number. So the
 names of our own files say the CRC-32 of all their bytes, which costs a quarter of a nanosecond a byte.
-What Spark reads for a task is checked in `believed`.
+What Spark reads for a task is checked in `verified`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AT_ONCE = 64 << 20
 """So large a file of a bucket is read once, whole. A larger one is read twice, once for its checksum."""
 
 
-def open_checked(path: str, **options: Any) -> pq.ParquetFile:
+def open_verified(path: str, **options: Any) -> pq.ParquetFile:
     """Open a Parquet file. Raises one of `UNREADABLE` if it is gone, damaged or no Parquet file."""
     stated = named_checksum(path)
     if is_uri(path):

@@ -55,7 +55,7 @@ def _row_words(block: pa.RecordBatch, leave_out: frozenset[str]) -> Words:
     rows = np.zeros(block.num_rows, dtype=np.uint64)
     for name, column in zip(block.schema.names, block.columns, strict=True):
         if name not in leave_out:
-            rows += _mixed((_cell_words(column) + _column_seed(name)) * _ODD)
+            rows += _mixed((_column_words(column) + _column_seed(name)) * _ODD)
     return _mixed(rows * _MIX)
 
 
@@ -76,7 +76,7 @@ def _column_seed(name: str) -> np.uint64:
 _SEEDS: dict[str, np.uint64] = {}
 
 
-def _cell_words(column: pa.Array) -> Words:
+def _column_words(column: pa.Array) -> Words:
     words = _value_words(column)
     if column.null_count:
         words[column.is_null().to_numpy(zero_copy_only=False)] = _NULL

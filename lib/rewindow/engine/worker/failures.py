@@ -51,7 +51,7 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
         SourceError,
         "put it back, or check the path or table in conf/feeds",
     ),
-    (("MALFORMED_", "KD000"), DataError, "mend the file, or set the source's options (mode: PERMISSIVE)"),
+    (("MALFORMED_", "KD000"), DataError, "fix the file, or set the source's options (mode: PERMISSIVE)"),
     (("ModuleNotFoundError: ", "ImportError: "), ConfigError, "install it where Spark's workers run"),
     (("FileNotFoundError: ", "OSError: "), StorageError, "a file could not be read or written: run again"),
     (
@@ -61,13 +61,13 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
             "Number of column in CSV header",
         ),
         SourceError,
-        "a new file has other columns than were landed: mend it, or land again: `rewindow land FEED --new-generation`",
+        "a new file has other columns than were landed: fix it, or land again: `rewindow land FEED --new-generation`",
     ),
     (("FAILED_READ_FILE",), StorageError, "the file is damaged or of another format: check source.format"),
 )
 # Classes of SQLSTATE, for what no word above names.
 _STATES: Final[dict[str, tuple[type[RewindowError], str]]] = {
-    "22": (DataError, "a value does not fit its type: mend the data or the schema"),
+    "22": (DataError, "a value does not fit its type: fix the data or the schema"),
     "42": (ConfigError, "check columns, types and formats in the configuration"),
     "0A": (ConfigError, "check columns, types and formats in the configuration"),
     "KD": (StorageError, "reading failed: run again, then look at the file"),

@@ -1,6 +1,6 @@
 """Small stages are run by this process, one task after the other; Spark, which costs more than they do, is asked for the rest.
 
-A task is plain Python and Arrow wherever it runs, so the files are the same (law 3). What is different is whose process
+A task is plain Python and Arrow wherever it runs, so the files are the same (L3). What is different is whose process
 user code is in: what it prints goes where messages go, and it cannot end the command as if all were done.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NoReturn, Protocol
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import Lane, StageWork
+from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.engine.worker.failures import translate_text
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.record_execution import plan_of, run_tasks
@@ -26,14 +26,14 @@ from rewindow.streams.state.stores import WINDOW
 
 RECORD_BYTES, PRUNED_BYTES = 16, 512
 """So many bytes of an internal log, or of a changelog that is read whole, are a record; so many of one that is pruned."""
-COLUMNAR_SHARE = 10
+VECTORIZED_SHARE = 10
 """A record costs so many times less where whole columns are taken."""
 
 
-class Stages(Protocol):
+class SubTopologyRunner(Protocol):
     """What runs stages."""
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition."""
         ...
 
@@ -43,20 +43,20 @@ class InlineEngine(LocalEngine):
 
     def __init__(
         self,
-        spark: Callable[[], Stages],
+        spark: Callable[[], SubTopologyRunner],
         *,
         most: int,
-        lane: Lane = Lane.AUTO,
+        execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``most``: how many records a stage here may have, see `size_of`. ``lane``, ``on_task``: as Spark's engine has them."""
-        self._spark, self._most, self._lane, self._on_task = spark, most, lane, on_task
+        """``most``: how many records a stage here may have, see `size_of`. ``execution``, ``on_task``: see Spark's engine."""
+        self._spark, self._most, self._execution, self._on_task = spark, most, execution, on_task
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises what a worker would."""
-        work = replace(work, lane=self._lane if work.lane is Lane.AUTO else work.lane)
+        work = replace(work, execution=self._execution if work.execution is Execution.AUTO else work.execution)
         if work.tables or size_of(work) > self._most:
-            return self._spark().run_stage(work)
+            return self._spark().run_sub_topology(work)
         reports = []
         with _as_in_a_worker():
             for report in run_tasks(work, work.tasks):
@@ -66,23 +66,23 @@ class InlineEngine(LocalEngine):
         return sorted(reports, key=lambda report: report.partition)
 
 
-def size_of(work: StageWork) -> int:
-    """Return how much work a stage is, in records of the record lane: records to take and rows to restore.
+def size_of(work: SubTopologyWork) -> int:
+    """Return how much work a stage is, in records of record execution: records to take and rows to restore.
 
     Of what lies in internal logs and changelogs only the bytes are known.
     """
-    part = work.load_topology().sub_topologies()[work.stage]
-    is_columnar = plan_of(work, part, work.load_logs()) is not None
+    part = work.load_topology().sub_topologies()[work.sub_topology]
+    is_vectorized = plan_of(work, part, work.load_logs()) is not None
     asked = asked_by_topics(part)
     size = sum(end - start for task in work.tasks for log in task.logs.values() for start, end in log.bounds)
     size += (
         _bytes(file.path for task in work.tasks for files in task.internal.values() for file in files) // RECORD_BYTES
     )
     for store in part.stores:
-        is_pruned = is_columnar or store.kind == WINDOW or bool(asked.get(store.name))
+        is_pruned = is_vectorized or store.kind == WINDOW or bool(asked.get(store.name))
         stored = _bytes(path for task in work.tasks for path in task.stores.get(store.name, ()))
         size += stored // (PRUNED_BYTES if is_pruned else RECORD_BYTES)
-    return size // COLUMNAR_SHARE if is_columnar else size
+    return size // VECTORIZED_SHARE if is_vectorized else size
 
 
 def _bytes(paths: Iterable[str]) -> int:

@@ -147,7 +147,7 @@ class OpenBlock:
         message = (
             f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
             f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): "
-            f"{_told(row, 0, error.reason)}. Mend the "
+            f"{_told(row, 0, error.reason)}. Fix the "
             "source, or say `invalid_timestamp: skip` (to the quarantine) or `partition_time` for this log"
         )
         return DataError(message)

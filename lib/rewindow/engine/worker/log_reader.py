@@ -1,8 +1,8 @@
-"""The aligned source: a task opens the files of its own partition, in offset order. No exchange, no sort, no JVM.
+"""The partition-local reader: a task opens the files of its own partition, in offset order. No exchange, no sort, no JVM.
 
 Landed files are in order and disjoint. Others may have rewritten them since (OPTIMIZE merges in any order), so every
 batch is checked: it must go on where the last one ended. Where it does not, the files that overlap are read and sorted,
-so many offsets at a time, until their end; the files after them stream again. Either way the rows are the same (law 3),
+so many offsets at a time, until their end; the files after them stream again. Either way the rows are the same (L3),
 and an offset that is missing or doubled is an error, never a gap. Row groups without a wanted offset are not read.
 """
 
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import LogFile, LogSlice
-from rewindow.engine.worker import batch_size as cuts
+from rewindow.engine.worker import batch_size
 from rewindow.engine.worker.arrow_rows import decode
-from rewindow.engine.worker.checksums import UNREADABLE, open_checked, unreadable
+from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable
 from rewindow.errors import StorageError
 from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.schema import Shape
@@ -27,7 +27,7 @@ SORTED_ROWS = 2_000_000
 """How many rows of rewritten files are sorted at once: what a task holds of them."""
 
 SPOOLED = ".arrow"
-"""How the names of the shuffled source's files end."""
+"""How the names of the shuffle reader's files end."""
 
 
 class LogReader:
@@ -124,10 +124,12 @@ def _batches(
             yield from _spooled(file.path, columns)
             continue
         try:
-            with open_checked(file.path, read_dictionary=list(dictionary)) as parquet:
+            with open_verified(file.path, read_dictionary=list(dictionary)) as parquet:
                 groups = _row_groups(parquet.metadata, columns[0], span)
                 batches = (
-                    parquet.iter_batches(cuts.read_rows(), row_groups=groups, columns=list(columns)) if groups else ()
+                    parquet.iter_batches(batch_size.read_rows(), row_groups=groups, columns=list(columns))
+                    if groups
+                    else ()
                 )
                 for batch in batches:
                     # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
@@ -137,7 +139,7 @@ def _batches(
 
 
 def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield what the shuffled source has laid down: in order, and checked there."""
+    """Yield what the shuffle reader has laid down: in order, and checked there."""
     with pa.memory_map(path) as file:
         reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
@@ -172,7 +174,7 @@ def _sorted_batches(
         differs = np.flatnonzero(found[:here] != expected[:here])
         wrong = int(differs[0]) if len(differs) else here
         raise _not_there(topic, int(min(found[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist())))
-    yield from rows.to_batches(cuts.read_rows())
+    yield from rows.to_batches(batch_size.read_rows())
 
 
 def _not_there(topic: str, offset: int) -> StorageError:

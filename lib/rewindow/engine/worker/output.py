@@ -20,7 +20,7 @@ from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.meta_columns import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
 from rewindow.streams.serde.schema import Column, Shape
 from rewindow.streams.sink import Sink
-from rewindow.streams.task_context import Moment
+from rewindow.streams.task_context import RecordContext
 
 _TIMESTAMP = pa.field("_timestamp", pa.int64())
 
@@ -57,7 +57,7 @@ class RecordBuffer(ABC):
     Whoever fills it appends to ``records`` what `kept` returns, and flushes when there are `written_rows`.
     """
 
-    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: Place) -> None:
+    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: StagingTarget) -> None:
         self._file, self._target, self._sender = file, place.target, place.sender
         self._key, self._value = shapes
         self._value_schema = arrow_schema(self._value.columns)
@@ -119,13 +119,13 @@ class RecordBuffer(ABC):
 
     def _cells(self, value: Any) -> tuple[Any, ...]:
         try:
-            return self._value.to_cells(value)
+            return self._value.encode(value)
         except DataError as error:
             message = f"{self._target}: {error}"
             raise DataError(message) from error
 
 
-class Place:
+class StagingTarget:
     """Where a task stages files for one target."""
 
     def __init__(self, target: str, root: str, *, attempt: str, partition: int, sender: str = "") -> None:
@@ -156,7 +156,7 @@ class Place:
 class OutputWriter(RecordBuffer, Sink):
     """Takes the emissions of one output topic. ``epoch`` is set by whoever drives the task."""
 
-    def __init__(self, place: Place, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
+    def __init__(self, place: StagingTarget, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
         columns = (*shapes[0].columns, *shapes[1].columns, *OUTPUT_META)
         super().__init__(place.file(columns, [column.name for column in columns]), shapes, place)
         self._partition, self._run = partition, run
@@ -164,7 +164,7 @@ class OutputWriter(RecordBuffer, Sink):
         self._epochs: list[tuple[int, int]] = []
         """From which place of the records at hand on it is which epoch."""
 
-    def begin(self, moment: Moment, number: int, outputs: Outputs) -> None:
+    def begin(self, moment: RecordContext, number: int, outputs: Outputs) -> None:
         """See `Sink`."""
         del moment
         self._first = number
@@ -208,7 +208,7 @@ class OutputWriter(RecordBuffer, Sink):
 class InternalBuffer(RecordBuffer):
     """What is emitted to one partition of a repartition topic."""
 
-    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: Place) -> None:
+    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: StagingTarget) -> None:
         super().__init__(file, shapes, place)
         self._places: list[tuple[int, int, int]] = []
 
@@ -230,7 +230,7 @@ class InternalBuffer(RecordBuffer):
 class InternalWriter:
     """Takes the emissions of one repartition topic; each goes to the partition of its key (a null key to 0)."""
 
-    def __init__(self, place: Place, shapes: tuple[Shape, Shape], *, partitions: int) -> None:
+    def __init__(self, place: StagingTarget, shapes: tuple[Shape, Shape], *, partitions: int) -> None:
         self.epoch = 0
         self._place, self._shapes = place, shapes
         self._partitions = partitions
@@ -259,7 +259,7 @@ class InternalWriter:
         return [file for _, buffer in sorted(self._buffers.items()) for file in buffer.close()]
 
 
-def stage_rows(place: Place, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]) -> list[StagedFile]:
+def stage_rows(place: StagingTarget, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]) -> list[StagedFile]:
     """Stage rows of cells in one file of a table that is not partitioned."""
     buffer = place.buffer(columns, [column.name for column in columns])
     for row in rows:
@@ -268,14 +268,14 @@ def stage_rows(place: Place, columns: Sequence[Column], rows: Iterable[tuple[Any
 
 
 def stage_changes(
-    place: Place, shapes: tuple[Shape, Shape], rows: Iterable[tuple[Any, Any]], *, partition: int, run: int
+    place: StagingTarget, shapes: tuple[Shape, Shape], rows: Iterable[tuple[Any, Any]], *, partition: int, run: int
 ) -> list[StagedFile]:
     """Stage what a store changed: one row a key, a None value as a tombstone."""
     key, value = shapes
     buffer = place.buffer((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition)
     gone = (None,) * len(value.columns)
     for row_key, row_value in rows:
-        cells = gone if row_value is None else value.to_cells(row_value)
-        buffer.append((*key.to_cells(row_key), *cells, run, row_value is None))
+        cells = gone if row_value is None else value.encode(row_value)
+        buffer.append((*key.encode(row_key), *cells, run, row_value is None))
         buffer.flush_if_full()
     return buffer.close()

@@ -157,7 +157,7 @@ class FileWriter:
         return file, parquet
 
     def _failure(self, error: OSError) -> RewindowError:
-        message = f"cannot write {self._draft}: {error.strerror or error}. Free space or mend access, then run the command again"
+        message = f"cannot write {self._draft}: {error.strerror or error}. Free space or fix access, then run the command again"
         return failed_io(error, message)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rewindow.contracts.ingest import QUARANTINE_COLUMNS, LogWrite, Slot
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema
-from rewindow.engine.worker.output import Place
+from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.timestamps import Refusal
 from rewindow.streams.dropped_records import Dropped
@@ -77,7 +77,7 @@ class QuarantineWriter:
 class DropWriter:
     """Collects what one task of a run drops. ``epoch`` is set by whoever drives the task."""
 
-    def __init__(self, place: Place, *, job: str, run: int) -> None:
+    def __init__(self, place: StagingTarget, *, job: str, run: int) -> None:
         self.epoch = 0
         self._job, self._run = job, run
         self._rows = place.buffer(QUARANTINE_COLUMNS, ("name", "topic", "landing"))

@@ -1,4 +1,4 @@
-"""The record lane: one task of one sub-topology, from files to files. Runs in a Spark worker, or in any process.
+"""record execution: one task of one sub-topology, from files to files. Runs in a Spark worker, or in any process.
 
 open -> for each epoch: merge the topics, replay, end the epoch -> stage outputs and changes -> report.
 """
@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from rewindow.contracts.staged_files import QUARANTINE, StagedFile, TaskReport
-from rewindow.contracts.tasks import StageWork, TaskWork
+from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.batch_size import rows_at_once
 from rewindow.engine.worker.log_reader import LogReader
-from rewindow.engine.worker.output import InternalWriter, OutputWriter, Place, stage_changes
+from rewindow.engine.worker.output import InternalWriter, OutputWriter, StagingTarget, stage_changes
 from rewindow.engine.worker.quarantine import DropWriter
 from rewindow.engine.worker.repartition_reader import InternalReader
 from rewindow.engine.worker.restore import Restore
-from rewindow.engine.worker.sqlite_spill import shelves
+from rewindow.engine.worker.sqlite_spill import spills
 from rewindow.engine.worker.vectorized.execution import run_finals
-from rewindow.engine.worker.vectorized.plan import Finals, choose_lane
+from rewindow.engine.worker.vectorized.plan import Finals, choose_execution
 from rewindow.errors import InvariantError
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.metrics import ENFORCED_PROCESSING
@@ -38,13 +38,13 @@ YOUNG_OBJECTS = 200_000
 """How many objects may be new before Python looks for cycles among them; its own default is 700."""
 
 
-def run_task(work: StageWork, task_work: TaskWork) -> TaskReport:
+def run_task(work: SubTopologyWork, task_work: TaskWork) -> TaskReport:
     """Replay one task's epochs and stage what comes of it. Nothing is visible until the run is committed."""
     return next(run_tasks(work, [task_work]))
 
 
-def run_tasks(work: StageWork, tasks: Iterable[TaskWork]) -> Iterator[TaskReport]:
-    """Do so with several tasks, one after the other. In the columnar lane they share one plan, which is made of values."""
+def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[TaskReport]:
+    """Do so with several tasks, one after the other. In vectorized execution they share one plan, which is made of values."""
     topology, part, logs = _load(work)
     plan = plan_of(work, part, logs)
     is_fresh = True
@@ -70,24 +70,24 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _load(work: StageWork) -> tuple[Topology, SubTopology, LogShapes]:
+def _load(work: SubTopologyWork) -> tuple[Topology, SubTopology, LogShapes]:
     topology = work.load_topology()
     if topology.fingerprint() != work.fingerprint:
         raise InvariantError(
             "the worker built another topology than the driver: build it without sets, hashes, clocks or dice"
         )
-    return topology, topology.sub_topologies()[work.stage], work.load_logs()
+    return topology, topology.sub_topologies()[work.sub_topology], work.load_logs()
 
 
-def plan_of(work: StageWork, part: SubTopology, logs: LogShapes) -> Finals | None:
-    """Return how a stage runs in the columnar lane; None if it takes the record lane."""
+def plan_of(work: SubTopologyWork, part: SubTopology, logs: LogShapes) -> Finals | None:
+    """Return how a stage runs in vectorized execution; None if it takes record execution."""
     keeps_dropped = QUARANTINE in work.roots or bool(policies_of(part, work.settings.on_error))
-    plan = choose_lane(work.lane, part, logs, keeps_dropped=keeps_dropped)
+    plan = choose_execution(work.execution, part, logs, keeps_dropped=keeps_dropped)
     return plan if isinstance(plan, Finals) else None
 
 
 def _run_records(
-    work: StageWork, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes
+    work: SubTopologyWork, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes
 ) -> TaskReport:
     writers = {sink.topic: _writer(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
     store_shapes = {builder.name: bind_store(builder, logs) for builder in part.stores}
@@ -103,7 +103,7 @@ def _run_records(
         writer = writers[sink.topic]
         return writer if isinstance(writer, Sink) else writer.take
 
-    with shelves() as shelf:
+    with spills() as spill:
         task = Task(
             bound(part, logs),
             task_work.partition,
@@ -113,12 +113,12 @@ def _run_records(
             restored={store.name: restore.rows(store, *store_shapes[store.name]) for store in part.stores},
             watermark_lags=topology.watermark_lags(),
             dropped=dropped.take if dropped else None,
-            disk=Disk(shelf, work.settings.limits.store_memory),
+            disk=Disk(spill, work.settings.limits.store_memory),
             job=work.job,
             settings=work.settings,
         )
         if times := task_work.enforced:
-            task.scope.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
+            task.task_context.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
         all_writers = [*writers.values(), *([dropped] if dropped else [])]
         consumed = _replay(work, task, _sources(task_work, topology, part, logs), all_writers)
         files: list[StagedFile] = [file for writer in all_writers for file in writer.close()]
@@ -128,7 +128,7 @@ def _run_records(
                 place = _place(work, task_work, f"changelog/{name}")
                 files += stage_changes(place, shapes, changes, partition=task_work.partition, run=work.run)
         return TaskReport(
-            stage=work.stage,
+            sub_topology=work.sub_topology,
             partition=task_work.partition,
             files=tuple(files),
             state=task.state().as_json(),
@@ -138,7 +138,7 @@ def _run_records(
 
 
 def _replay(
-    work: StageWork,
+    work: SubTopologyWork,
     task: Task,
     sources: dict[str, Callable[[int, int], Iterator[Rows]]],
     writers: Sequence[OutputWriter | InternalWriter | DropWriter],
@@ -185,7 +185,7 @@ def _internal_source(
 
 
 def _writer(
-    work: StageWork, task_work: TaskWork, sink: SinkNode, shapes: tuple[Shape, Shape]
+    work: SubTopologyWork, task_work: TaskWork, sink: SinkNode, shapes: tuple[Shape, Shape]
 ) -> OutputWriter | InternalWriter:
     sender = ", ".join(sink.parents)
     if sink.is_internal:
@@ -195,5 +195,5 @@ def _writer(
     return OutputWriter(place, shapes, partition=task_work.partition, run=work.run)
 
 
-def _place(work: StageWork, task_work: TaskWork, target: str, sender: str = "") -> Place:
-    return Place(target, work.roots[target], attempt=work.attempt, partition=task_work.partition, sender=sender)
+def _place(work: SubTopologyWork, task_work: TaskWork, target: str, sender: str = "") -> StagingTarget:
+    return StagingTarget(target, work.roots[target], attempt=work.attempt, partition=task_work.partition, sender=sender)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import InternalFile
-from rewindow.engine.worker import batch_size as cuts
-from rewindow.engine.worker.checksums import UNREADABLE, open_checked
+from rewindow.engine.worker import batch_size
+from rewindow.engine.worker.checksums import UNREADABLE, open_verified
 from rewindow.engine.worker.log_reader import decoded
 from rewindow.errors import StorageError
 from rewindow.streams.ordering import Rows
@@ -85,8 +85,8 @@ def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterato
 
 def _batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
-        with open_checked(path) as parquet:
-            for batch in parquet.iter_batches(cuts.read_rows(), columns=list(columns)):
+        with open_verified(path) as parquet:
+            for batch in parquet.iter_batches(batch_size.read_rows(), columns=list(columns)):
                 yield batch.select(list(columns))
     except UNREADABLE as error:
         message = f"the internal log file {path} cannot be read: {error}. Nothing was committed: run again"

@@ -29,7 +29,7 @@ from rewindow.streams.topology import SubTopology, Topology
 KEYS_MAX = 200_000
 """With more records than this in a run, a task restores its stores whole: most keys would be among them."""
 
-_ONE_FORM = frozenset(("string", "long", "boolean", "binary"))
+_ONE_TYPE = frozenset(("string", "long", "boolean", "binary"))
 """Types of key columns in which equal keys are equal cells."""
 
 
@@ -67,7 +67,7 @@ class Restore:
         """Return for each column of a store's keys the cells that can be asked for; None for all."""
         topics = self._asked.get(store.name, frozenset())
         types = [column.type for column in columns]
-        if not topics or store.kind not in (KEY_VALUE, WINDOW) or not _ONE_FORM.issuperset(types):
+        if not topics or store.kind not in (KEY_VALUE, WINDOW) or not _ONE_TYPE.issuperset(types):
             return None
         found: list[list[pa.Array]] = []
         for topic in sorted(topics):

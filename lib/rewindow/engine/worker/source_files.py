@@ -71,7 +71,7 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, str]]:
     paths = {Path(path).relative_to(base).as_posix(): path for path in found}
     paths = {name: path for name, path in paths.items() if not any(map(_is_hidden, name.split("/")))}
     if not paths:
-        message = f"the source {spec.name} has no files at {location}: mend `path:`, or wait for the first file"
+        message = f"the source {spec.name} has no files at {location}: fix `path:`, or wait for the first file"
         raise SourceError(message)
     return base, dict(sorted(paths.items()))
 

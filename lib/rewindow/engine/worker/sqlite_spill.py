@@ -1,4 +1,4 @@
-"""The shelves of stores that are larger than their memory: one temporary SQLite database a store and task.
+"""The spills of stores that are larger than their memory: one temporary SQLite database a store and task.
 
 A database without a name lies in the machine's temporary folder, has no name there either, and is gone with the
 process, however that ends. It is a cache: what counts is in the changelog.
@@ -19,8 +19,8 @@ _MEMORY_KIB = 32 * 1024
 _COLUMNS = "aside INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (aside, key)"
 
 
-class SqliteShelf:
-    """See `core.shelf.TimedShelf`. Raises `LimitError` (71) when the disk is full."""
+class SqliteSpill:
+    """See `core.spill.TimedSpill`. Raises `LimitError` (71) when the disk is full."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -30,75 +30,75 @@ class SqliteShelf:
             f"PRAGMA cache_size = -{_MEMORY_KIB}",
             "PRAGMA journal_mode = OFF",
             "PRAGMA synchronous = OFF",
-            f"CREATE TABLE shelf ({_COLUMNS}) WITHOUT ROWID",
-            "CREATE INDEX by_due ON shelf (due, key) WHERE due IS NOT NULL",
+            f"CREATE TABLE spill ({_COLUMNS}) WITHOUT ROWID",
+            "CREATE INDEX by_due ON spill (due, key) WHERE due IS NOT NULL",
             "BEGIN",
         ):
             self._file.execute(statement)
         self._asides = 0
 
     def get(self, key: bytes) -> tuple[str, int] | None:
-        """See `Shelf`."""
+        """See `Spill`."""
         found: tuple[str, int] | None = self._run(
-            "SELECT row, number FROM shelf WHERE aside = 0 AND key = ?", (key,)
+            "SELECT row, number FROM spill WHERE aside = 0 AND key = ?", (key,)
         ).fetchone()
         return found
 
     def write(self, rows: Iterable[Row]) -> None:
-        """See `Shelf`."""
-        self._run_many("INSERT OR REPLACE INTO shelf VALUES (0, ?, ?, ?, ?)", rows)
+        """See `Spill`."""
+        self._run_many("INSERT OR REPLACE INTO spill VALUES (0, ?, ?, ?, ?)", rows)
 
     def forget(self, keys: Iterable[bytes]) -> None:
-        """See `Shelf`."""
-        self._run_many("DELETE FROM shelf WHERE aside = 0 AND key = ?", ((key,) for key in keys))
+        """See `Spill`."""
+        self._run_many("DELETE FROM spill WHERE aside = 0 AND key = ?", ((key,) for key in keys))
 
     def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
-        """See `Shelf`."""
+        """See `Spill`."""
         where, bounds = _within(aside, span)
         return self._run(
-            f"SELECT key, row, number, due FROM shelf WHERE {where} AND number >= ? ORDER BY key LIMIT ?",  # noqa: S608
+            f"SELECT key, row, number, due FROM spill WHERE {where} AND number >= ? ORDER BY key LIMIT ?",  # noqa: S608
             (*bounds, since, count),
         ).fetchall()
 
     def count(self, span: Span, since: int = 0) -> int:
-        """See `Shelf`."""
+        """See `Spill`."""
         where, bounds = _within(0, span)
         (found,) = self._run(
-            f"SELECT count(*) FROM shelf WHERE {where} AND number >= ? AND (? > 0 OR number & 2 = 0)",  # noqa: S608
+            f"SELECT count(*) FROM spill WHERE {where} AND number >= ? AND (? > 0 OR number & 2 = 0)",  # noqa: S608
             (*bounds, since, since),
         ).fetchone()
         return int(found)
 
     def set_aside(self, span: Span) -> int:
-        """See `Shelf`."""
+        """See `Spill`."""
         self._asides += 1
         where, bounds = _within(0, span)
         self._run(
-            f"INSERT INTO shelf SELECT ?, key, row, number, NULL FROM shelf WHERE {where}",  # noqa: S608
+            f"INSERT INTO spill SELECT ?, key, row, number, NULL FROM spill WHERE {where}",  # noqa: S608
             (self._asides, *bounds),
         )
         return self._asides
 
     def cut_out(self, span: Span) -> None:
-        """See `Shelf`."""
+        """See `Spill`."""
         where, bounds = _within(0, span)
-        self._run(f"DELETE FROM shelf WHERE {where}", bounds)  # noqa: S608
+        self._run(f"DELETE FROM spill WHERE {where}", bounds)  # noqa: S608
 
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
-        """See `TimedShelf`."""
+        """See `TimedSpill`."""
         return self._run(
-            "SELECT key, row, number, due FROM shelf WHERE due <= ? AND (due, key) > (?, ?) ORDER BY due, key LIMIT ?",
+            "SELECT key, row, number, due FROM spill WHERE due <= ? AND (due, key) > (?, ?) ORDER BY due, key LIMIT ?",
             (until_ms, *after, count),
         ).fetchall()
 
     def count_due(self, until_ms: int) -> int:
-        """See `TimedShelf`."""
-        (found,) = self._run("SELECT count(*) FROM shelf WHERE due <= ?", (until_ms,)).fetchone()
+        """See `TimedSpill`."""
+        (found,) = self._run("SELECT count(*) FROM spill WHERE due <= ?", (until_ms,)).fetchone()
         return int(found)
 
     def forget_due(self, until_ms: int) -> None:
-        """See `TimedShelf`."""
-        self._run("DELETE FROM shelf WHERE due <= ?", (until_ms,))
+        """See `TimedSpill`."""
+        self._run("DELETE FROM spill WHERE due <= ?", (until_ms,))
 
     def close(self) -> None:
         """Give the file back to the machine."""
@@ -132,13 +132,13 @@ def _within(aside: int, span: Span) -> tuple[str, tuple[Any, ...]]:
 
 
 @contextmanager
-def shelves() -> Iterator[Callable[[str], SqliteShelf]]:
-    """Give what opens the shelves of a task, and close them all."""
+def spills() -> Iterator[Callable[[str], SqliteSpill]]:
+    """Give what opens the spills of a task, and close them all."""
     with ExitStack() as stack:
 
-        def opened(store: str) -> SqliteShelf:
-            shelf = SqliteShelf(store)
-            stack.callback(shelf.close)
-            return shelf
+        def opened(store: str) -> SqliteSpill:
+            spill = SqliteSpill(store)
+            stack.callback(spill.close)
+            return spill
 
         yield opened

@@ -27,7 +27,7 @@ from rewindow.streams.serde.schema import (
     windowed_shape,
 )
 from rewindow.streams.serde.table_schema import change_shape, version_key_shape, version_shape
-from rewindow.streams.serde.values import as_row, row_keeper
+from rewindow.streams.serde.values import as_row, row_keep
 from rewindow.streams.state.changelog_schema import (
     buffered_shape,
     entry_codec,
@@ -42,7 +42,7 @@ from rewindow.streams.state.stores import (
     SESSION,
     VERSIONED,
     WINDOW,
-    Keeping,
+    KeepFunctions,
     StoreBuilder,
     canonically,
 )
@@ -216,7 +216,7 @@ def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
     return replace(
         store,
         codec=entry_codec(*bind_store(store, logs)),
-        keeping=Keeping(
+        keep_functions=KeepFunctions(
             canonically(key.keep) if is_text else key.keep,
             stamped.keep,
             not key.has_json and not key.has_doubles,
@@ -239,20 +239,20 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
     nulls = (None,) * len(columns)
     shapes = tuple(parts.values())
 
-    def to_cells(value: Any) -> tuple[Any, ...]:
+    def encode(value: Any) -> tuple[Any, ...]:
         if value is None:
             return nulls
         items = as_row(value, row)
-        return tuple(cell for shape, item in zip(shapes, items, strict=True) for cell in shape.to_cells(item))
+        return tuple(cell for shape, item in zip(shapes, items, strict=True) for cell in shape.encode(item))
 
-    def from_cells(cells: tuple[Any, ...]) -> Any:
-        return row(*(shape.from_cells(cells[bound]) for shape, bound in zip(shapes, bounds, strict=True)))
+    def decode(cells: tuple[Any, ...]) -> Any:
+        return row(*(shape.decode(cells[bound]) for shape, bound in zip(shapes, bounds, strict=True)))
 
     return Shape(
         tuple(columns),
-        to_cells,
-        from_cells,
-        row_keeper(row, [shape.keep for shape in shapes]),
+        encode,
+        decode,
+        row_keep(row, [shape.keep for shape in shapes]),
         row_type=row,
     )
 

@@ -20,12 +20,12 @@ from rewindow.streams.record import Change, Record, Window, Windowed, row_class
 
 def dump_value(value: Any) -> str:
     """Return the canonical text of a value. Raises `DataError` for what is not plain data."""
-    return json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json.dumps(to_tagged(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def load_value(text: str) -> Any:
     """Return the value of a text that `dump_value` made."""
-    return from_plain(json.loads(text))
+    return from_tagged(json.loads(text))
 
 
 def by_text(value: dict[Any, Any]) -> dict[Any, Any]:
@@ -33,7 +33,7 @@ def by_text(value: dict[Any, Any]) -> dict[Any, Any]:
     return value if len(value) < 2 else {key: value[key] for key in sorted(value, key=dump_value)}
 
 
-def to_plain(value: Any) -> Any:
+def to_tagged(value: Any) -> Any:
     """Return the JSON form of a value."""
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -44,9 +44,9 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return _tuple_to_plain(value)
     if isinstance(value, list):
-        return [to_plain(item) for item in value]
+        return [to_tagged(item) for item in value]
     if isinstance(value, dict):
-        return {"$dict": [[to_plain(key), to_plain(item)] for key, item in by_text(value).items()]}
+        return {"$dict": [[to_tagged(key), to_tagged(item)] for key, item in by_text(value).items()]}
     if isinstance(value, bytes):
         return {"$bytes": value.hex()}
     if isinstance(value, Decimal):
@@ -58,23 +58,23 @@ def to_plain(value: Any) -> Any:
     raise DataError(message)
 
 
-def from_plain(plain: Any) -> Any:
+def from_tagged(plain: Any) -> Any:
     """Return the value of a JSON form."""
     if isinstance(plain, list):
-        return [from_plain(item) for item in plain]
+        return [from_tagged(item) for item in plain]
     if not isinstance(plain, dict):
         return plain
     if len(plain) == 1:
         (tag,) = plain
         if tag in _TAGS:
             return _TAGS[tag](plain[tag])
-    return row_class(tuple(plain))(*(from_plain(item) for item in plain.values()))
+    return row_class(tuple(plain))(*(from_tagged(item) for item in plain.values()))
 
 
 def _tuple_to_plain(value: tuple[Any, ...]) -> Any:
     if isinstance(value, Windowed):
-        return {"$windowed": [to_plain(value.key), *value.window]}
-    items = [to_plain(item) for item in value]
+        return {"$windowed": [to_tagged(value.key), *value.window]}
+    items = [to_tagged(item) for item in value]
     if value.__class__ in _TUPLES:
         return {_TUPLES[value.__class__]: items}
     fields = getattr(value, "_fields", None)
@@ -86,13 +86,13 @@ TAGGED = frozenset((Windowed, *_TUPLES))
 """rewindow's own tuples that come back as they were."""
 
 _TAGS: dict[str, Callable[[Any], Any]] = {
-    "$tuple": lambda items: tuple(from_plain(item) for item in items),
-    "$dict": lambda pairs: {from_plain(key): from_plain(item) for key, item in pairs},
+    "$tuple": lambda items: tuple(from_tagged(item) for item in items),
+    "$dict": lambda pairs: {from_tagged(key): from_tagged(item) for key, item in pairs},
     "$bytes": bytes.fromhex,
     "$decimal": Decimal,
     "$float": float,
-    "$windowed": lambda parts: Windowed(from_plain(parts[0]), Window(*parts[1:])),
-    "$change": lambda items: Change(*map(from_plain, items)),
+    "$windowed": lambda parts: Windowed(from_tagged(parts[0]), Window(*parts[1:])),
+    "$change": lambda items: Change(*map(from_tagged, items)),
     "$window": lambda items: Window(*items),
-    "$record": lambda items: Record(*map(from_plain, items)),
+    "$record": lambda items: Record(*map(from_tagged, items)),
 }

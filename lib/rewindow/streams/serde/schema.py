@@ -23,10 +23,10 @@ from rewindow.streams.serde.values import (
     as_row,
     hints_of,
     is_row_type,
-    keep_plain,
+    keep_undeclared,
     kind_of,
     list_kind,
-    row_keeper,
+    row_keep,
     without_none,
 )
 
@@ -51,12 +51,12 @@ class Column(typing.NamedTuple):
 class Shape:
     """Named columns and the functions between a Python value and their cells.
 
-    ``to_cells`` raises `DataError` for a value of another form; whether each cell fits its column is `checked_cells`.
+    ``encode`` raises `DataError` for a value of another form; whether each cell fits its column is `encode_checked`.
     """
 
     columns: tuple[Column, ...]
-    to_cells: Callable[[Any], tuple[Any, ...]]
-    from_cells: Callable[[tuple[Any, ...]], Any]
+    encode: Callable[[Any], tuple[Any, ...]]
+    decode: Callable[[tuple[Any, ...]], Any]
     keep: Keep
     """What a store does to a value when it is put, so that it sees now what a restart gives back."""
     is_bare: bool = False
@@ -79,12 +79,12 @@ class Shape:
         """Whether a value may contain what is no number."""
         return any(column.type == "double" for column in self.columns)
 
-    def checked_cells(self, value: Any) -> tuple[Any, ...]:
+    def encode_checked(self, value: Any) -> tuple[Any, ...]:
         """Return the cells of a value as their columns give them back. Raises `DataError` naming the column that refuses."""
-        return tuple(fit_cell(cell, column) for cell, column in zip(self.to_cells(value), self.columns, strict=True))
+        return tuple(fit_column(cell, column) for cell, column in zip(self.encode(value), self.columns, strict=True))
 
 
-def fit_cell(cell: Any, column: Column) -> Any:
+def fit_column(cell: Any, column: Column) -> Any:
     """Return a cell as its column gives it back. Raises `DataError` if it does not fit, naming the column and the fix."""
     try:
         return fitter(column.type)(cell)
@@ -104,7 +104,7 @@ def scalar_shape(name: str, column_type: str, kind: Kind | None = None) -> Shape
             (Column(name, "json"),),
             lambda value: (dump(value),),
             lambda cells: load(cells[0]),
-            keep_plain if kind is None else kind.keep,
+            keep_undeclared if kind is None else kind.keep,
         )
     return Shape(
         (Column(name, column_type),), lambda value: (value,), lambda cells: cells[0], fitter(column_type), is_bare=True
@@ -126,7 +126,7 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
     nulls = (None,) * len(columns)
     codecs = [(index, *_json_codec(kinds[index])) for index, column in enumerate(columns) if column.type == "json"]
 
-    def to_cells(value: Any) -> tuple[Any, ...]:
+    def encode(value: Any) -> tuple[Any, ...]:
         if value is None:
             return nulls
         row: tuple[Any, ...] = as_row(value, made)
@@ -137,7 +137,7 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
             cells[index] = dump(cells[index])
         return tuple(cells)
 
-    def from_cells(cells: tuple[Any, ...]) -> Any:
+    def decode(cells: tuple[Any, ...]) -> Any:
         values = list(cells)
         for index, _, load in codecs:
             values[index] = load(values[index])
@@ -146,9 +146,9 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
     make = maker(made)
     return Shape(
         tuple(columns),
-        to_cells,
-        from_cells if codecs else make,
-        row_keeper(made, [kind.keep for kind in kinds]),
+        encode,
+        decode if codecs else make,
+        row_keep(made, [kind.keep for kind in kinds]),
         row_type=made,
     )
 
@@ -174,21 +174,21 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
     """
     width = len(key.columns)
 
-    def from_cells(cells: tuple[Any, ...]) -> Windowed:
-        return Windowed(key.from_cells(cells[:width]), Window(cells[width], cells[width + 1], session))
+    def decode(cells: tuple[Any, ...]) -> Windowed:
+        return Windowed(key.decode(cells[:width]), Window(cells[width], cells[width + 1], session))
 
-    def to_cells(windowed: Any) -> tuple[Any, ...]:
+    def encode(windowed: Any) -> tuple[Any, ...]:
         if windowed.__class__ is not Windowed:
             message = f"{windowed!r} ({type(windowed).__name__}) was given where a windowed key is declared"
             raise DataError(message)
-        return (*key.to_cells(windowed.key), *windowed.window[:2])
+        return (*key.encode(windowed.key), *windowed.window[:2])
 
     def keep(windowed: Any) -> Any:
         if windowed.__class__ is Windowed and windowed.window.__class__ is Window:
             own, (start_ms, end_ms, is_session) = key.keep(windowed.key), windowed.window
             if own is windowed.key and start_ms.__class__ is end_ms.__class__ is int and is_session is session:
                 return windowed
-        *_, start_ms, end_ms = to_cells(windowed)
+        *_, start_ms, end_ms = encode(windowed)
         kept = Windowed(key.keep(windowed.key), Window(fit_long(start_ms), fit_long(end_ms), session))
         if kept.window != windowed.window:
             message = f"{windowed.window!r} was given where {kept.window!r} would come back"
@@ -197,7 +197,7 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
 
     bounds = (Column("window_start", "long"), Column("window_end", "long"))
     names = [bound.name for bound in bounds]
-    return Shape((*renamed(key.columns, names), *bounds), to_cells, from_cells, keep)
+    return Shape((*renamed(key.columns, names), *bounds), encode, decode, keep)
 
 
 def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, ...]:

@@ -16,18 +16,18 @@ def change_shape(value: Shape) -> Shape:
     width = len(value.columns)
     columns = [Column(f"{side}_{name}", type_) for side in ("new", "old") for name, type_ in value.columns]
 
-    def to_cells(change: Any) -> tuple[Any, ...]:
+    def encode(change: Any) -> tuple[Any, ...]:
         if change is None:
             change = Change(None, None)
         if change.__class__ is not Change:
             message = f"{change!r} ({type(change).__name__}) was given where an update of a table is declared"
             raise DataError(message)
-        return (*value.to_cells(change.new), *value.to_cells(change.old))
+        return (*value.encode(change.new), *value.encode(change.old))
 
     return Shape(
         tuple(columns),
-        to_cells,
-        lambda cells: Change(value.from_cells(cells[:width]), value.from_cells(cells[width:])),
+        encode,
+        lambda cells: Change(value.decode(cells[:width]), value.decode(cells[width:])),
         lambda change: Change(value.keep(change.new), value.keep(change.old)),
     )
 
@@ -36,8 +36,8 @@ def version_key_shape(key: Shape) -> Shape:
     """Return the shape of a key and the time from which its version holds: the key's columns, then ``_valid_from``."""
     return Shape(
         (*key.columns, Column("_valid_from", "long")),
-        lambda one: (*key.to_cells(one.key), one.valid_from),
-        lambda cells: VersionKey(key.from_cells(cells[:-1]), cells[-1]),
+        lambda one: (*key.encode(one.key), one.valid_from),
+        lambda cells: VersionKey(key.decode(cells[:-1]), cells[-1]),
         lambda one: VersionKey(key.keep(one.key), fit_long(one.valid_from)),
     )
 
@@ -46,7 +46,7 @@ def version_shape(value: Shape) -> Shape:
     """Return the shape of a version. ``value`` tells a tombstone from a row of nulls."""
     return Shape(
         value.columns,
-        lambda version: value.to_cells(version.value),
-        lambda cells: Version(value.from_cells(cells)),
+        lambda version: value.encode(version.value),
+        lambda cells: Version(value.decode(cells)),
         lambda version: Version(value.keep(version.value)),
     )

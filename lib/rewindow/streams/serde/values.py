@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     rebuild: Keep | None = None
 
 
-def keep_plain(value: Any) -> Any:
+def keep_undeclared(value: Any) -> Any:
     """Return a value as canonical JSON gives it back; what can be changed in place is copied.
 
     Raises `DataError` for a class that would come back as another.
@@ -42,11 +42,11 @@ def keep_plain(value: Any) -> Any:
     if cls is float:
         return value or 0.0  # -0.0 too
     if cls is list:
-        return [keep_plain(item) for item in value]
+        return [keep_undeclared(item) for item in value]
     if cls is dict:
-        return by_text({keep_plain(key): keep_plain(item) for key, item in value.items()})
+        return by_text({keep_undeclared(key): keep_undeclared(item) for key, item in value.items()})
     if cls is tuple or cls in TAGGED or (hasattr(cls, "_fields") and cls is row_class(cls._fields)):
-        return same_tuple(value, [keep_plain(item) for item in value])
+        return same_tuple(value, [keep_undeclared(item) for item in value])
     message = (
         f"{value!r} is a {cls.__name__}, which would come back from a checkpoint as plain data: declare it if it is a "
         "NamedTuple, or keep numbers, text, bytes, Decimal, lists, tuples and dicts"
@@ -100,7 +100,7 @@ def kind_of(declared: Any) -> Kind:
         return _tuple_kind(kind_of(arguments[0]), None)
     if origin is tuple:
         return _tuple_kind(None, [kind_of(argument) for argument in arguments])
-    return Kind(keep_plain)
+    return Kind(keep_undeclared)
 
 
 def is_row_type(declared: Any) -> bool:
@@ -142,13 +142,13 @@ def as_row(value: Any, row_type: type[Any]) -> Any:
     raise DataError(message)
 
 
-def row_keeper(row_type: type[Any], keeps: Sequence[Keep]) -> Keep:
+def row_keep(row_type: type[Any], keeps: Sequence[Keep]) -> Keep:
     """Return what keeps rows of a class, each item by its own function; a row that stays the same is not made anew.
 
     It raises `DataError` naming the field.
     """
     if len(keeps) == 2:
-        return _pair_keeper(row_type, *keeps)
+        return _pair_keep(row_type, *keeps)
 
     def keep(value: Any) -> Any:
         if value is None:
@@ -165,7 +165,7 @@ def row_keeper(row_type: type[Any], keeps: Sequence[Keep]) -> Keep:
     return keep
 
 
-def _pair_keeper(row_type: type[Any], keep_first: Keep, keep_second: Keep) -> Keep:
+def _pair_keep(row_type: type[Any], keep_first: Keep, keep_second: Keep) -> Keep:
     def keep(value: Any) -> Any:
         if value is None:
             return None
@@ -199,14 +199,14 @@ def _row_kind(row_type: type[Any]) -> Kind:
     def rebuild(value: Any) -> Any:
         return None if value is None else row_type._make(_rebuilt(value, kinds))
 
-    return Kind(row_keeper(row_type, [kind.keep for kind in kinds]), rebuild)
+    return Kind(row_keep(row_type, [kind.keep for kind in kinds]), rebuild)
 
 
 def list_kind(item: Kind) -> Kind:
     """Return how a list of values of one kind is kept."""
 
     def keep(value: Any) -> Any:
-        return [item.keep(one) for one in value] if value.__class__ is list else keep_plain(value)
+        return [item.keep(one) for one in value] if value.__class__ is list else keep_undeclared(value)
 
     rebuild = item.rebuild
     if rebuild is None:
@@ -217,7 +217,7 @@ def list_kind(item: Kind) -> Kind:
 def _dict_kind(key: Kind, item: Kind) -> Kind:
     def keep(value: Any) -> Any:
         if value.__class__ is not dict:
-            return keep_plain(value)
+            return keep_undeclared(value)
         return by_text({key.keep(one): item.keep(other) for one, other in value.items()})
 
     def rebuild(value: Any) -> Any:
@@ -237,7 +237,7 @@ def _tuple_kind(each: Kind | None, several: Sequence[Kind] | None) -> Kind:
 
     def keep(value: Any) -> Any:
         if not fits(value):
-            return keep_plain(value)
+            return keep_undeclared(value)
         return same_tuple(value, [kind.keep(item) for kind, item in zip(kinds_for(value), value, strict=True)])
 
     def rebuild(value: Any) -> Any:

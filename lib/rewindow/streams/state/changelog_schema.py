@@ -19,8 +19,8 @@ def nullable_shape(shape: Shape, marker: str) -> Shape:
     nulls = (None,) * len(shape.columns)
     return Shape(
         (*shape.columns, Column(marker, "boolean")),
-        lambda value: (*nulls, True) if value is None else (*shape.to_cells(value), False),
-        lambda cells: None if cells[-1] else shape.from_cells(cells[:-1]),
+        lambda value: (*nulls, True) if value is None else (*shape.encode(value), False),
+        lambda cells: None if cells[-1] else shape.decode(cells[:-1]),
         lambda value: None if value is None else shape.keep(value),
     )
 
@@ -29,8 +29,8 @@ def stamped_shape(shape: Shape) -> Shape:
     """Return the shape of a `Stamped` value."""
     return Shape(
         (*shape.columns, Column("_timestamp", "long")),
-        lambda stamped: (*shape.to_cells(stamped.value), stamped.timestamp),
-        lambda cells: Stamped(shape.from_cells(cells[:-1]), cells[-1]),
+        lambda stamped: (*shape.encode(stamped.value), stamped.timestamp),
+        lambda cells: Stamped(shape.decode(cells[:-1]), cells[-1]),
         stamped_keep(shape.keep),
     )
 
@@ -47,12 +47,12 @@ def buffered_shape(value: Shape) -> Shape:
             *(Column(f"_{name}", "long") for name in ("timestamp", "buffer_time", "size")),
             *prior.columns,
         ),
-        lambda e: (*inner.to_cells(e.value), e.timestamp, e.buffer_time, e.size, *prior.to_cells(e.prior)),
+        lambda e: (*inner.encode(e.value), e.timestamp, e.buffer_time, e.size, *prior.encode(e.prior)),
         lambda cells: Buffered(
-            inner.from_cells(cells[:width]),
+            inner.decode(cells[:width]),
             cells[width],
             cells[width + 1],
-            prior.from_cells(cells[width + 3 :]),
+            prior.decode(cells[width + 3 :]),
             cells[width + 2],
         ),
         lambda e: Buffered(
@@ -67,13 +67,13 @@ def entry_codec(key: Shape, entry: Shape) -> Codec:
 
     def load(text: str) -> tuple[Any, Any]:
         cells = load_value(text)
-        return key.from_cells(cells[:width]), entry.from_cells(cells[width:])
+        return key.decode(cells[:width]), entry.decode(cells[width:])
 
     return Codec(
-        lambda one, held: dump_value((*key.checked_cells(one), *entry.checked_cells(held))),
+        lambda one, held: dump_value((*key.encode_checked(one), *entry.encode_checked(held))),
         load,
-        lambda one: dump_value(key.checked_cells(one)),
-        lambda text: key.from_cells(load_value(text)),
+        lambda one: dump_value(key.encode_checked(one)),
+        lambda text: key.decode(load_value(text)),
     )
 
 
@@ -81,7 +81,7 @@ def record_key_shape(key: Shape) -> Shape:
     """Return the shape of a `RecordKey`: the key's columns, then ``_record_time`` and ``_record_number``."""
     return Shape(
         (*key.columns, Column("_record_time", "long"), Column("_record_number", "long")),
-        lambda where: (*key.to_cells(where.key), where.timestamp, where.number),
-        lambda cells: RecordKey(key.from_cells(cells[:-2]), cells[-2], cells[-1]),
+        lambda where: (*key.encode(where.key), where.timestamp, where.number),
+        lambda cells: RecordKey(key.decode(cells[:-2]), cells[-2], cells[-1]),
         lambda where: RecordKey(key.keep(where.key), fit_long(where.timestamp), fit_long(where.number)),
     )

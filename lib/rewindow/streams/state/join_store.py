@@ -23,7 +23,7 @@ from rewindow.streams.duration import to_ms
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.serde.values import copied
-from rewindow.streams.state.key_types import KeyForm
+from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.stores import JOIN, Store, StoreBuilder, refused, restore_flags
 
 _FIRST = itemgetter(0)
@@ -66,7 +66,7 @@ class RecordStore(Store):
         super().__init__(builder)
         self._records: dict[Any, list[tuple[int, Any]]] = {}
         """Of each key ``(timestamp, value)``, ascending."""
-        self._keys, self._keep = KeyForm(builder, self._live_keys), builder.kept.value
+        self._keys, self._keep = KeyType(builder, self._live_keys), builder.kept.value
         self._shares = builder.kept.is_frozen
         self._times: list[int] = []
         """The timestamps, as a heap."""
@@ -128,8 +128,8 @@ class RecordStore(Store):
             values = [value for _, value in self.fetch(key, timestamp, timestamp)]
         except TypeError:  # no key at all, or no time: it will be refused
             return lambda: None
-        places = [RecordKey(key, timestamp, number) for number in range(len(values) + 1)]
-        changed = {where: self._changed.get(where) for where in places}
+        call_ids = [RecordKey(key, timestamp, number) for number in range(len(values) + 1)]
+        changed = {where: self._changed.get(where) for where in call_ids}
 
         def put_back() -> None:
             if key in self._due.get(timestamp, ()):
@@ -143,8 +143,8 @@ class RecordStore(Store):
 
     def mark_before(self, time_ms: int) -> Callable[[], None]:
         """Return what puts all records before a time back as they are now."""
-        places = [(key, timestamp) for timestamp, keys in self._due.items() if timestamp < time_ms for key in keys]
-        marks = [RecordStore.mark(self, *place) for place in places]
+        call_ids = [(key, timestamp) for timestamp, keys in self._due.items() if timestamp < time_ms for key in keys]
+        marks = [RecordStore.mark(self, *place) for place in call_ids]
 
         def put_back() -> None:
             for mark in marks:

@@ -21,38 +21,38 @@ _AT_A_GLANCE = frozenset((str, int, bool, bytes))
 _NUMBERS = (int, float, bool)
 
 
-class KeyForm:
+class KeyType:
     """The form of a store's keys. ``cls``: keys of exactly this class need no `take`; None if all do."""
 
-    __slots__ = ("_form", "_has_one_form", "_keep", "_live", "_name", "cls")
+    __slots__ = ("_has_one_type", "_keep", "_live", "_name", "_type", "cls")
 
     def __init__(self, builder: StoreBuilder, live: Callable[[], Iterable[Any]]) -> None:
         """``live`` gives the keys that the store has: a form lasts as long as there are any."""
         self.cls: type[Any] | None = None
         self._name, self._live = builder.name, live
-        self._keep, _, self._has_one_form, _ = builder.kept
-        self._form: Any = None
+        self._keep, _, self._has_one_type, _ = builder.kept
+        self._type: Any = None
 
     def take(self, key: Any) -> Any:
         """Return a key as a checkpoint gives it back: equal to it in Python. Raises `DataError` if it does not belong."""
         try:
             kept = self._keep(key)
-            if self._has_one_form:
+            if self._has_one_type:
                 self.cls = key.__class__ if key.__class__ in _AT_A_GLANCE and kept is key else None
                 return kept
-            form = _form_of(kept)
+            form = _type_of(kept)
         except DataError as error:
             message = f"store {self._name!r} cannot have the key {key!r}: {error}. Declare key=... or make another key"
             raise DataError(message) from error
-        known = form if self._form is None else _common(self._form, form)
+        known = form if self._type is None else _common(self._type, form)
         if known is _NONE:
             # What was deleted left no trace in a checkpoint, so it counts no more here.
             known = form
             for other in self._live():
-                known = _common(known, _form_of(other))
+                known = _common(known, _type_of(other))
                 if known is _NONE:
                     raise self._conflict(key, other)
-        self._form = known
+        self._type = known
         self.cls = key.__class__ if key.__class__ in _AT_A_GLANCE and kept is key else None
         return kept
 
@@ -60,7 +60,7 @@ class KeyForm:
         """Return a key as the store has it, if it is equal to one of another class: 1.0 is 1 where keys are integers."""
         if key.__class__ is self.cls:
             return key
-        if key.__class__ in _NUMBERS and self._form in _NUMBERS and key == (own := self._form(key)):
+        if key.__class__ in _NUMBERS and self._type in _NUMBERS and key == (own := self._type(key)):
             return own
         try:
             return self._keep(key)
@@ -69,10 +69,10 @@ class KeyForm:
 
     def mark(self) -> Callable[[], None]:
         """Return what puts the form back as it is now."""
-        form, cls = self._form, self.cls
+        form, cls = self._type, self.cls
 
         def put_back() -> None:
-            self._form, self.cls = form, cls
+            self._type, self.cls = form, cls
 
         return put_back
 
@@ -87,10 +87,10 @@ class KeyForm:
 _NONE = object()
 
 
-def _form_of(key: Any) -> Any:
+def _type_of(key: Any) -> Any:
     """Return the classes that a key is made of; None for a null, which goes with any."""
     if isinstance(key, tuple):
-        return (key.__class__, *(_form_of(item) for item in key))
+        return (key.__class__, *(_type_of(item) for item in key))
     if key != key:  # noqa: PLR0124 - only "not a number" is not itself
         message = "'not a number' is not equal to itself"
         raise DataError(message)

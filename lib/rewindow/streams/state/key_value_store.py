@@ -9,17 +9,17 @@ from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.serde.values import copied, is_frozen
-from rewindow.streams.state.key_types import KeyForm
+from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.stores import Store, StoreBuilder, refused
 
 
 class KeyValueStore(Store):
     """Keys and values, in memory."""
 
-    def __init__(self, builder: StoreBuilder, keys: KeyForm | None = None) -> None:
+    def __init__(self, builder: StoreBuilder, keys: KeyType | None = None) -> None:
         super().__init__(builder)
         self._values: dict[Any, Any] = {}
-        self._keys = keys or KeyForm(builder, lambda: self._values)
+        self._keys = keys or KeyType(builder, lambda: self._values)
         self._keep = builder.kept.value
         self._all_frozen = True
         """No value was ever put that can be changed in place: what is read needs no copy."""

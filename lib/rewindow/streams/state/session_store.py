@@ -12,7 +12,7 @@ from rewindow.streams.duration import to_ms
 from rewindow.streams.record import MAX_MS, UNKNOWN, Window, Windowed
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.serde.values import copied
-from rewindow.streams.state.key_types import KeyForm
+from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.stores import SESSION, Stamped, Store, StoreBuilder, refused
 
 Bounds = tuple[int, int]
@@ -44,7 +44,7 @@ class SessionStore(Store):
         """The keys that have these bounds."""
         self._all_bounds: list[Bounds] = []
         """The bounds that any key has, sorted."""
-        self._keys = KeyForm(builder, self._live_keys)
+        self._keys = KeyType(builder, self._live_keys)
         self._keep = builder.kept.value
         self._latest_end_ms = UNKNOWN
 

@@ -1,4 +1,4 @@
-"""The port to a local shelf, on which a store puts the rows that memory has no room for, and how they are read."""
+"""The port to a local spill, on which a store puts the rows that memory has no room for, and how they are read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Codec:
     load_key: Callable[[str], Any] = load_value
 
 
-class Shelf(Protocol):
+class Spill(Protocol):
     """A file of this machine that lives as long as a task: rows of text by key."""
 
     def get(self, key: bytes) -> tuple[str, int] | None:
@@ -68,8 +68,8 @@ class Shelf(Protocol):
         ...
 
 
-class TimedShelf(Shelf, Protocol):
-    """A shelf whose rows are found by time too."""
+class TimedSpill(Spill, Protocol):
+    """A spill whose rows are found by time too."""
 
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
         """Return the first rows that are due up to and including a time, by (due, key), behind ``after``."""
@@ -84,9 +84,9 @@ class TimedShelf(Shelf, Protocol):
         ...
 
 
-OpenShelf = Callable[[str], Shelf]
-OpenTimedShelf = Callable[[str], TimedShelf]
-"""Opens the shelf of a store, by name."""
+OpenSpill = Callable[[str], Spill]
+OpenTimedSpill = Callable[[str], TimedSpill]
+"""Opens the spill of a store, by name."""
 
 
 class Disk(NamedTuple):
@@ -95,45 +95,45 @@ class Disk(NamedTuple):
     Without such a bound only buffers go there that have one of their own.
     """
 
-    shelf: OpenTimedShelf
+    spill: OpenTimedSpill
     memory_bytes: int | None = None
 
 
 class Part:
-    """The rows of a shelf whose keys begin with some bytes, which are eight: a shelf of its own."""
+    """The rows of a spill whose keys begin with some bytes, which are eight: a spill of its own."""
 
-    def __init__(self, shelf: Shelf, start: bytes) -> None:
-        self._shelf, self._start = shelf, start + b"\x01"
+    def __init__(self, spill: Spill, start: bytes) -> None:
+        self._spill, self._start = spill, start + b"\x01"
         self.span: Span = (start + b"\x00", start + b"\x02")
 
     def get(self, key: bytes) -> tuple[str, int] | None:
-        """See `Shelf`."""
-        return self._shelf.get(self._start + key)
+        """See `Spill`."""
+        return self._spill.get(self._start + key)
 
     def write(self, rows: Iterable[Row]) -> None:
-        """See `Shelf`."""
-        self._shelf.write((self._start + key, row, number, due_ms) for key, row, number, due_ms in rows)
+        """See `Spill`."""
+        self._spill.write((self._start + key, row, number, due_ms) for key, row, number, due_ms in rows)
 
     def forget(self, keys: Iterable[bytes]) -> None:
-        """See `Shelf`."""
-        self._shelf.forget(self._start + key for key in keys)
+        """See `Spill`."""
+        self._spill.forget(self._start + key for key in keys)
 
     def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
-        """See `Shelf`."""
-        rows = self._shelf.page(self._own(span), count, since=since, aside=aside)
+        """See `Spill`."""
+        rows = self._spill.page(self._own(span), count, since=since, aside=aside)
         return [(key[len(self._start) :], row, number, due_ms) for key, row, number, due_ms in rows]
 
     def count(self, span: Span, since: int = 0) -> int:
-        """See `Shelf`."""
-        return self._shelf.count(self._own(span), since)
+        """See `Spill`."""
+        return self._spill.count(self._own(span), since)
 
     def set_aside(self, span: Span) -> int:
-        """See `Shelf`."""
-        return self._shelf.set_aside(self._own(span))
+        """See `Spill`."""
+        return self._spill.set_aside(self._own(span))
 
     def cut_out(self, span: Span) -> None:
-        """See `Shelf`."""
-        self._shelf.cut_out(self._own(span))
+        """See `Spill`."""
+        self._spill.cut_out(self._own(span))
 
     def _own(self, span: Span) -> Span:
         after, until = span
@@ -144,15 +144,15 @@ class Part:
 
 
 class Walk:
-    """Goes through a shelf by key. What is written meanwhile is not seen: before that it is told to step aside."""
+    """Goes through a spill by key. What is written meanwhile is not seen: before that it is told to step aside."""
 
-    def __init__(self, shelf: Shelf, codec: Codec) -> None:
-        self._shelf, self._codec = shelf, codec
+    def __init__(self, spill: Spill, codec: Codec) -> None:
+        self._spill, self._codec = spill, codec
         self._after: bytes | None = None
         self._aside = 0
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        while page := self._shelf.page((self._after, None), PAGE, aside=self._aside):
+        while page := self._spill.page((self._after, None), PAGE, aside=self._aside):
             self._after = page[-1][0]
             for _, row, number, _ in page:
                 if not number & GONE:
@@ -161,22 +161,22 @@ class Walk:
     def step_aside(self) -> None:
         """Go on in a copy of what is left."""
         if not self._aside:
-            self._aside = self._shelf.set_aside((self._after, None))
+            self._aside = self._spill.set_aside((self._after, None))
 
 
 class Changes(Collection[tuple[Any, Any]]):
     """What changed, read when it is asked for: it may be more than memory has room for."""
 
-    def __init__(self, shelf: Shelf, codec: Codec, since: int) -> None:
-        self._shelf, self._codec, self._since = shelf, codec, since
-        self._count = shelf.count(ALL, since)
+    def __init__(self, spill: Spill, codec: Codec, since: int) -> None:
+        self._spill, self._codec, self._since = spill, codec, since
+        self._count = spill.count(ALL, since)
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         after = None
-        while page := self._shelf.page((after, None), PAGE, since=self._since):
+        while page := self._spill.page((after, None), PAGE, since=self._since):
             after = page[-1][0]
             for _, row, number, _ in page:
                 yield (self._codec.load_key(row), None) if number & GONE else self._codec.load(row)

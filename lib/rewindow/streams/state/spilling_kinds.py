@@ -1,6 +1,6 @@
 """Stores of sessions, records, versions, pairs and updates held back that are larger than their memory.
 
-Each is its kind's own class behind `ShelvedRows`, which brings into memory what is asked for.
+Each is its kind's own class behind `SpillingRows`, which brings into memory what is asked for.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.state.join_store import JoinStore, RecordKey, RecordStore, Waiting
 from rewindow.streams.state.prefix_store import PrefixStore
 from rewindow.streams.state.session_store import SessionStore
-from rewindow.streams.state.spill import GONE, PAGE, OpenShelf, Row, TimedShelf
-from rewindow.streams.state.spilling_key_value import ShelvedStore
-from rewindow.streams.state.spilling_rows import NUMBER, ShelvedRows
+from rewindow.streams.state.spill import GONE, PAGE, OpenSpill, Row, TimedSpill
+from rewindow.streams.state.spilling_key_value import SpillingStore
+from rewindow.streams.state.spilling_rows import NUMBER, SpillingRows
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.state.suppress_buffer import Buffered, TimeOrderedBuffer
 from rewindow.streams.state.versioned_store import VersionedStore, VersionKey
 
 
-class ShelvedSessions(ShelvedRows, SessionStore):
+class SpillingSessions(SpillingRows, SessionStore):
     """Sessions; one is over with its retention."""
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """See `SessionStore`. Memory holds what it gives."""
         here = super().fetch_all(from_ms, to_ms)
-        if self._shelf is None:
+        if self._spill is None:
             return here
         found, after = list(here), (min(max(from_ms, self._over_ms() + 1, 0), MAX_MS), b"")
-        while page := self._shelf.due(min(to_ms, MAX_MS), PAGE, after):
+        while page := self._spill.due(min(to_ms, MAX_MS), PAGE, after):
             found += (self._codec.load(row[1]) for row in page)
             after = (page[-1][3] or 0, page[-1][0])
         return iter(sorted(found, key=_by_end))
@@ -65,11 +65,11 @@ class ShelvedSessions(ShelvedRows, SessionStore):
         return self._latest_end_ms - self.builder.retention_ms
 
 
-class ShelvedRecords(ShelvedRows, RecordStore):
+class SpillingRecords(SpillingRows, RecordStore):
     """Records that wait for their time."""
 
     def pop_before(self, time_ms: int) -> Iterable[Waiting]:
-        """See `RecordStore`. What lies on the shelf comes page by page."""
+        """See `RecordStore`. What lies on the spill comes page by page."""
         here = super().pop_before(time_ms)
         if time_ms <= self._first_due:
             return here
@@ -78,7 +78,7 @@ class ShelvedRecords(ShelvedRows, RecordStore):
     def mark_before(self, time_ms: int) -> Callable[[], None]:
         """See `RecordStore`. All of them come into memory, where an attempt keeps what it does."""
         after = (-1, b"")
-        while self._shelf is not None and (page := self._shelf.due(min(time_ms - 1, MAX_MS), PAGE, after)):
+        while self._spill is not None and (page := self._spill.due(min(time_ms - 1, MAX_MS), PAGE, after)):
             after = (page[-1][3] or 0, page[-1][0])
             for row in page:
                 self._touch(self._codec.load(row[1])[0].key)
@@ -104,33 +104,33 @@ class ShelvedRecords(ShelvedRows, RecordStore):
         return row_key.timestamp
 
 
-class ShelvedJoin(ShelvedRecords, JoinStore):
+class SpillingJoin(SpillingRecords, JoinStore):
     """Records of one side of a join; one is over with its retention."""
 
     def _over_ms(self) -> int:
         return self._clock_ms - self.builder.retention_ms
 
 
-class ShelvedVersions(ShelvedRows, VersionedStore):
+class SpillingVersions(SpillingRows, VersionedStore):
     """Versions of each key. What nobody can reach any more leaves at a checkpoint, as it does in memory."""
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`."""
-        if self._shelf is not None:
+        if self._spill is not None:
             self._empty()
-            self._forget_unreachable(self._shelf)
+            self._forget_unreachable(self._spill)
         return super().take_changes()
 
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `VersionedStore`."""
-        if self._shelf is None:
+        if self._spill is None:
             return super().contents()
         return chain.from_iterable(map(self._reachable, _groups(super().contents())))
 
     def _reachable(self, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         return rows[self._unreachable([(row_key.valid_from, version.value) for row_key, version in rows]) :]
 
-    def _forget_unreachable(self, shelf: TimedShelf) -> None:
+    def _forget_unreachable(self, spill: TimedSpill) -> None:
         oldest_ms, gone = self._oldest_ms, list[Row]()
         holds: Row | None = None
         """Of a key: the last version so far that began before the history does."""
@@ -143,7 +143,7 @@ class ShelvedVersions(ShelvedRows, VersionedStore):
             holds = row if valid_from <= oldest_ms else None
             if len(gone) >= PAGE or not row[0]:
                 self._resting -= len(gone)
-                self._strike(shelf, gone)
+                self._strike(spill, gone)
                 gone.clear()
 
     def _keys_here(self) -> Collection[Any]:
@@ -162,7 +162,7 @@ class ShelvedVersions(ShelvedRows, VersionedStore):
         return row_key.key, row_key[1:]
 
 
-class ShelvedBuffer(ShelvedRows, TimeOrderedBuffer):
+class SpillingBuffer(SpillingRows, TimeOrderedBuffer):
     """Updates held back. The builder may say how many of them, or of their bytes, memory holds at most."""
 
     def pop_until(self, time_ms: int) -> Iterable[tuple[Any, Buffered]]:
@@ -172,24 +172,24 @@ class ShelvedBuffer(ShelvedRows, TimeOrderedBuffer):
     def pop_oldest(self) -> tuple[Any, Buffered]:
         """See `TimeOrderedBuffer`."""
         here = self._top()
-        if self._shelf is not None and (here is None or here[0] >= self._first_due):
-            for _, text, _, due_ms in self._look_for_due(self._shelf):
+        if self._spill is not None and (here is None or here[0] >= self._first_due):
+            for _, text, _, due_ms in self._look_for_due(self._spill):
                 key = self._codec.load(text)[0]
                 if here is None or (due_ms, encode_key(key)) < here[:2]:
-                    self._bring(self._shelf, key)
+                    self._bring(self._spill, key)
         return super().pop_oldest()
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`."""
         super().restore(rows, clock_ms)
-        if self._shelf is not None:
+        if self._spill is not None:
             self.size = sum(self._codec.load(row[1])[1].size for row in self._resting_rows())
 
     def _take_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
         here = super()._take_until(time_ms)
-        return here if time_ms < self._first_due else merge(here, self._off_the_shelf(time_ms), key=_by_due)
+        return here if time_ms < self._first_due else merge(here, self._off_the_spill(time_ms), key=_by_due)
 
-    def _off_the_shelf(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
+    def _off_the_spill(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
         for key, entry in self._take_due(time_ms):
             self.size -= entry.size
             yield key, entry
@@ -222,28 +222,28 @@ class ShelvedBuffer(ShelvedRows, TimeOrderedBuffer):
         return value.buffer_time
 
 
-class ShelvedPairs(PrefixStore, ShelvedStore):
+class SpillingPairs(PrefixStore, SpillingStore):
     """Pairs by their first part. What was put since memory was empty is found by its index, the rest by its bytes."""
 
-    def __init__(self, builder: StoreBuilder, shelf: OpenShelf, memory_bytes: int) -> None:
-        """See `ShelvedStore`."""
-        ShelvedStore.__init__(self, builder, shelf, memory_bytes)
+    def __init__(self, builder: StoreBuilder, spill: OpenSpill, memory_bytes: int) -> None:
+        """See `SpillingStore`."""
+        SpillingStore.__init__(self, builder, spill, memory_bytes)
         self._by_first = {}
 
     def beginning_with(self, first: Any) -> Iterable[tuple[Any, Any]]:
-        """See `PrefixStore`. What lies on the shelf comes page by page: write when all has come."""
+        """See `PrefixStore`. What lies on the spill comes page by page: write when all has come."""
         here = super().beginning_with(first)
-        return here if self._shelf is None else merge(here, self._resting_pairs(first), key=_pair_bytes)
+        return here if self._spill is None else merge(here, self._resting_pairs(first), key=_pair_bytes)
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`."""
-        ShelvedStore.restore(self, rows, clock_ms)
+        SpillingStore.restore(self, rows, clock_ms)
         self._index()
 
     def _resting_pairs(self, first: Any) -> Iterator[tuple[Any, Any]]:
         after = start = encode_key((first,))
         known = self._by_first.get(encode_key(first), ())
-        while self._shelf is not None and (page := self._shelf.page((after, start + b"\xff" * 5), PAGE)):
+        while self._spill is not None and (page := self._spill.page((after, start + b"\xff" * 5), PAGE)):
             after = page[-1][0]
             for _, text, number, _ in page:
                 if not number & GONE:

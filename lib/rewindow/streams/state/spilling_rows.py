@@ -2,11 +2,11 @@
 
 Rules of this file:
 
-1. A row is in memory or on the shelf, never in both. The rows of a key come into memory together, when the key is
+1. A row is in memory or on the spill, never in both. The rows of a key come into memory together, when the key is
    asked for: in memory the store is what it would be if there were no others.
-2. When memory is full, all of it goes to the shelf, in the order of the rows' bytes, and is empty again. What changed
+2. When memory is full, all of it goes to the spill, in the order of the rows' bytes, and is empty again. What changed
    since the checkpoint is marked there, by the number of the checkpoint.
-3. A row has the time at which it is over, or due, on the shelf. What is over is seen by nobody, and leaves the shelf
+3. A row has the time at which it is over, or due, on the spill. What is over is seen by nobody, and leaves the spill
    when nobody can take back that it is: so it makes no difference when.
 4. Nobody can tell it from a store in memory, but by its speed. Memory holds the rows of one key at least.
 """
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from rewindow.errors import DataError, InvariantError
 from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
-from rewindow.streams.state.key_types import KeyForm
-from rewindow.streams.state.spill import ALL, GONE, NEW, PAGE, STEP, Changes, OpenTimedShelf, Row, TimedShelf
+from rewindow.streams.state.key_types import KeyType
+from rewindow.streams.state.spill import ALL, GONE, NEW, PAGE, STEP, Changes, OpenTimedSpill, Row, TimedSpill
 from rewindow.streams.state.spilling_key_value import SAMPLE, TEXT_BYTES
 from rewindow.streams.state.stores import Store, StoreBuilder
 
@@ -39,31 +39,31 @@ def group_bytes(key: Any) -> bytes:
     return encode_key(key).replace(b"\0", b"\0\xff") + b"\0\0"
 
 
-class ShelvedRows(Store):
+class SpillingRows(Store):
     """The part of such a store that is the same for all kinds; it stands before the kind's own class."""
 
-    _keys: KeyForm
+    _keys: KeyType
 
-    def __init__(self, builder: StoreBuilder, shelf: OpenTimedShelf, memory_bytes: int) -> None:
-        """``shelf`` is opened when it is needed first. The builder is bound: it has a codec."""
+    def __init__(self, builder: StoreBuilder, spill: OpenTimedSpill, memory_bytes: int) -> None:
+        """``spill`` is opened when it is needed first. The builder is bound: it has a codec."""
         super().__init__(builder)
         if builder.codec is None:
-            raise InvariantError(f"the store {builder.name!r} goes to a shelf, and its types are not bound")
+            raise InvariantError(f"the store {builder.name!r} goes to a spill, and its types are not bound")
         self._codec = builder.codec
-        self._open, self._memory_bytes = shelf, memory_bytes
-        self._shelf: TimedShelf | None = None
+        self._open, self._memory_bytes = spill, memory_bytes
+        self._spill: TimedSpill | None = None
         self._here: dict[Any, None] = {}
         """The keys whose rows are in memory, if they have any."""
         self._left = 1
         """How many keys may be asked for until it is looked whether memory is full."""
         self._resting = 0
-        """How many live rows the shelf has, with those that are over and still there."""
+        """How many live rows the spill has, with those that are over and still there."""
         self._first_due = NEVER
-        """No row on the shelf is due before that."""
+        """No row on the spill is due before that."""
         self._checkpoint = 1
         self._is_held = False
         self._half_here: list[Any] = []
-        """Keys of which rows were left on the shelf that may turn out not to be over."""
+        """Keys of which rows were left on the spill that may turn out not to be over."""
 
     @abstractmethod
     def _keys_here(self) -> Collection[Any]:
@@ -102,17 +102,17 @@ class ShelvedRows(Store):
         self._left -= 1
         if self._left <= 0 and not self._is_held:
             self._make_room()
-        if self._shelf is not None and key not in self._here:
-            self._bring(self._shelf, key)
+        if self._spill is not None and key not in self._here:
+            self._bring(self._spill, key)
 
-    def _bring(self, shelf: TimedShelf, key: Any) -> None:
+    def _bring(self, spill: TimedSpill, key: Any) -> None:
         self._here[key] = None
         try:
             start = group_bytes(self._keys.like_known(key))[:-1]
         except DataError:
             return  # it has no bytes, so it was never put
         after, until, over_ms = start, start + b"\x01", self._over_ms()
-        while page := shelf.page((after, until), PAGE):
+        while page := spill.page((after, until), PAGE):
             after = page[-1][0]
             moved = [row for row in page if row[3] is None or row[3] > over_ms]
             if len(moved) < len(page) and self._is_held:
@@ -126,7 +126,7 @@ class ShelvedRows(Store):
                 if number // STEP == self._checkpoint:
                     self._changed[row_key] = bool(number & NEW)
             self._left -= len(moved)
-            shelf.forget(row[0] for row in moved)
+            spill.forget(row[0] for row in moved)
 
     def _make_room(self) -> None:
         """Empty memory if it is full. Only now and then it is looked whether it is."""
@@ -143,21 +143,21 @@ class ShelvedRows(Store):
         texts = sum(len(self._codec.dump(*row)) for row in sample if row[1] is not None)
         return max(1, self._memory_bytes // (ROW_BYTES + TEXT_BYTES * texts // max(1, len(sample))))
 
-    def _opened(self) -> TimedShelf:
-        if self._shelf is None:
-            self._shelf = self._open(self.name)
-        return self._shelf
+    def _opened(self) -> TimedSpill:
+        if self._spill is None:
+            self._spill = self._open(self.name)
+        return self._spill
 
     def _empty(self) -> None:
-        shelf = self._opened()
+        spill = self._opened()
         self._resting += self._count_here()
-        shelf.write(self._leaving())
+        spill.write(self._leaving())
         gone = {self._bytes_of(row_key): self._codec.dump_key(row_key) for row_key in self._changed}
-        shelf.write((place, gone[place], self._gone_now, None) for place in sorted(gone))
+        spill.write((place, gone[place], self._gone_now, None) for place in sorted(gone))
         self._changed.clear()
         self._here.clear()
         self._forget_all()
-        self._drop_what_is_over(shelf)
+        self._drop_what_is_over(spill)
 
     def _leaving(self) -> Iterator[Row]:
         """Yield the rows in memory; what is left of the changes is gone."""
@@ -181,32 +181,32 @@ class ShelvedRows(Store):
         key, numbers = self._place(row_key)
         return group_bytes(key) + b"".join(map(NUMBER.pack, numbers))
 
-    def _drop_what_is_over(self, shelf: TimedShelf) -> None:
+    def _drop_what_is_over(self, spill: TimedSpill) -> None:
         over_ms = self._over_ms()
         if over_ms >= self._first_due:
-            self._resting -= shelf.count_due(over_ms)
-            shelf.forget_due(over_ms)
-            self._look_for_due(shelf)
+            self._resting -= spill.count_due(over_ms)
+            spill.forget_due(over_ms)
+            self._look_for_due(spill)
 
-    def _look_for_due(self, shelf: TimedShelf) -> list[Row]:
+    def _look_for_due(self, spill: TimedSpill) -> list[Row]:
         """Return the row that is due first, if there is any."""
-        first = shelf.due(MAX_MS, 1)
+        first = spill.due(MAX_MS, 1)
         self._first_due = first[0][3] or 0 if first else NEVER
         return first
 
     def _take_due(self, until_ms: int) -> Iterator[tuple[Any, Any]]:
-        """Take rows off the shelf that are due, by time and key bytes, noting that they are gone."""
-        shelf = self._opened()
-        while page := shelf.due(until_ms, PAGE):
+        """Take rows off the spill that are due, by time and key bytes, noting that they are gone."""
+        spill = self._opened()
+        while page := spill.due(until_ms, PAGE):
             self._resting -= len(page)
-            yield from self._strike(shelf, page)
-        self._look_for_due(shelf)
+            yield from self._strike(spill, page)
+        self._look_for_due(spill)
 
-    def _strike(self, shelf: TimedShelf, page: Sequence[Row]) -> list[tuple[Any, Any]]:
-        """Note that rows of the shelf are gone; return them. Of what came after the checkpoint nothing is left."""
+    def _strike(self, spill: TimedSpill, page: Sequence[Row]) -> list[tuple[Any, Any]]:
+        """Note that rows of the spill are gone; return them. Of what came after the checkpoint nothing is left."""
         rows = [self._codec.load(row[1]) for row in page]
-        shelf.forget(place for place, _, number, _ in page if self._is_new(number))
-        shelf.write(
+        spill.forget(place for place, _, number, _ in page if self._is_new(number))
+        spill.write(
             (place, self._codec.dump_key(row_key), self._gone_now, None)
             for (place, _, number, _), (row_key, _) in zip(page, rows, strict=True)
             if not self._is_new(number)
@@ -217,9 +217,9 @@ class ShelvedRows(Store):
         return number // STEP == self._checkpoint and bool(number & NEW)
 
     def _resting_rows(self) -> Iterator[Row]:
-        """Yield the live rows of the shelf, by their bytes."""
+        """Yield the live rows of the spill, by their bytes."""
         after, over_ms = None, self._over_ms()
-        while self._shelf is not None and (page := self._shelf.page((after, None), PAGE)):
+        while self._spill is not None and (page := self._spill.page((after, None), PAGE)):
             after = page[-1][0]
             yield from (row for row in page if not row[2] & GONE and (row[3] is None or row[3] > over_ms))
 
@@ -228,11 +228,11 @@ class ShelvedRows(Store):
 
     def __len__(self) -> int:
         """See the kind's own."""
-        if self._shelf is None:
+        if self._spill is None:
             return self._count_here()
         if self._is_held:
-            return self._count_here() + self._resting - self._shelf.count_due(self._over_ms())
-        self._drop_what_is_over(self._shelf)
+            return self._count_here() + self._resting - self._spill.count_due(self._over_ms())
+        self._drop_what_is_over(self._spill)
         return self._count_here() + self._resting
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
@@ -248,33 +248,33 @@ class ShelvedRows(Store):
                 if len(taken) >= most:
                     self._lay_down(taken)
                     taken = {}
-        if self._shelf is None:
+        if self._spill is None:
             super().restore(taken.items(), clock_ms)  # type: ignore[safe-super]
         else:
             self._lay_down(taken)
-            self._resting = self._shelf.count(ALL)
+            self._resting = self._spill.count(ALL)
 
     def _lay_down(self, taken: dict[Any, Any]) -> None:
-        shelf, over_ms = self._opened(), self._over_ms()
-        shelf.forget(sorted(self._bytes_of(row_key) for row_key, value in taken.items() if value is None))
+        spill, over_ms = self._opened(), self._over_ms()
+        spill.forget(sorted(self._bytes_of(row_key) for row_key, value in taken.items() if value is None))
         rows = []
         for row_key, value in taken.items():
             if value is not None:
                 self._keys.take(self._place(row_key)[0])  # so that the form of the keys is known
                 rows.append(self._row(row_key, value, 0))
-        shelf.write(sorted((row for row in rows if row[3] is None or row[3] > over_ms), key=itemgetter(0)))
+        spill.write(sorted((row for row in rows if row[3] is None or row[3] > over_ms), key=itemgetter(0)))
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. They are read one by one, before anything else is written."""
-        if self._shelf is None:
+        if self._spill is None:
             return super().take_changes()  # type: ignore[safe-super]
         self._empty()
         self._checkpoint += 1
-        return Changes(self._shelf, self._codec, STEP * (self._checkpoint - 1))
+        return Changes(self._spill, self._codec, STEP * (self._checkpoint - 1))
 
     def contents(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
-        if self._shelf is None:
+        if self._spill is None:
             return super().contents()  # type: ignore[safe-super]
         resting = (self._codec.load(row[1]) for row in self._resting_rows())
         here = self._rows(by_bytes(self._keys_here()))

@@ -1,10 +1,10 @@
-"""A window store that is larger than its memory: each window is a shelved store, and all share a shelf and the memory.
+"""A window store that is larger than its memory: each window is a spilling store, and all share a spill and the memory.
 
 Rules of this file:
 
-1. Memory is counted over all windows; when it is full, all of them go to the shelf, and each is empty in memory.
-2. On the shelf windows are in the order of their starts, keys of each in that of their bytes: the order of a checkpoint.
-3. Rows of a window that has expired leave the shelf when nobody can take its expiry back.
+1. Memory is counted over all windows; when it is full, all of them go to the spill, and each is empty in memory.
+2. On the spill windows are in the order of their starts, keys of each in that of their bytes: the order of a checkpoint.
+3. Rows of a window that has expired leave the spill when nobody can take its expiry back.
 4. Nobody can tell it from a store in memory, but by its speed. What stays in memory is a window's own object.
 """
 
@@ -17,34 +17,34 @@ from typing import Any
 from rewindow.streams.record import UNKNOWN, Window, Windowed
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.key_bytes import encode_key
-from rewindow.streams.state.key_types import KeyForm
+from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.key_value_store import KeyValueStore
-from rewindow.streams.state.spill import ALL, STEP, Changes, Codec, OpenShelf, Part, Shelf
-from rewindow.streams.state.spilling_key_value import SAMPLE, ShelvedStore
-from rewindow.streams.state.stores import KEY_VALUE, Keeping, StoreBuilder
+from rewindow.streams.state.spill import ALL, STEP, Changes, Codec, OpenSpill, Part, Spill
+from rewindow.streams.state.spilling_key_value import SAMPLE, SpillingStore
+from rewindow.streams.state.stores import KEY_VALUE, KeepFunctions, StoreBuilder
 from rewindow.streams.state.window_store import WindowStore, note_start
 
 _INDEX_SHARE = 4
 """Which part of the memory is that of the starts of each key's windows."""
 
 
-class ShelvedWindows(WindowStore):
+class SpillingWindows(WindowStore):
     """A window store whose memory is bound."""
 
     _windows: dict[int, _Window]  # type: ignore[assignment]
 
-    def __init__(self, builder: StoreBuilder, shelf: OpenShelf, memory_bytes: int) -> None:
-        """``shelf`` is opened when it is needed first."""
+    def __init__(self, builder: StoreBuilder, spill: OpenSpill, memory_bytes: int) -> None:
+        """``spill`` is opened when it is needed first."""
         super().__init__(builder)
-        self._keys = KeyForm(builder, lambda: (key for window in self._windows.values() for key in window.live_keys()))
+        self._keys = KeyType(builder, lambda: (key for window in self._windows.values() for key in window.live_keys()))
         self._codec = builder.codec or _plain(builder.window_size_ms)
-        self._open = shelf
-        self._shelf: Shelf | None = None
+        self._open = spill
+        self._spill: Spill | None = None
         self._memory_bytes = memory_bytes
         self._left = 1
         """How many rows may come until it is looked whether there are too many."""
         self._expired: list[_Window] = []
-        """Windows that have expired, and whose rows the shelf has."""
+        """Windows that have expired, and whose rows the spill has."""
         self._checkpoint = 1
         self._is_restoring = self._is_held = False
 
@@ -63,10 +63,10 @@ class ShelvedWindows(WindowStore):
         self._left = max(1, min(most - here, max(SAMPLE, here)))
 
     def part(self, start_ms: int) -> Part:
-        """Return a window's part of the shelf."""
-        if self._shelf is None:
-            self._shelf = self._open(self.name)
-        return Part(self._shelf, encode_key(start_ms))
+        """Return a window's part of the spill."""
+        if self._spill is None:
+            self._spill = self._open(self.name)
+        return Part(self._spill, encode_key(start_ms))
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `WindowStore`. However many rows there are, memory holds a few of them."""
@@ -84,13 +84,13 @@ class ShelvedWindows(WindowStore):
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. They are read one by one, before anything else is written."""
-        if self._shelf is None:
+        if self._spill is None:
             return super().take_changes()
         self._empty()
         self._checkpoint += 1
         for window in self._windows.values():
             window.begin_anew(self._checkpoint)
-        return Changes(self._shelf, self._codec, STEP * (self._checkpoint - 1))
+        return Changes(self._spill, self._codec, STEP * (self._checkpoint - 1))
 
     def hold(self, *, is_held: bool) -> None:
         """See `Store`."""
@@ -109,20 +109,20 @@ class ShelvedWindows(WindowStore):
         self._expired.clear()
 
     def _let_go(self, window: KeyValueStore) -> None:
-        if isinstance(window, _Window) and window.is_shelved:
+        if isinstance(window, _Window) and window.is_spilling:
             self._expired.append(window)
 
-    def _index(self) -> ShelvedStore:
+    def _index(self) -> SpillingStore:
         kept = self.builder.kept
-        keeping = Keeping(kept.key, lambda starts: starts, kept.has_one_form, is_frozen=True)
-        builder = replace(self.builder, kind=KEY_VALUE, keeping=keeping, codec=_starts_codec(self._codec))
-        index = ShelvedStore(builder, self._open, self._memory_bytes // _INDEX_SHARE, self._keys)
+        keep_functions = KeepFunctions(kept.key, lambda starts: starts, kept.has_one_type, is_frozen=True)
+        builder = replace(self.builder, kind=KEY_VALUE, keep_functions=keep_functions, codec=_starts_codec(self._codec))
+        index = SpillingStore(builder, self._open, self._memory_bytes // _INDEX_SHARE, self._keys)
         for start_ms in self._starts:
             for key in self._windows[start_ms]:
                 index.put(key, (*(index.get(key) or ()), start_ms))
         return index
 
-    def _note_start(self, starts_of: ShelvedStore, key: Any, start_ms: int, *, is_there: bool) -> None:
+    def _note_start(self, starts_of: SpillingStore, key: Any, start_ms: int, *, is_there: bool) -> None:
         starts = list(starts_of.get(key) or ())
         if note_start(starts, start_ms, is_there=is_there):
             starts_of.put(key, tuple(starts) or None)
@@ -136,10 +136,10 @@ class ShelvedWindows(WindowStore):
         return window
 
 
-class _Window(ShelvedStore):
+class _Window(SpillingStore):
     """One window. When memory is full is up to all of them."""
 
-    def __init__(self, windows: ShelvedWindows, start_ms: int, codec: Codec, keys: KeyForm) -> None:
+    def __init__(self, windows: SpillingWindows, start_ms: int, codec: Codec, keys: KeyType) -> None:
         super().__init__(windows.builder, lambda _name: windows.part(start_ms), 0, keys)
         self.start_ms = start_ms
         self._codec = _key_codec(codec, Window(start_ms, start_ms + windows.builder.window_size_ms))
@@ -152,9 +152,9 @@ class _Window(ShelvedStore):
         return len(self._values) + len(self._gone)
 
     @property
-    def is_shelved(self) -> bool:
-        """Whether the shelf may have rows of it."""
-        return self._shelf is not None
+    def is_spilling(self) -> bool:
+        """Whether the spill may have rows of it."""
+        return self._spill is not None
 
     def live_keys(self) -> Iterable[Any]:
         """Iterate over the keys that it has, without a change of what lies where."""
@@ -169,16 +169,16 @@ class _Window(ShelvedStore):
         self._is_held = is_held
 
     def put_away(self) -> None:
-        """Put all on the shelf that is in memory."""
+        """Put all on the spill that is in memory."""
         if self._values or self._changed or self._gone:
             self._empty()
 
     def leave(self) -> None:
-        """Take its rows off the shelf; who still reads them goes on in a copy."""
+        """Take its rows off the spill; who still reads them goes on in a copy."""
         for walk in self._walks:
             walk.step_aside()
-        if self._shelf is not None:
-            self._shelf.cut_out(ALL)
+        if self._spill is not None:
+            self._spill.cut_out(ALL)
 
 
 def _key_codec(codec: Codec, window: Window) -> Codec:

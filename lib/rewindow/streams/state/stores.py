@@ -61,15 +61,15 @@ def canonically(keep: Keep) -> Keep:
     return lambda key: canonical(keep(key))
 
 
-class Keeping(NamedTuple):
+class KeepFunctions(NamedTuple):
     """What becomes of keys and values when they are put.
 
-    ``has_one_form``: all keys that pass are of the same classes. ``is_frozen``: no value can be changed in place.
+    ``has_one_type``: all keys that pass are of the same classes. ``is_frozen``: no value can be changed in place.
     """
 
     key: Keep
     value: Keep
-    has_one_form: bool = False
+    has_one_type: bool = False
     is_frozen: bool = False
 
 
@@ -88,7 +88,7 @@ class StoreBuilder:
     memory_records: int | None = field(default=None, compare=False)
     memory_bytes: int | None = field(default=None, compare=False)
     """Of a buffer that spills: how much of it memory holds."""
-    keeping: Keeping | None = field(default=None, compare=False, repr=False)
+    keep_functions: KeepFunctions | None = field(default=None, compare=False, repr=False)
     """Given when types are bound (`streams.serde.binding.bound`); without it keys and values are plain data."""
     codec: Codec | None = field(default=None, compare=False, repr=False)
     """Given when types are bound: without it all of a store is in memory."""
@@ -100,14 +100,14 @@ class StoreBuilder:
             raise ConfigError(f"{name!r} cannot name a store: give it a text")
 
     @property
-    def kept(self) -> Keeping:
+    def kept(self) -> KeepFunctions:
         """What becomes of keys and values when they are put."""
-        if self.keeping is not None:
-            return self.keeping
+        if self.keep_functions is not None:
+            return self.keep_functions
         keep = kind_of(self.value).keep
         key = kind_of(self.key).keep
         own = canonically(key) if self.key is None else key
-        return Keeping(own, stamped_keep(keep) if self.is_stamped else keep)
+        return KeepFunctions(own, stamped_keep(keep) if self.is_stamped else keep)
 
 
 def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBuilder:

@@ -22,7 +22,7 @@ from rewindow.errors import DataError
 from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE, Measure, Metrics
 from rewindow.streams.record import UNKNOWN, maker
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key, encoded_size
-from rewindow.streams.state.key_types import KeyForm
+from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.stores import Store, StoreBuilder, refused
 
 ENTRY_BYTES = 8 + 20
@@ -67,7 +67,7 @@ class TimeOrderedBuffer(Store):
         self.size = 0
         """What all entries count towards a bound in bytes."""
         self._entries: dict[Any, Buffered] = {}
-        self._keys, self._keep = KeyForm(builder, self._live_keys), builder.kept.value
+        self._keys, self._keep = KeyType(builder, self._live_keys), builder.kept.value
         self._times: list[int] = []
         """The buffer times, as a heap."""
         self._due: dict[int, list[tuple[bytes, Any]]] = {}

@@ -25,7 +25,7 @@ from rewindow.streams.duration import to_ms
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.serde.values import copied
-from rewindow.streams.state.key_types import KeyForm
+from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.stores import VERSIONED, Stamped, Store, StoreBuilder, refused, restore_flags
 
 _TIME = itemgetter(0)
@@ -76,7 +76,7 @@ class VersionedStore(Store):
         super().__init__(builder)
         self._versions: dict[Any, list[tuple[int, Any]]] = {}
         """Of each key ``(valid from, value)``, ascending."""
-        self._keys, self._keep = KeyForm(builder, self._live_keys), builder.kept.value
+        self._keys, self._keep = KeyType(builder, self._live_keys), builder.kept.value
         self._clock_ms = UNKNOWN
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN, Window, Windowed
-from rewindow.streams.state.key_types import KeyForm
+from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Store, StoreBuilder
 
@@ -23,7 +23,7 @@ class WindowStore(Store):
         """The starts of the windows, sorted."""
         self._starts_of: Any = None
         """The starts of each key's windows, sorted; kept from the first `fetch_range` on."""
-        self._keys = KeyForm(builder, lambda: (key for window in self._windows.values() for key in window))
+        self._keys = KeyType(builder, lambda: (key for window in self._windows.values() for key in window))
         self._newest_start_ms = UNKNOWN
 
     @property

@@ -42,7 +42,7 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
     Raises `InvariantError` (70): the engine lost or doubled records, and trying again would not help.
     """
     stages = len(spec.binding.topology)
-    tasks = [(report.stage, report.partition) for report in reports if 0 <= report.stage < stages]
+    tasks = [(report.sub_topology, report.partition) for report in reports if 0 <= report.sub_topology < stages]
     due = [(stage, partition) for stage in range(stages) for partition in range(feed.definition.partitions)]
     if sorted(tasks) != due:
         message = f"run {spec.name}: {len(tasks)} tasks reported, due are {len(due)} (stage, partition); nothing counts"
@@ -81,7 +81,7 @@ def worth(state: JobState, spec: RunSpec, staged: JournalFile, reports: Sequence
     """Return the COMMIT that an attempt is worth whose reports were checked."""
     return make_commit(
         spec,
-        parent_chain=state.lineage(spec.lineage).chain,
+        parent_chain=state.branch(spec.branch).chain,
         journal=staged,
         targets=totals(reports),
         consumed=consumed(reports),

@@ -1,6 +1,6 @@
-"""When two lineages say the same (law 2): a content hash of each output table, each store and the metrics.
+"""When two branches say the same (L2): a content hash of each output table, each store and the metrics.
 
-Of a store its current keys and values count, of metrics their totals and extrema over the lineage: how many runs made
+Of a store its current keys and values count, of metrics their totals and extrema over the branch: how many runs made
 them does not. So one run and a thousand over the same epochs have the same hashes.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.control.plan.branches import CommittedRun, JobState, Lineage
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.meta_columns import PARTITION
@@ -29,25 +29,25 @@ _EXPIRES_BY = {WINDOW: "window_start", SESSION: "window_end", JOIN: "_record_tim
 """The column that says when a row expires, in stores whose clock forgets without a tombstone."""
 
 
-def lineage_hashes(warehouse: str, state: JobState, lineage: Lineage, reports: Reports) -> dict[str, str]:
-    """Return the content hash of each target of a lineage, by target. Everything must be published.
+def branch_hashes(warehouse: str, state: JobState, branch: Branch, reports: Reports) -> dict[str, str]:
+    """Return the content hash of each target of a branch, by target. Everything must be published.
 
     Of a dropped branch there is none, and of stores whose state was forgotten.
 
     Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
     """
-    if lineage.head is None or not lineage.is_there:
+    if branch.head is None or not branch.is_there:
         return {}
     hashes = {}
-    for target, table in sorted(lineage.tables.items()):
+    for target, table in sorted(branch.tables.items()):
         if target.startswith(OUTPUT):
             hashes[target] = content_hash(table_path(warehouse, table.path))
-        elif target.startswith(CHANGELOG) and state.has_state(lineage.head.spec.run):
+        elif target.startswith(CHANGELOG) and state.has_state(branch.head.spec.run):
             store = target.removeprefix(CHANGELOG)
-            basis = state.basis(lineage.head.spec.run)
-            hashes[target] = hash_rows(store_rows(warehouse, lineage.head, basis, store, reports))
+            basis = state.basis(branch.head.spec.run)
+            hashes[target] = hash_rows(store_rows(warehouse, branch.head, basis, store, reports))
         elif table.path == METRICS:
-            hashes[target] = hash_rows(metric_totals(warehouse, lineage.runs))
+            hashes[target] = hash_rows(metric_totals(warehouse, branch.runs))
     return hashes
 
 

@@ -1,6 +1,6 @@
 """What a run goes on from: the small state of each task, and the changelog files of each store, in the runs' order.
 
-State as of a run is the last row a key among the runs of its lineage. Nothing is ever retracted from a changelog:
+State as of a run is the last row a key among the runs of its branch. Nothing is ever retracted from a changelog:
 which files count is decided here, by the runs that the ledger has in the chain.
 """
 
@@ -45,7 +45,7 @@ def find_checkpoint(
     if head is None:
         return Checkpoint({}, {})
     binding = head.spec.binding
-    states = {(report.stage, report.partition): report.state for report in reports(head)}
+    states = {(report.sub_topology, report.partition): report.state for report in reports(head)}
     stores: dict[tuple[str, int], tuple[str, ...]] = {}
     read: list[TableFile] = []
     for store in sorted(binding.stores):

@@ -27,7 +27,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import let_go, take
-from rewindow.tables.delta.path_safety import checked_inside
+from rewindow.tables.delta.path_safety import safe_path
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 
@@ -53,44 +53,44 @@ _ARROW: Mapping[str, pa.DataType] = {
 
 
 def table_path(warehouse: str, path: str) -> str:
-    """Return the full path or URI of a table from its path below the warehouse. Raises as `checked_inside` does."""
-    return checked_inside(warehouse, f"{warehouse.rstrip('/')}/{path}")
+    """Return the full path or URI of a table from its path below the warehouse. Raises as `safe_path` does."""
+    return safe_path(warehouse, f"{warehouse.rstrip('/')}/{path}")
 
 
-def output_path(name: str, lineage: str = MAIN) -> str:
-    """Return where below the warehouse the output table ``a.b`` lies: ``a/b``; of another lineage ``a/b__<lineage>``.
+def output_path(name: str, branch: str = MAIN) -> str:
+    """Return where below the warehouse the output table ``a.b`` lies: ``a/b``; of another branch ``a/b__<branch>``.
 
     Raises `ConfigError` (78) for a name that is no table's, or that belongs to rewindow itself.
     """
-    parts = [checked_name(part, "table") for part in name.split(".")]
+    parts = [safe_name(part, "table") for part in name.split(".")]
     if parts[0] in _RESERVED:
         message = f"the table {name!r} lies where rewindow keeps its own ({', '.join(_RESERVED)}): choose another name"
         raise ConfigError(message)
-    suffix = "" if lineage == MAIN else f"__{checked_name(lineage, 'lineage')}"
+    suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"
     return "/".join(parts) + suffix
 
 
 def log_path(feed: str, topic: str) -> str:
     """Return where below the warehouse the log of a feed's topic lies."""
-    return f"logs/{checked_name(feed, 'feed')}/{checked_name(topic, 'topic')}"
+    return f"logs/{safe_name(feed, 'feed')}/{safe_name(topic, 'topic')}"
 
 
 def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
     """Return where the changelog of a job's store lies: below a folder for each set of columns that it ever had.
 
-    All lineages with these columns share it; ``_run`` tells them apart.
+    All branches with these columns share it; ``_run`` tells them apart.
     """
     text = json.dumps([list(column) for column in columns], ensure_ascii=False)
     form = blake2b(text.encode(), digest_size=4).hexdigest()
-    return f"state/{checked_name(job, 'job')}/{checked_name(store, 'store')}/{form}"
+    return f"state/{safe_name(job, 'job')}/{safe_name(store, 'store')}/{form}"
 
 
 def internal_path(job: str, attempt: str, topic: str) -> str:
     """Return the folder of an attempt's internal log."""
-    return f"internal/{checked_name(job, 'job')}/{checked_name(attempt, 'attempt')}/{checked_name(topic, 'topic')}"
+    return f"internal/{safe_name(job, 'job')}/{safe_name(attempt, 'attempt')}/{safe_name(topic, 'topic')}"
 
 
-def checked_name(name: str, what: str) -> str:
+def safe_name(name: str, what: str) -> str:
     """Return a name that is safe in paths and in SQL. Raises `ConfigError` (78) for any other."""
     if not _NAME.fullmatch(name):
         message = f"{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first"
@@ -282,7 +282,7 @@ def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
 def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
     wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
     if wanted != found:
-        message = f"{path} has the columns {found}, wanted are {wanted}: name another table, or start a new lineage"
+        message = f"{path} has the columns {found}, wanted are {wanted}: name another table, or start a new branch"
         raise CheckpointError(message)
     cut_by = table.metadata().partition_columns
     if list(partition_by) != cut_by:

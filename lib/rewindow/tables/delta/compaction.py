@@ -27,13 +27,13 @@ from rewindow.tables.delta.content_hash import check_folders
 from rewindow.tables.delta.features import check_writable, direct_problem
 from rewindow.tables.delta.files import Folder
 
-Place = tuple[int, int]
+LogPartition = tuple[int, int]
 """A generation and a partition."""
 
 _ATTEMPTS = 5
 
 
-def log_parts(path: str, table: DeltaTable) -> dict[Place, list[LogPart]]:
+def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]:
     """Return a log's files by generation and partition; those without statistics of their offsets are left out."""
     actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     names = ("path", "partition.generation", "partition.partition")
@@ -41,25 +41,27 @@ def log_parts(path: str, table: DeltaTable) -> dict[Place, list[LogPart]]:
         return {}
     paths, generations, partitions = (actions[name] for name in names)
     check_folders(path, paths, {"generation": generations, "partition": partitions})
-    found: dict[Place, list[LogPart]] = {}
+    found: dict[LogPartition, list[LogPart]] = {}
     cells = zip(
         paths, actions["num_records"], actions["size_bytes"], actions["min.offset"], actions["max.offset"], strict=True
     )
-    for place, (name, *numbers) in zip(zip(generations, partitions, strict=True), cells, strict=True):
+    for log_partition, (name, *numbers) in zip(zip(generations, partitions, strict=True), cells, strict=True):
         if None not in numbers:
-            found.setdefault(place, []).append(LogPart(unquote(name), *numbers))
+            found.setdefault(log_partition, []).append(LogPart(unquote(name), *numbers))
     return found
 
 
-def due_in(path: str, held: Collection[str]) -> list[tuple[Place, list[LogPart]]]:
+def due_in(path: str, held: Collection[str]) -> list[tuple[LogPartition, list[LogPart]]]:
     """Return which files of a log would become one."""
     table = open_table(path)
     return _due(path, table, held) if table is not None and not direct_problem(table) else []
 
 
-def _due(path: str, table: DeltaTable, held: Collection[str]) -> list[tuple[Place, list[LogPart]]]:
+def _due(path: str, table: DeltaTable, held: Collection[str]) -> list[tuple[LogPartition, list[LogPart]]]:
     return [
-        (place, group) for place, parts in sorted(log_parts(path, table).items()) for group in due_merges(parts, held)
+        (log_partition, group)
+        for log_partition, parts in sorted(log_parts(path, table).items())
+        for group in due_merges(parts, held)
     ]
 
 
@@ -78,10 +80,10 @@ def compact(path: str, topic: str, held: Collection[str], attempt: str) -> Itera
         yield f"compact {topic}"
         actions: list[AddAction | RemoveAction] = []
         new = set()
-        for place, group in due:
-            added = _merged(Folder(path), place, group, attempt)
+        for log_partition, group in due:
+            added = _merged(Folder(path), log_partition, group, attempt)
             if added is not None:
-                actions += [added, *(_removal(part, place) for part in group)]
+                actions += [added, *(_removal(part, log_partition) for part in group)]
                 new.add(added.path)
         if not new:
             break
@@ -94,7 +96,7 @@ def compact(path: str, topic: str, held: Collection[str], attempt: str) -> Itera
     yield 0, 0
 
 
-def _merged(folder: Folder, place: Place, group: Sequence[LogPart], attempt: str) -> AddAction | None:
+def _merged(folder: Folder, log_partition: LogPartition, group: Sequence[LogPart], attempt: str) -> AddAction | None:
     """Write the rows of some files as one; None if they are not exactly their offsets: that is for readers to tell."""
     tables = [folder.read_table(part.path) for part in group]  # their CRC-32 is checked: a flipped bit is not copied
     rows = pa.concat_tables(tables, promote_options="default")
@@ -103,7 +105,7 @@ def _merged(folder: Folder, place: Place, group: Sequence[LogPart], attempt: str
         rows = rows.sort_by("offset")
         if not np.array_equal(np.asarray(rows["offset"]), expected):
             return None
-    generation, partition = place
+    generation, partition = log_partition
     directory = f"generation={generation}/partition={partition}"
     name, facts = folder.write_staged(directory, attempt, uuid4().hex, rows.combine_chunks())
     if not folder.read_table(name).equals(rows):
@@ -124,8 +126,8 @@ def _stats(rows: pa.Table) -> dict[str, Any]:
     }
 
 
-def _removal(part: LogPart, place: Place) -> RemoveAction:
-    values: dict[str, str | None] = {"generation": str(place[0]), "partition": str(place[1])}
+def _removal(part: LogPart, log_partition: LogPartition) -> RemoveAction:
+    values: dict[str, str | None] = {"generation": str(log_partition[0]), "partition": str(log_partition[1])}
     return RemoveAction(part.path, False, time.time_ns() // 1_000_000, None, values)
 
 

@@ -131,7 +131,7 @@ def table_schema(table: DeltaTable) -> pa.Schema:
 
 
 def content_hash(path: str, *, exclude: Sequence[str] = ("_run",), where: pc.Expression | None = None) -> str:
-    """Return the content hash of a table: all rows in total order, all columns but those excluded (law 2).
+    """Return the content hash of a table: all rows in total order, all columns but those excluded (L2).
 
     How rows are cut into files and ordered in them, and in which order the columns stand, does not count; -0.0 is 0.0
     and every NaN is one. Raises `StorageError` (74) if the table cannot be read.
@@ -142,7 +142,7 @@ def content_hash(path: str, *, exclude: Sequence[str] = ("_run",), where: pc.Exp
 def hash_rows(rows: pa.Table, *, exclude: Sequence[str] = ()) -> str:
     """Return the content hash of rows (32 hexadecimal digits)."""
     names = sorted(name for name in rows.column_names if name not in exclude)
-    canonical = pa.table([canonical_cells(rows[name]) for name in names], names=names)
+    canonical = pa.table([canonical_values(rows[name]) for name in names], names=names)
     ordered = sorted_rows(canonical)
     digest = blake2b(digest_size=16)
     digest.update(f"{ordered.num_rows}".encode())
@@ -162,7 +162,7 @@ def sorted_rows(rows: pa.Table) -> pa.Table:
     return rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()
 
 
-def canonical_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def canonical_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column's values as they are compared: -0.0 is 0.0 and every NaN is one NaN. Others stay as they are."""
     if not pa.types.is_floating(column.type):
         return column

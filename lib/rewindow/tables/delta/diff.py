@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.errors import UsageError
 from rewindow.tables.delta.content_hash import count_rows, read_batches, sorted_rows
-from rewindow.tables.delta.diff_partitions import bucket_pairs
-from rewindow.tables.delta.diff_rows import Row, Sides
+from rewindow.tables.delta.diff_partitions import partition_pairs
+from rewindow.tables.delta.diff_rows import DiffRows, Row
 from rewindow.tables.delta.files import Folder
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TableDiff:
     """How many keys two tables have alike, otherwise, or one without the other; and rows of some that differ."""
 
     equal: int
@@ -40,26 +40,26 @@ class Difference:
 
 def compare_tables(
     first: str, second: str, keys: Sequence[str], *, epochs: tuple[int, int], samples: int = 5
-) -> Difference:
+) -> TableDiff:
     """Compare the rows of the epochs after the first and through the second of ``epochs`` of two output tables.
 
-    A bucket of keys is in memory at a time (`buckets`). Raises `UsageError` (2) if they have other keys.
+    A bucket of keys is in memory at a time (`partitions`). Raises `UsageError` (2) if they have other keys.
     """
     after, through = epochs
     inside = (pc.field("_epoch") > after) & (pc.field("_epoch") <= through)
     one, other = (read_batches(path, where=inside) for path in (first, second))
     check_keys(one.schema, other.schema, keys)
     rows = max(count_rows(path) for path in (first, second))
-    with closing(bucket_pairs(one, other, keys, rows)) as pairs:  # its files go, whatever comes
+    with closing(partition_pairs(one, other, keys, rows)) as pairs:  # its files go, whatever comes
         return compare_pairs(pairs, keys, samples=samples)
 
 
-def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str], *, samples: int = 5) -> Difference:
+def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str], *, samples: int = 5) -> TableDiff:
     """Compare tables that come in parts, all rows of a key in one part."""
-    total = Difference(0, 0, 0, 0)
+    total = TableDiff(0, 0, 0, 0)
     for first, second in pairs:
         found = compare(first, second, keys, samples=samples)
-        total = Difference(
+        total = TableDiff(
             total.equal + found.equal,
             total.different + found.different,
             total.only_first + found.only_first,
@@ -69,17 +69,17 @@ def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str
     return total
 
 
-def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> Difference:
+def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> TableDiff:
     """Compare two tables key by key: the rows of a key in their order, all columns but `IGNORED`.
 
     Cells are equal as in the content hash: -0.0 is 0.0, and NaN is NaN. Raises `UsageError` (2) if they have other keys.
     """
     check_keys(first.schema, second.schema, keys)
-    both = Sides(first, second, keys)
+    both = DiffRows(first, second, keys)
     different, only_first, only_second = both.different(), both.only(0), both.only(1)
     apart = np.flatnonzero(different | only_first | only_second)
     shown = nsmallest(samples, zip(both.keys_of(apart), apart.tolist(), strict=True), key=lambda pair: _order(pair[0]))
-    return Difference(
+    return TableDiff(
         len(different) - len(apart),
         int(different.sum()),
         int(only_first.sum()),
@@ -93,7 +93,7 @@ def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None
     for name in keys:
         one, other = (schema.field(name).type if name in schema.names else "missing" for schema in (first, second))
         if one != other or one == "missing":
-            message = f"their key column {name!r} is {one} here and {other} there: compare lineages whose outputs have one key"
+            message = f"their key column {name!r} is {one} here and {other} there: compare branches whose outputs have one key"
             raise UsageError(message)
 
 

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.errors import failed_io
-from rewindow.tables.delta.content_hash import canonical_cells
+from rewindow.tables.delta.content_hash import canonical_values
 
-BUCKET_ROWS = 100_000
+PARTITION_ROWS = 100_000
 """About how many rows of each table are in memory at once, where a key has fewer."""
 
 _FILES = 64
-_SIDES = ("first", "second")
+_PAIR = ("first", "second")
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
@@ -32,28 +32,26 @@ _SHIFT = np.uint64(32)
 Words = npt.NDArray[np.uint64]
 
 
-def bucket_pairs(
+def partition_pairs(
     first: pa.RecordBatchReader, second: pa.RecordBatchReader, keys: Sequence[str], rows: int, level: int = 1
 ) -> Generator[tuple[pa.Table, pa.Table], None, None]:
     """Yield the rows of two tables, bucket by bucket. ``rows``: about how many the larger of them has.
 
     Raises `LimitError` (71) if the disk of temporary files is full, `StorageError` (74) if it refuses otherwise.
     """
-    count = min(_FILES, -(-rows // BUCKET_ROWS)) if keys else 1
+    count = min(_FILES, -(-rows // PARTITION_ROWS)) if keys else 1
     if count <= 1:
         yield first.read_all(), second.read_all()
         return
     with TemporaryDirectory(prefix="rewindow-") as folder:
-        sides = [Path(folder, side) for side in _SIDES]
-        written = [
-            _split(reader, keys, side, count, level) for reader, side in zip((first, second), sides, strict=True)
-        ]
+        pair = [Path(folder, side) for side in _PAIR]
+        written = [_split(reader, keys, side, count, level) for reader, side in zip((first, second), pair, strict=True)]
         for number, most in enumerate(map(max, *written)):
-            files = [side / str(number) for side in sides]
+            files = [side / str(number) for side in pair]
             with pa.OSFile(str(files[0])) as one, pa.OSFile(str(files[1])) as other:
                 readers = pa.ipc.open_stream(one), pa.ipc.open_stream(other)
                 # A bucket that another cut leaves as it is has one key, or as good as one.
-                yield from bucket_pairs(*readers, keys, most if most < rows else 0, level + 1)
+                yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
 
 
 def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, count: int, level: int) -> list[int]:
@@ -65,9 +63,9 @@ def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, coun
             files = [opened.enter_context(pa.OSFile(str(folder / str(number)), "wb")) for number in range(count)]
             writers = [opened.enter_context(pa.ipc.new_stream(file, reader.schema)) for file in files]
             for batch in reader:
-                buckets = (_words(batch, keys, level) % np.uint64(count)).astype(np.int64)
-                ordered = batch.take(pa.array(np.argsort(buckets, kind="stable")))
-                sizes = np.bincount(buckets, minlength=count)
+                partitions = (_words(batch, keys, level) % np.uint64(count)).astype(np.int64)
+                ordered = batch.take(pa.array(np.argsort(partitions, kind="stable")))
+                sizes = np.bincount(partitions, minlength=count)
                 for number, start in enumerate(np.cumsum(sizes) - sizes):
                     if sizes[number]:
                         writers[number].write_batch(ordered.slice(start, sizes[number]))
@@ -92,7 +90,7 @@ def _words(batch: pa.RecordBatch, keys: Sequence[str], level: int) -> Words:
 def _cells(column: pa.Array) -> Words:
     kind = column.type
     if pa.types.is_floating(kind):
-        numbers = pc.fill_null(canonical_cells(column.cast(pa.float64())), 0.0)
+        numbers = pc.fill_null(canonical_values(column.cast(pa.float64())), 0.0)
     elif pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         numbers = pc.fill_null(column.cast(pa.int64()), 0)
     else:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.tables.delta.content_hash import canonical_cells
+from rewindow.tables.delta.content_hash import canonical_values
 
 IGNORED = ("_run", "_offset")
-"""Columns in which two lineages may differ and say the same: who made a row, and its number in its own table."""
+"""Columns in which two branches may differ and say the same: who made a row, and its number in its own table."""
 
 Row = dict[str, Any]
 Bools = npt.NDArray[np.bool_]
@@ -22,7 +22,7 @@ Numbers = npt.NDArray[np.int64]
 _ORDER = ("_side", "_partition", "_offset")
 
 
-class Sides:
+class DiffRows:
     """Two tables with the same keys. A group is the rows of a key: those of the first in their order, then the second's."""
 
     def __init__(self, first: pa.Table, second: pa.Table, keys: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class Sides:
         if not self._keys:
             return iter([()] * len(groups))
         rows = pa.array(self._rows[self._starts[groups]])
-        columns = [canonical_cells(self._both[name].take(rows)).to_pylist() for name in self._keys]
+        columns = [canonical_values(self._both[name].take(rows)).to_pylist() for name in self._keys]
         return zip(*columns, strict=True)
 
     def rows_of(self, group: int, side: int) -> list[Row]:
@@ -109,7 +109,7 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column as values that are equal if and only if they say the same: floats by their bits."""
     if not pa.types.is_floating(column.type):
         return column
-    whole = canonical_cells(column.cast(pa.float64()))
+    whole = canonical_values(column.cast(pa.float64()))
     return pa.chunked_array([chunk.view(pa.int64()) for chunk in whole.chunks], pa.int64())
 
 

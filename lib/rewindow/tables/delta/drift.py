@@ -1,7 +1,7 @@
 """What another hand did to published tables: RESTORE, DELETE, a drop, files rewritten or gone. Found by comparing.
 
 A table holds the rows of the runs that were published to it, and how many each has stands in its COMMIT row. `quick` asks
-the Delta log alone; `find_damage` reads what it must, and sees an UPDATE that keeps every count.
+the Delta log alone; `find_drift` reads what it must, and sees an UPDATE that keeps every count.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from rewindow.tables.delta.publish import EVERYBODYS, Due, Reports, due_tables, 
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
-    """A table of a lineage that is not what was published, in words."""
+class Drift:
+    """A table of a branch that is not what was published, in words."""
 
     target: str
     path: str
@@ -76,13 +76,13 @@ class Files:
         return self._whole[key]
 
 
-def check_published(warehouse: str, job: str, state: JobState, lineage: str) -> None:
-    """See that the outputs of a lineage have as many rows as were published, by the Delta log alone.
+def check_published(warehouse: str, job: str, state: JobState, branch: str) -> None:
+    """See that the outputs of a branch have as many rows as were published, by the Delta log alone.
 
     Raises `StorageError` (74) naming `republish`.
     """
-    for found in quick(warehouse, job, state, lineage):
-        option = "" if lineage == "main" else f" --lineage {lineage}"
+    for found in quick(warehouse, job, state, branch):
+        option = "" if branch == "main" else f" --branch {branch}"
         message = (
             f"{found.path} {found.what}: it was altered by another hand (RESTORE, DELETE, a rewrite). "
             f"Publish it again: `rewindow republish {job}{option}`"
@@ -90,9 +90,9 @@ def check_published(warehouse: str, job: str, state: JobState, lineage: str) -> 
         raise StorageError(message)
 
 
-def quick(warehouse: str, job: str, state: JobState, lineage: str) -> Iterator[Damage]:
+def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
     """Yield the outputs whose Delta log does not say the rows that were published."""
-    for due, table, published in _published(warehouse, job, state, lineage):
+    for due, table, published in _published(warehouse, job, state, branch):
         if not due.target.startswith(OUTPUT) or table is None:
             continue
         wanted, found = due_rows(due, published), Counter[int]()
@@ -102,25 +102,25 @@ def quick(warehouse: str, job: str, state: JobState, lineage: str) -> Iterator[D
             found[file.first_run or 0] += file.rows
         is_cut_by_run = all(file.first_run == file.last_run for file in files)
         if found.total() != wanted.total() or (is_cut_by_run and found != wanted):
-            yield Damage(due.target, path, _difference(wanted, found, state))
+            yield Drift(due.target, path, _difference(wanted, found, state))
 
 
-def find_damage(warehouse: str, job: str, state: JobState, lineage: str, files: Files) -> Iterator[Damage]:
-    """Yield the tables of a lineage that are not what was published; files are read."""
-    for due, table, published in _published(warehouse, job, state, lineage):
+def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Files) -> Iterator[Drift]:
+    """Yield the tables of a branch that are not what was published; files are read."""
+    for due, table, published in _published(warehouse, job, state, branch):
         path = table_path(warehouse, due.table.path)
         if table is None:
             if due.publications:
-                yield Damage(due.target, path, "is gone")
+                yield Drift(due.target, path, "is gone")
             continue
-        what = _damage(path, job, due, table, published, files, state)
+        what = _drift(path, job, due, table, published, files, state)
         if what is not None:
-            yield Damage(due.target, path, what)
+            yield Drift(due.target, path, what)
 
 
-def _published(warehouse: str, job: str, state: JobState, lineage: str) -> Iterator[tuple[Due, DeltaTable | None, int]]:
+def _published(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[tuple[Due, DeltaTable | None, int]]:
     """Yield each table with how many publications it has, but those that are about to be published anew."""
-    for due in due_tables(state, lineage):
+    for due in due_tables(state, branch):
         table = open_table(table_path(warehouse, due.table.path))
         epoch = due.restart.epoch
         published = (table.transaction_version(publication_id(job, due.target, epoch)) or 0) if table else 0
@@ -129,7 +129,7 @@ def _published(warehouse: str, job: str, state: JobState, lineage: str) -> Itera
             yield due, table, published
 
 
-def _damage(
+def _drift(
     path: str, job: str, due: Due, table: DeltaTable, published: int, files: Files, state: JobState
 ) -> str | None:
     folder, schema = Folder(path), table_schema(table)

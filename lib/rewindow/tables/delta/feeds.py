@@ -122,7 +122,7 @@ class DeltaFeedTables:
         above = np.flatnonzero(times[offset - file.start :] > time_ms)
         return offset + int(above[0]) if len(above) else None
 
-    def sweep(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
+    def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
         """Delete the files of attempts that can never land. What cannot be deleted stays: no table names it."""
         dead = frozenset(attempts)
         roots = {self.roots(feed, topic)[0] for topic in topics} | {table_path(self.warehouse, QUARANTINE)}

@@ -134,7 +134,7 @@ class Folder:
         except FileNotFoundError:
             return
         except OSError as error:
-            message = f"{self.full_path(path)} cannot be deleted: {error}. Mend the permission, then call again"
+            message = f"{self.full_path(path)} cannot be deleted: {error}. Fix the permission, then call again"
             raise StorageError(message) from error
 
     def copy_from(self, other: Folder, path: str, size: int) -> None:
@@ -161,7 +161,7 @@ class Folder:
                 stream.write(data)
         except (OSError, pa.ArrowException) as error:
             message = (
-                f"{self.full_path(path)} cannot be written: {error}. Make room or mend the permission, then run again"
+                f"{self.full_path(path)} cannot be written: {error}. Make room or fix the permission, then run again"
             )
             raise failed_io(error, message) from error
         facts = self.facts(path)

@@ -12,7 +12,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.compaction import LogPart, dead_landings, held_paths, is_covered
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import LANDINGS, QUARANTINE, open_table, table_path
-from rewindow.tables.delta.compaction import Place, compact, due_in, log_parts
+from rewindow.tables.delta.compaction import LogPartition, compact, due_in, log_parts
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -21,7 +21,7 @@ from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.orphan_files import NOBODYS_MS, Garbage, left_before, staged_by
 
 
-class FeedKeeper:
+class FeedGc:
     """The files of one feed."""
 
     def __init__(self, tables: DeltaFeedTables, feed: str, is_quiet: Callable[[], bool]) -> None:
@@ -116,21 +116,21 @@ def _landed(rows: Sequence[LedgerRow], topic: str) -> dict[str, tuple[int, int]]
 
 
 def _is_elsewhere(
-    folder: Folder, name: str, known: Mapping[str, tuple[int, int]], parts: Mapping[Place, Sequence[LogPart]]
+    folder: Folder, name: str, known: Mapping[str, tuple[int, int]], parts: Mapping[LogPartition, Sequence[LogPart]]
 ) -> bool:
-    place = _place(name)
-    if place is None:
+    log_partition = _log_partition(name)
+    if log_partition is None:
         return False
     if name in known:
-        return is_covered(*known[name], parts.get(place, ()))
+        return is_covered(*known[name], parts.get(log_partition, ()))
     try:
         offsets = pc.min_max(folder.read_table(name, ["offset"])["offset"]).as_py()
     except StorageError:
         return False  # nobody can say what it held
-    return offsets["min"] is None or is_covered(offsets["min"], offsets["max"], parts.get(place, ()))
+    return offsets["min"] is None or is_covered(offsets["min"], offsets["max"], parts.get(log_partition, ()))
 
 
-def _place(name: str) -> Place | None:
+def _log_partition(name: str) -> LogPartition | None:
     cuts = dict(part.partition("=")[::2] for part in name.split("/")[:-1])
     try:
         return int(cuts["generation"]), int(cuts["partition"])

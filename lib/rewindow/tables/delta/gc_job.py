@@ -8,12 +8,12 @@ from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.orphan_files import Garbage, Sweeping
+from rewindow.tables.delta.orphan_files import Garbage, JobOrphanFiles
 from rewindow.tables.delta.snapshots import stage_snapshot
 from rewindow.tables.delta.warehouse import DeltaTables
 
 
-class Keeper:
+class JobGc:
     """The files of one job."""
 
     def __init__(self, tables: DeltaTables, job: str, new_attempt: Callable[[], str], alive: Alive) -> None:
@@ -26,11 +26,11 @@ class Keeper:
 
     def drop_reports(self) -> int:
         """Take the reports of dead attempts out of the journal; return how many."""
-        return self._sweeping().drop_reports()
+        return self._orphan_files().drop_reports()
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Return what can be deleted now; all of it is found before anything is deleted."""
-        yield from list(self._sweeping().garbage(keep_ms))
+        yield from list(self._orphan_files().garbage(keep_ms))
 
     def delete(self, garbage: Garbage) -> None:
         """Delete a file or folder; one that is gone already is no matter."""
@@ -40,11 +40,11 @@ class Keeper:
         """Merge the ledger's files."""
         self._tables.ledger(self._job).compact()
 
-    def _sweeping(self) -> Sweeping:
+    def _orphan_files(self) -> JobOrphanFiles:
         # The rows first: a plan that came between the two looks must be known to the state, or it would look dead.
         rows = self._tables.ledger(self._job).read()
         state = self._tables.state(self._job)
         dead = dead_attempts(rows, state)
-        plans = [lineage.pending for lineage in state.lineages.values() if lineage.pending]
+        plans = [branch.pending for branch in state.branches.values() if branch.pending]
         is_quiet = not any(self._alive(plan.attempt) for plan in plans)
-        return Sweeping(self._tables.warehouse, self._job, state, dead, is_quiet=is_quiet)
+        return JobOrphanFiles(self._tables.warehouse, self._job, state, dead, is_quiet=is_quiet)

@@ -1,6 +1,6 @@
 """Another job's output as a source: its epochs are what arrives, one landing each, with the watermark of the epoch.
 
-Only the published lineage counts. A producer whose landed epochs are no longer the same runs' is another source.
+Only the published branch counts. A producer whose landed epochs are no longer the same runs' is another source.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def new_epochs(
     state = tables.state(job)
     for _step in tables.publish(job, state, MAIN):
         pass
-    lineage = state.lineage(MAIN)
-    runs = lineage.runs
+    branch = state.branch(MAIN)
+    runs = branch.runs
     if not runs:
         message = f"the job {job} has not run in {tables.home}: `rewindow run {job}` first"
         raise SourceError(message)
-    target = lineage.tables.get(OUTPUT + output)
+    target = branch.tables.get(OUTPUT + output)
     if target is None:
-        names = ", ".join(name.removeprefix(OUTPUT) for name in lineage.tables if name.startswith(OUTPUT))
+        names = ", ".join(name.removeprefix(OUTPUT) for name in branch.tables if name.startswith(OUTPUT))
         message = f"the job {job} has no output {output!r}: it has {names}"
         raise SourceError(message)
     epochs = _epochs(tables, runs)

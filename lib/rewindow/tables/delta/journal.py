@@ -15,14 +15,14 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.spec import JournalFile, canonical_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.commit import checked_name, commit_files, create_table, open_table
+from rewindow.tables.delta.commit import commit_files, create_table, open_table, safe_name
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
 
 _COLUMNS = pa.schema(
     [
         ("attempt", pa.string()),
-        ("stage", pa.int64()),
+        ("sub_topology", pa.int64()),
         ("partition", pa.int64()),
         ("report", pa.string()),
     ]
@@ -37,7 +37,7 @@ class Journal:
     def __init__(self, path: str, job: str) -> None:
         """Bind to a table and a job. Nothing is read or made."""
         self.path = path
-        self.job = checked_name(job, "job")
+        self.job = safe_name(job, "job")
         self._folder = Folder(path)
 
     def append(self, attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
@@ -100,7 +100,7 @@ class Journal:
         return [file.path for file in table_files(self.path, table) if file.partition["job"] == self.job]
 
     def _path_of(self, attempt: str) -> str:
-        return f"job={self.job}/{checked_name(attempt, 'attempt')}.parquet"
+        return f"job={self.job}/{safe_name(attempt, 'attempt')}.parquet"
 
     def _staged(self, path: str, rows: int) -> StagedFile:
         facts = self._folder.facts(path)
@@ -110,13 +110,13 @@ class Journal:
 
 
 def _app_id(attempt: str) -> str:
-    return f"rewindow.stage/{attempt}"
+    return f"rewindow.sub_topology/{attempt}"
 
 
 def _as_table(attempt: str, reports: Sequence[TaskReport]) -> pa.Table:
     ordered = sorted(reports, key=_place)
     texts = [canonical_json(report.as_json()) for report in ordered]
-    stages, partitions = [report.stage for report in ordered], [report.partition for report in ordered]
+    stages, partitions = [report.sub_topology for report in ordered], [report.partition for report in ordered]
     return pa.table([[attempt] * len(ordered), stages, partitions, texts], schema=_COLUMNS)
 
 
@@ -126,4 +126,4 @@ def _as_reports(rows: pa.Table, attempt: str) -> list[TaskReport]:
 
 
 def _place(report: TaskReport) -> tuple[int, int]:
-    return report.stage, report.partition
+    return report.sub_topology, report.partition

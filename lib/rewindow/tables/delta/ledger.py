@@ -24,14 +24,14 @@ from deltalake.transaction import AddAction, RemoveAction
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import canonical_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.commit import checked_name, commit_actions, create_table, open_table
+from rewindow.tables.delta.commit import commit_actions, create_table, open_table, safe_name
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.probe_put_if_absent import check_store
 
 __all__ = ["Ledger", "LedgerRow"]
 
-_Cells = tuple[int, str, str, int]
+_RowValues = tuple[int, str, str, int]
 """A row as it is stored: seq, kind, body, recorded_at."""
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
@@ -72,11 +72,11 @@ class Ledger:
     def __init__(self, path: str, name: str) -> None:
         """Bind to a table and a name. Nothing is read or made."""
         self.path = path
-        self.name = checked_name(name, "ledger")
+        self.name = safe_name(name, "ledger")
         self._folder = Folder(path)
         self._app_id = f"rewindow.ledger/{name}"
         self._merge_id = f"rewindow.ledger-files/{name}"
-        self._read_files: dict[str, list[_Cells]] = {}
+        self._read_files: dict[str, list[_RowValues]] = {}
         self._seen: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
 
@@ -163,11 +163,11 @@ class Ledger:
         self._seen = _Snapshot(table, own, texts, rows)
         return self._seen
 
-    def _cells(self, paths: Sequence[str]) -> list[_Cells]:
+    def _cells(self, paths: Sequence[str]) -> list[_RowValues]:
         """Return the rows of files by number. A row that stands in two files is one row: its writer's token says so."""
         return sorted({cells for path in paths for cells in self._rows_of(path)}, key=lambda cells: cells[0])
 
-    def _rows_of(self, path: str) -> list[_Cells]:
+    def _rows_of(self, path: str) -> list[_RowValues]:
         """Return a file's rows. A file never changes, so it is read once; its name says what its bytes must be."""
         if path not in self._read_files:
             named = _DIGEST.search(path)
@@ -179,7 +179,7 @@ class Ledger:
             self._read_files[path] = list(zip(*columns.values(), strict=True))
         return self._read_files[path]
 
-    def _check(self, cells: Sequence[_Cells], last: int) -> None:
+    def _check(self, cells: Sequence[_RowValues], last: int) -> None:
         numbers = [row[0] for row in cells]
         if numbers != list(range(1, len(numbers) + 1)) or last != len(numbers):
             message = (
@@ -192,7 +192,7 @@ class Ledger:
         cells = [(row.seq, row.kind, text, row.recorded_at) for row, text in zip(rows, texts, strict=True)]
         return self._write_file(cells, data_change=True)
 
-    def _write_file(self, cells: Sequence[_Cells], *, data_change: bool) -> AddAction:
+    def _write_file(self, cells: Sequence[_RowValues], *, data_change: bool) -> AddAction:
         arrays = [list(column) for column in zip(*cells, strict=True)]
         table = pa.table(arrays, schema=pa.schema([_SCHEMA.field(name) for name in _SCHEMA.names if name != "name"]))
         path, facts = self._folder.write_digested(f"name={self.name}", table)

@@ -42,14 +42,14 @@ class Garbage:
     is_folder: bool = False
 
 
-class Sweeping:
+class JobOrphanFiles:
     """The folders of one job."""
 
     def __init__(self, warehouse: str, job: str, state: JobState, dead: Collection[str], *, is_quiet: bool) -> None:
         """Bind to what the ledger says. ``is_quiet``: no run of the job is being made."""
         self._warehouse, self._job, self._state = warehouse, job, state
         self._dead, self._is_quiet = frozenset(dead), is_quiet
-        pending = [one.pending for one in state.lineages.values() if one.pending]
+        pending = [one.pending for one in state.branches.values() if one.pending]
         self._pending = {plan.attempt.id for plan in pending} | {plan.repeats or "" for plan in pending}
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
@@ -83,11 +83,11 @@ class Sweeping:
         for run in self._state.committed:
             for target, table in run.spec.binding.tables.items():
                 found.setdefault(table.path, set()).add(target)
-        for lineage in self._state.lineages.values():
-            for target, table in lineage.tables.items():
+        for branch in self._state.branches.values():
+            for target, table in branch.tables.items():
                 found.setdefault(table.path, set()).add(target)
-            if lineage.pending is not None:
-                for target, table in lineage.pending.binding.tables.items():
+            if branch.pending is not None:
+                for target, table in branch.pending.binding.tables.items():
                     found.setdefault(table.path, set()).add(target)
         return found
 
@@ -159,17 +159,17 @@ class Sweeping:
     def _dropped(self) -> set[str]:
         """Return the paths of output tables that only dropped branches have."""
         kept, gone = set(), set()
-        for lineage in self._state.lineages.values():
+        for branch in self._state.branches.values():
             own = {
                 run.spec.binding.tables[target].path
-                for run in lineage.own_runs
+                for run in branch.own_runs
                 for target in run.spec.binding.tables
                 if target.startswith(OUTPUT)
             }
-            paths = {table.path for target, table in lineage.tables.items() if target.startswith(OUTPUT)}
-            if lineage.is_there:
+            paths = {table.path for target, table in branch.tables.items() if target.startswith(OUTPUT)}
+            if branch.is_there:
                 kept |= paths
-            elif lineage.own_runs and all(run.spec.lineage == lineage.name for run in lineage.own_runs):
+            elif branch.own_runs and all(run.spec.branch == branch.name for run in branch.own_runs):
                 gone |= own & paths
         return gone - kept
 
@@ -177,7 +177,7 @@ class Sweeping:
         """Return the attempts whose files for a table are what publishes it."""
         if any(target.startswith(CHANGELOG) for target in targets):
             return {run.commit.attempt for run in self._state.naming(path)}
-        return {run.commit.attempt for one in self._state.lineages.values() if one.is_there for run in one.own_runs}
+        return {run.commit.attempt for one in self._state.branches.values() if one.is_there for run in one.own_runs}
 
     def _known(self) -> set[str]:
         state = self._state

@@ -8,7 +8,7 @@ from pathlib import Path
 from rewindow.errors import ConfigError
 
 
-def checked_inside(warehouse: str, full: str) -> str:
+def safe_path(warehouse: str, full: str) -> str:
     """Return a table's full path.
 
     Raises `ConfigError` (78) if a symbolic link leads out of the warehouse on the way there, or from that folder itself.

@@ -3,8 +3,8 @@
 What a table gets as its k-th commit is a function of the ledger alone, so anyone may publish, at any time, as often as
 they like, several at once: a commit that is there is left alone, and the next one can only be its successor.
 
-A lineage publishes the tables that its own runs name: so a table that somebody lost stops the lineages that have it,
-and no other. Where lineages share a table, each publishes the rows of all. From a shared table nothing is ever taken
+A branch publishes the tables that its own runs name: so a table that somebody lost stops the branches that have it,
+and no other. Where branches share a table, each publishes the rows of all. From a shared table nothing is ever taken
 back but what nothing stands on any more (FORGET): which runs count is decided when it is read. An output table gets and
 loses the rows of whole runs.
 """
@@ -56,12 +56,12 @@ class Due:
     restart: Restart
 
 
-def publish(warehouse: str, job: str, state: JobState, lineage: str, reports: Reports) -> Iterator[str]:
-    """Publish what a lineage's tables lack of what is committed; yield the name of each commit before it is made.
+def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Reports) -> Iterator[str]:
+    """Publish what a branch's tables lack of what is committed; yield the name of each commit before it is made.
 
     Raises `StorageError` (74) if a staged file is gone or a commit does not land; what was published by then stays.
     """
-    for due in due_tables(state, lineage):
+    for due in due_tables(state, branch):
         path, app_id = table_path(warehouse, due.table.path), publication_id(job, due.target, due.restart.epoch)
         opened = open_table(path) or _make(warehouse, job, due.table)
         published = opened.transaction_version(app_id) or 0
@@ -88,14 +88,14 @@ def publish(warehouse: str, job: str, state: JobState, lineage: str, reports: Re
 
 
 def due_tables(state: JobState, name: str) -> Iterator[Due]:
-    """Yield each table of a lineage, outputs first, with what it is to get."""
-    lineage = state.lineage(name)
-    for target in sorted(lineage.tables, key=lambda target: (not target.startswith(OUTPUT), target)):
-        table = lineage.tables[target]
-        if target.startswith(OUTPUT) and lineage.standing is Standing.DROPPED:
+    """Yield each table of a branch, outputs first, with what it is to get."""
+    branch = state.branch(name)
+    for target in sorted(branch.tables, key=lambda target: (not target.startswith(OUTPUT), target)):
+        table = branch.tables[target]
+        if target.startswith(OUTPUT) and branch.standing is Standing.DROPPED:
             continue  # `gc` removes them
         if target.startswith(OUTPUT):
-            yield Due(target, table, lineage.publications, lineage.restarts.get(target, Restart(1, 0)))
+            yield Due(target, table, branch.publications, branch.restarts.get(target, Restart(1, 0)))
         else:
             yield Due(target, table, state.shared(table.path), state.restarts.get(table.path, Restart(1, 0)))
 

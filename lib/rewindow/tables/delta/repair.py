@@ -18,12 +18,12 @@ from rewindow.tables.delta.audit import INTERNAL, audit_counts, audit_files, tot
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import internal_path, table_path
 from rewindow.tables.delta.diff import first_difference, staged_rows
-from rewindow.tables.delta.drift import Damage, Files, find_damage
+from rewindow.tables.delta.drift import Drift, Files, find_drift
 from rewindow.tables.delta.publish import due_tables, net
 from rewindow.tables.delta.warehouse import DeltaTables
 
 
-class Mending:
+class Repair:
     """The tables of one job, looked at for damage."""
 
     def __init__(self, tables: DeltaTables) -> None:
@@ -31,18 +31,18 @@ class Mending:
         self._tables = tables
         self._files = Files(tables.warehouse, tables.reports)
 
-    def damage(self, job: str, state: JobState, lineage: str) -> list[Damage]:
-        """Return the tables of a lineage that are not what was published."""
-        return list(find_damage(self._tables.warehouse, job, state, lineage, self._files))
+    def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
+        """Return the tables of a branch that are not what was published."""
+        return list(find_drift(self._tables.warehouse, job, state, branch, self._files))
 
-    def lost(self, state: JobState, lineage: str, targets: Sequence[str]) -> tuple[list[CommittedRun], list[int]]:
+    def lost(self, state: JobState, branch: str, targets: Sequence[str]) -> tuple[list[CommittedRun], list[int]]:
         """Return the runs whose files for these targets are no more as they were written, in ledger order.
 
         First those that count, with all that they stand on; then the numbers of those that nothing stands on.
         """
         files, counts = self._files, needed(state)
         gone: dict[int, CommittedRun] = {}
-        for due in due_tables(state, lineage):
+        for due in due_tables(state, branch):
             if due.target in targets:
                 for run in net(due.publications).adds:
                     if not files.are_whole(run, due.target, due.table.path):

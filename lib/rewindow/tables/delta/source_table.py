@@ -37,7 +37,7 @@ def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: Rea
     """
     table = open_table(spec.source.location)
     if table is None:
-        message = f"there is no Delta table at {spec.source.name}: mend `source:`, or make the table first"
+        message = f"there is no Delta table at {spec.source.name}: fix `source:`, or make the table first"
         raise SourceError(message)
     return _TableLook(spec, table, position, window).look()
 

@@ -18,7 +18,7 @@ from rewindow.errors import InvariantError, SourceError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.audit import INTERNAL, audit_counts, audit_files, totals, worth
-from rewindow.tables.delta.branch_hash import lineage_hashes
+from rewindow.tables.delta.branch_hash import branch_hashes
 from rewindow.tables.delta.checkpoints import Checkpoint, find_checkpoint
 from rewindow.tables.delta.commit import (
     JOURNAL,
@@ -31,7 +31,7 @@ from rewindow.tables.delta.commit import (
     table_path,
 )
 from rewindow.tables.delta.content_hash import content_hash, count_rows
-from rewindow.tables.delta.diff import Difference, compare_tables, first_difference, staged_rows
+from rewindow.tables.delta.diff import TableDiff, compare_tables, first_difference, staged_rows
 from rewindow.tables.delta.drift import check_published
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
@@ -157,12 +157,12 @@ class DeltaTables:
 
     def log_table(self, feed: Feed, topic: str) -> LogTable | None:
         """Return the table of a log that Spark has to read for the tasks; None if they can open its files."""
-        if placed := feed.definition.placed.get(topic):
-            path = placed.table.replace(".", "/")
+        if source_offsets := feed.definition.source_offsets.get(topic):
+            path = source_offsets.table.replace(".", "/")
             return self._for_spark(
-                LogTable(table_path(self.warehouse, path), "its offsets are those of its source", placed)
+                LogTable(table_path(self.warehouse, path), "its offsets are those of its source", source_offsets)
             )
-        why = self._log(feed, topic).problem if self._reads_directly else "the target says source: shuffled"
+        why = self._log(feed, topic).problem if self._reads_directly else "the target says source: shuffle"
         if not why:
             return None
         return self._for_spark(LogTable(table_path(self.warehouse, log_path(feed.definition.feed, topic)), why))
@@ -184,7 +184,7 @@ class DeltaTables:
         Another process may have committed the parent a moment ago: what this one has not seen published, it publishes.
         """
         runs = state.chain_to(spec.parent)
-        maker = runs[-1].spec.lineage if runs else spec.lineage
+        maker = runs[-1].spec.branch if runs else spec.branch
         if runs and self._published.get((spec.job, maker), 0) < runs[-1].shared_ordinal:
             for _ in self.publish(spec.job, state, maker):
                 pass
@@ -216,14 +216,14 @@ class DeltaTables:
         audit_files(reports, self._roots(spec, ()))
         return worth(state, spec, staged, reports)
 
-    def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
-        """Bring a lineage's tables up to the ledger; yield before each commit. Anyone may, at any time."""
-        yield from publish(self.warehouse, job, state, lineage, self.reports)
-        self._published[job, lineage] = len(state.committed)
+    def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
+        """Bring a branch's tables up to the ledger; yield before each commit. Anyone may, at any time."""
+        yield from publish(self.warehouse, job, state, branch, self.reports)
+        self._published[job, branch] = len(state.committed)
 
-    def check_published(self, job: str, state: JobState, lineage: str) -> None:
-        """See that a lineage's outputs have the rows that were published. Raises `StorageError` (74)."""
-        check_published(self.warehouse, job, state, lineage)
+    def check_published(self, job: str, state: JobState, branch: str) -> None:
+        """See that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
+        check_published(self.warehouse, job, state, branch)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last run's are kept at hand."""
@@ -232,33 +232,33 @@ class DeltaTables:
             self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
         return self._reports[attempt]
 
-    def place_of(self, table: TableSpec) -> str:
+    def location_of(self, table: TableSpec) -> str:
         """Return where a table is, for people."""
         return table_path(self.warehouse, table.path)
 
     def count_rows(self, table: TableSpec) -> int:
         """Return how many rows a table has."""
-        return count_rows(self.place_of(table))
+        return count_rows(self.location_of(table))
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if it is not there."""
-        opened = open_table(self.place_of(table))
+        opened = open_table(self.location_of(table))
         return opened.version() if opened else None
 
     def compare(
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
-    ) -> Difference:
+    ) -> TableDiff:
         """Compare two output tables key by key; see `compare_tables`."""
-        return compare_tables(self.place_of(first), self.place_of(second), keys, epochs=epochs, samples=samples)
+        return compare_tables(self.location_of(first), self.location_of(second), keys, epochs=epochs, samples=samples)
 
     def content_hash(self, table: TableSpec) -> str:
         """Return the content hash of a table."""
-        return content_hash(self.place_of(table))
+        return content_hash(self.location_of(table))
 
-    def hashes(self, job: str, lineage: str) -> dict[str, str]:
-        """Return the content hash of each table of a lineage: two that are the same have the same (law 2)."""
+    def hashes(self, job: str, branch: str) -> dict[str, str]:
+        """Return the content hash of each table of a branch: two that are the same have the same (L2)."""
         state = self.state(job)
-        return lineage_hashes(self.warehouse, state, state.lineage(lineage), self.reports)
+        return branch_hashes(self.warehouse, state, state.branch(branch), self.reports)
 
     def _roots(self, spec: RunSpec, internal: Iterable[str]) -> dict[str, str]:
         roots = {target: table_path(self.warehouse, table.path) for target, table in spec.binding.tables.items()}

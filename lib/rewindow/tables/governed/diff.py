@@ -12,8 +12,8 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import arrow_schema
 from rewindow.tables.delta.content_hash import hash_rows
-from rewindow.tables.delta.diff import Difference, check_keys, compare_pairs
-from rewindow.tables.delta.diff_partitions import BUCKET_ROWS
+from rewindow.tables.delta.diff import TableDiff, check_keys, compare_pairs
+from rewindow.tables.delta.diff_partitions import PARTITION_ROWS
 
 
 def compare_frames(
@@ -23,14 +23,14 @@ def compare_frames(
     *,
     epochs: tuple[int, int],
     samples: int,
-) -> Difference:
+) -> TableDiff:
     """Compare two output tables key by key (`compare_tables`): the rows of a part of the keys come to this process."""
     schemas = [arrow_schema(some) for some in columns]
     check_keys(schemas[0], schemas[1], keys)
     inside = (F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1])
     asked = [frame.where(inside) for frame in frames]
     with mapped():
-        parts = 1 + max(frame.count() for frame in asked) // BUCKET_ROWS if keys else 1
+        parts = 1 + max(frame.count() for frame in asked) // PARTITION_ROWS if keys else 1
         part = F.pmod(F.xxhash64(*(F.col(f"`{name}`") for name in keys)), F.lit(parts)) if keys else F.lit(0)
         pairs = (
             tuple(_fetched(frame.where(part == n), schema) for frame, schema in zip(asked, schemas, strict=True))

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.contracts.tasks import Lane, StageWork, TaskWork
+from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.engine.spark.engine import SparkEngine, groups_of
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
@@ -34,11 +34,11 @@ from rewindow.engine.spark.shuffle_reader import (
     PIECE,
     TASK,
     TOPIC,
-    run_shuffled,
-    shuffled_frame,
+    run_shuffle,
+    shuffle_frame,
 )
 from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.output import Place, stage_rows
+from rewindow.engine.worker.output import StagingTarget, stage_rows
 from rewindow.errors import RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import REPORT, ROW, SparkJournal, file_row, journal_row
@@ -62,25 +62,25 @@ class RowsEngine(SparkEngine):
         *,
         slots: int,
         import_paths: Sequence[str] = (),
-        lane: Lane,
+        execution: Execution,
     ) -> None:
         """``journal_of`` a job: where what its tasks make is appended, and where they find what earlier ones made."""
-        super().__init__(spark, slots=slots, import_paths=import_paths, lane=lane)
+        super().__init__(spark, slots=slots, import_paths=import_paths, execution=execution)
         self._journal_of = journal_of
         self._journal = journal_of("none")
 
-    def run_stage(self, work: StageWork) -> list[TaskReport]:
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology: one job of Spark's, one append to the journal. Raises the worker's own `RewindowError`."""
         failure: RewindowError | None = None
         self._journal = self._journal_of(work.job)
         try:
             with mapped(), for_packs(self._spark, has_files=True):
-                self._journal.append(work.attempt, work.stage, self._rows(work))
+                self._journal.append(work.attempt, work.sub_topology, self._rows(work))
         except RewindowError as error:
             failure = error  # the append may have landed all the same: the journal says
-        reports = self._journal.reports(work.attempt, work.stage)
+        reports = self._journal.reports(work.attempt, work.sub_topology)
         if len(reports) != len(work.tasks):
-            message = f"stage {work.stage} of attempt {work.attempt} is not in the journal: run again"
+            message = f"stage {work.sub_topology} of attempt {work.attempt} is not in the journal: run again"
             raise failure or StorageError(message)
         return reports
 
@@ -94,18 +94,18 @@ class RowsEngine(SparkEngine):
     ) -> list[StagedFile]:
         """Stage a few rows that the driver itself made: they go to the journal at once, as a stage of their own."""
         with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
-            files = stage_rows(Place(target, folder, attempt=attempt, partition=0), columns, rows)
+            files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, rows)
             blocks = [file_row(DRIVER, 0, attempt, file, folder) for file in files]
         if blocks:
             with mapped():
                 self._journal.append(attempt, DRIVER, self._spark.createDataFrame(pa.Table.from_batches(blocks)))
         return files
 
-    def _rows(self, work: StageWork) -> DataFrame:
+    def _rows(self, work: SubTopologyWork) -> DataFrame:
         groups = groups_of(work.tasks, self._slots)
-        lane = self._lane if work.lane is Lane.AUTO else work.lane
-        bare = replace(work, tasks=(), lane=lane)
-        rows = shuffled_frame(self._spark, work, groups, work.load_logs(), [*self._blocks(groups)])
+        execution = self._execution if work.execution is Execution.AUTO else work.execution
+        bare = replace(work, tasks=(), execution=execution)
+        rows = shuffle_frame(self._spark, work, groups, work.load_logs(), [*self._blocks(groups)])
         tasks = {task.partition: task for task in work.tasks}
         return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths), ROW)
 
@@ -138,18 +138,18 @@ def _paths_of(task: TaskWork) -> list[str]:
 
 
 def _run_rows(
-    work: StageWork, tasks: Mapping[int, TaskWork], import_paths: Iterable[str], batches: Iterable[pa.RecordBatch]
+    work: SubTopologyWork, tasks: Mapping[int, TaskWork], import_paths: Iterable[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
     with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
         here = {partition: _moved(task, folder) for partition, task in tasks.items()}
         made = {target: f"{folder}/made/{target}" for target in work.roots}
         try:
-            for report in run_shuffled(replace(work, roots=made), here, _laid_down(batches, tasks, folder)):
+            for report in run_shuffle(replace(work, roots=made), here, _laid_down(batches, tasks, folder)):
                 text = json.dumps(report.as_json())
-                yield journal_row(report.stage, report.partition, REPORT, "", text, None)
+                yield journal_row(report.sub_topology, report.partition, REPORT, "", text, None)
                 for file in report.files:
-                    yield file_row(report.stage, report.partition, work.attempt, file, made[file.target])
+                    yield file_row(report.sub_topology, report.partition, work.attempt, file, made[file.target])
         except RewindowError as error:
             raise RuntimeError(mark(error)) from error
 

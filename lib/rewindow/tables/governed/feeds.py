@@ -115,7 +115,7 @@ class CatalogFeedTables:
         above = np.flatnonzero(times[offset - file.start :] > time_ms)
         return offset + int(above[0]) if len(above) else None
 
-    def sweep(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
+    def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
         """Take what attempts staged that can never land out of the journal."""
         self.journal(feed).drop(attempts)
 

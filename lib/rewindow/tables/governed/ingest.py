@@ -19,7 +19,7 @@ from rewindow.contracts.ingest import Block, LogSpec, LogWrite, ReadWindow, Sour
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest import SparkLandingEngine
 from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame
-from rewindow.engine.spark.kafka_offsets import placed_blocks
+from rewindow.engine.spark.kafka_offsets import source_offset_blocks
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
@@ -61,10 +61,10 @@ class CatalogLandingEngine(SparkLandingEngine):
 
         Raises the worker's own `RewindowError`, or `StorageError` (74) if the journal has not what was staged.
         """
-        if write.spec.placed:
+        if write.spec.source_offsets:
             with mapped(), in_utc(self._spark):
-                rows = SourceFrame(self._spark, write.spec, look).placed(write.columns)
-                return placed_blocks(write, _not_landed(rows, write))
+                rows = SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
+                return source_offset_blocks(write, _not_landed(rows, write))
         journal, stage = self._journal_of(write.feed), next(self._stages)
         smaller = replace(write, file_rows=FILE_ROWS)
         failure: RewindowError | None = None

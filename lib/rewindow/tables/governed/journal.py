@@ -27,10 +27,10 @@ from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.sql import add_once, last_version, make_table
 
-ROW = "stage long, partition long, kind string, path string, text string, data binary"
+ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"
 ROW_SCHEMA = pa.schema(
     [
-        ("stage", pa.int64()),
+        ("sub_topology", pa.int64()),
         ("partition", pa.int64()),
         ("kind", pa.string()),
         ("path", pa.string()),
@@ -41,7 +41,7 @@ ROW_SCHEMA = pa.schema(
 REPORT, BLOCK = "report", "block"
 _KEYS = (Column("job", "string"), Column("attempt", "string"))
 _OWN = (
-    Column("stage", "long"),
+    Column("sub_topology", "long"),
     Column("partition", "long"),
     Column("kind", "string"),
     Column("path", "string"),
@@ -72,13 +72,13 @@ class SparkJournal:
     def reports(self, attempt: str, stage: int | None = None) -> list[TaskReport]:
         """Return what an attempt's tasks reported, by stage and partition."""
         reports = [TaskReport.from_json(told) for told in self.told(attempt, stage)]
-        return sorted(reports, key=lambda report: (report.stage, report.partition))
+        return sorted(reports, key=lambda report: (report.sub_topology, report.partition))
 
     def told(self, attempt: str, stage: int | None = None) -> list[Any]:
         """Return what the tasks of an attempt said, as plain data, in no order."""
         rows = self._of([attempt]).where(F.col("kind") == REPORT)
         if stage is not None:
-            rows = rows.where(F.col("stage") == stage)
+            rows = rows.where(F.col("sub_topology") == stage)
         with mapped():
             return [json.loads(row["text"]) for row in rows.select("text").collect()]
 
@@ -117,7 +117,7 @@ class SparkJournal:
 
 
 def _stage_id(attempt: str, stage: int) -> str:
-    return f"rewindow.stage/{attempt}/{stage}"
+    return f"rewindow.sub_topology/{attempt}/{stage}"
 
 
 def block_path(attempt: str, target: str, path: str) -> str:

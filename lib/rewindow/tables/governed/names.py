@@ -45,12 +45,12 @@ class TableName(NamedTuple):
         return f"{self.catalog}.{self.schema}.{self.name}"
 
 
-def output_name(text: str, lineage: str, default_catalog: str) -> str:
-    """Return the full name of an output table; of another lineage than main with its name at the end.
+def output_name(text: str, branch: str, default_catalog: str) -> str:
+    """Return the full name of an output table; of another branch than main with its name at the end.
 
-    A catalog's tables have no ``-`` and no ``.``: a lineage's become ``_``. That two lineages do not share a table, the
+    A catalog's tables have no ``-`` and no ``.``: a branch's become ``_``. That two branches do not share a table, the
     table's properties see to (`CatalogTables`).
     """
     name = TableName.parse(text, default_catalog)
-    made = name if lineage == MAIN else name._replace(name=f"{name.name}__{re.sub('[-.]', '_', lineage)}")
+    made = name if branch == MAIN else name._replace(name=f"{name.name}__{re.sub('[-.]', '_', branch)}")
     return str(TableName.parse(str(made), default_catalog))

@@ -30,15 +30,15 @@ def publish(
     spark: Callable[[], SparkSession],
     journal: SparkJournal,
     state: JobState,
-    lineage: str,
+    branch: str,
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
 ) -> Iterator[str]:
-    """Publish what a lineage's tables lack of what is committed; yield the name of each commit before it is made.
+    """Publish what a branch's tables lack of what is committed; yield the name of each commit before it is made.
 
     State needs no tables of its own: it is read from the journal. Raises `StorageError` (74) if a commit does not land.
     """
-    for due in due_tables(state, lineage):
+    for due in due_tables(state, branch):
         if due.target.startswith(CHANGELOG):
             continue
         if due.restart.epoch > 1:

@@ -55,10 +55,10 @@ def look_at_governed(
     """
     with mapped():
         if not spark.catalog.tableExists(name.quoted):
-            message = f"there is no table {name}: mend `source:`, or make the table first"
+            message = f"there is no table {name}: fix `source:`, or make the table first"
             raise SourceError(message)
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("id", "properties").collect()
-    if spec.placed is None and dict(detail["properties"]).get(_TRACKING) != "true":
+    if spec.source_offsets is None and dict(detail["properties"]).get(_TRACKING) != "true":
         message = (
             f"log {spec.topic}: which rows of {name} are new is told by row tracking, which it has not: ALTER TABLE {name} "
             f"SET TBLPROPERTIES ('{_TRACKING}' = 'true'); or name its own `partition:` and `offset:`"
@@ -106,7 +106,7 @@ def _governed(
     position: Mapping[str, Any] | None,
     window: ReadWindow,
 ) -> Governed:
-    if spec.placed:
+    if spec.source_offsets:
         return Governed(name.quoted)
     after = position["version"] if position else None
     if spec.arrived_at is not None:

@@ -18,7 +18,7 @@ from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
 OWNER = "rewindow.owner"
-"""The table property that says which job and lineage write the table."""
+"""The table property that says which job and branch write the table."""
 KEPT: Mapping[str, str] = {"delta.logRetentionDuration": "interval 3650 days"}
 
 
@@ -55,7 +55,7 @@ def make_table(
         kept = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
     due = [(column.name, _type(column)) for column in columns]
     if (not set(due) <= set(found)) if grows else sorted(found) != sorted(due):
-        message = f"{name} has the columns {found}, wanted are {due}: name another table, or start a new lineage"
+        message = f"{name} has the columns {found}, wanted are {due}: name another table, or start a new branch"
         raise CheckpointError(message)
     for key, value in (properties or {}).items():
         if kept.get(key) != value:
@@ -74,9 +74,9 @@ def add_once(frame: DataFrame, name: TableName, app_id: str, version: int, *, re
         writer.mode("append").saveAsTable(name.quoted)
 
 
-def owner(job: str, lineage: str) -> str:
+def owner(job: str, branch: str) -> str:
     """Return what `OWNER` is: a digest, as Spark shows no property that looks like a secret to it, ``hourly`` for its url."""
-    return blake2b(f"{job}/{lineage}".encode(), digest_size=16).hexdigest()
+    return blake2b(f"{job}/{branch}".encode(), digest_size=16).hexdigest()
 
 
 def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:

@@ -22,7 +22,7 @@ from rewindow.errors import InvariantError, StorageError
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.delta.audit import INTERNAL, audit_counts, worth
 from rewindow.tables.delta.checkpoints import Checkpoint
-from rewindow.tables.delta.diff import Difference, first_difference
+from rewindow.tables.delta.diff import TableDiff, first_difference
 from rewindow.tables.delta.drift import due_rows
 from rewindow.tables.delta.publish import EVERYBODYS, due_tables, publication_id
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -76,14 +76,14 @@ class CatalogTables(DeltaTables):
         return self.landings(feed).read()
 
     def log_name(self, feed: str, topic: str) -> TableName:
-        """Return the table of a log that `land` writes. Whose it is stands in its properties (DESIGN.md, 58)."""
+        """Return the table of a log that `land` writes. Whose it is stands in its properties (ADR-58)."""
         return self._home._replace(name=re.sub("[-.]", "_", f"log_{feed}__{topic}"))
 
     def log_table(self, feed: Feed, topic: str) -> LogTable:
         """Return the table of a log: Spark reads it for the tasks."""
-        placed = feed.definition.placed.get(topic)
-        name = self.name_of(placed.table) if placed else self.log_name(feed.definition.feed, topic)
-        return LogTable(named(name.quoted), f"{self._home.catalog} governs it", placed)
+        source_offsets = feed.definition.source_offsets.get(topic)
+        name = self.name_of(source_offsets.table) if source_offsets else self.log_name(feed.definition.feed, topic)
+        return LogTable(named(name.quoted), f"{self._home.catalog} governs it", source_offsets)
 
     def name_of(self, path: str) -> TableName:
         """Return the table that a `TableSpec` means: an output's own name, or one of rewindow's beside the ledger."""
@@ -96,7 +96,7 @@ class CatalogTables(DeltaTables):
         if not self._made:
             self.journal(spec.job).prepare()
         for target, table in spec.binding.tables.items():
-            self._make(spec.job, spec.lineage, target, table)
+            self._make(spec.job, spec.branch, target, table)
         return self.scratch_roots(spec, internal)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -119,7 +119,7 @@ class CatalogTables(DeltaTables):
         basis = state.basis(spec.parent)
         if not basis:
             return Checkpoint({}, {})
-        states = {(report.stage, report.partition): report.state for report in self.reports(basis[-1])}
+        states = {(report.sub_topology, report.partition): report.state for report in self.reports(basis[-1])}
         stores: dict[tuple[str, int], tuple[str, ...]] = {}
         rows = size = 0
         for store in basis[-1].spec.binding.stores:
@@ -137,12 +137,12 @@ class CatalogTables(DeltaTables):
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Complete what the engine appended stage by stage: the report of the run as a whole. Repeating changes nothing."""
         last = reports[-1]
-        text = pa.Table.from_batches([journal_row(last.stage, last.partition, REPORT, "", _json(last), None)])
+        text = pa.Table.from_batches([journal_row(last.sub_topology, last.partition, REPORT, "", _json(last), None)])
         journal = self.journal(spec.job)
         failure: Exception | None = None
         try:
             with mapped():
-                journal.append(spec.attempt.id, last.stage, self._spark_of().createDataFrame(text))
+                journal.append(spec.attempt.id, last.sub_topology, self._spark_of().createDataFrame(text))
         except Exception as error:  # noqa: BLE001 - it may have landed all the same: the journal says
             failure = error
         staged = journal.reports(spec.attempt.id)
@@ -154,7 +154,7 @@ class CatalogTables(DeltaTables):
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
         """See that an attempt that repeats another made the same rows (`DeltaTables.check_repeats`)."""
         before = self.journal(spec.job).reports(spec.repeats) if spec.repeats else []
-        if not any(report.stage == len(spec.binding.topology) for report in before):
+        if not any(report.sub_topology == len(spec.binding.topology) for report in before):
             return  # it died before all was in the journal: what is there proves nothing
         try:
             audit_counts(spec, feed, before)
@@ -181,16 +181,16 @@ class CatalogTables(DeltaTables):
         self.journal(spec.job).check(spec.attempt.id, [file for report in reports for file in report.files])
         return worth(state, spec, staged, reports)
 
-    def publish(self, job: str, state: JobState, lineage: str) -> Iterator[str]:
-        """Bring a lineage's tables up to the ledger; yield before each commit. Anyone may, at any time."""
-        for due in due_tables(state, lineage):
+    def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
+        """Bring a branch's tables up to the ledger; yield before each commit. Anyone may, at any time."""
+        for due in due_tables(state, branch):
             if due.publications:
-                self._make(job, lineage, due.target, due.table)
-        yield from publish(self._spark_of, self.journal(job), state, lineage, self.name_of, self.reports)
+                self._make(job, branch, due.target, due.table)
+        yield from publish(self._spark_of, self.journal(job), state, branch, self.name_of, self.reports)
 
-    def check_published(self, job: str, state: JobState, lineage: str) -> None:
-        """See that a lineage's outputs have the rows that were published. Raises `StorageError` (74)."""
-        for due in due_tables(state, lineage):
+    def check_published(self, job: str, state: JobState, branch: str) -> None:
+        """See that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
+        for due in due_tables(state, branch):
             if due.target.startswith(OUTPUT) and due.publications:
                 name = self.name_of(due.table.path)
                 with mapped():
@@ -199,7 +199,7 @@ class CatalogTables(DeltaTables):
                 if {row["_run"]: row["count"] for row in counted} != due_rows(due, published):
                     message = (
                         f"{name} has not the rows that {job} published: another hand altered it. RESTORE it to the version "
-                        "before, or replay in another lineage"
+                        "before, or replay in another branch"
                     )
                     raise StorageError(message)
 
@@ -213,7 +213,7 @@ class CatalogTables(DeltaTables):
             self._reports[attempt] = reports
         return self._reports[attempt]
 
-    def place_of(self, table: TableSpec) -> str:
+    def location_of(self, table: TableSpec) -> str:
         """Return a table's full name; of a store that of the journal, which keeps its changes."""
         is_store = table.path.startswith("state/")
         return str(self._home._replace(name=_JOURNAL) if is_store else self.name_of(table.path))
@@ -229,7 +229,7 @@ class CatalogTables(DeltaTables):
 
     def compare(
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
-    ) -> Difference:
+    ) -> TableDiff:
         """Compare two output tables key by key; see `compare_frames`."""
         frames, columns = [self._frame(table) for table in (first, second)], [first.columns, second.columns]
         return compare_frames(frames, columns, keys, epochs=epochs, samples=samples)
@@ -238,18 +238,18 @@ class CatalogTables(DeltaTables):
         """Return the content hash of a table: its rows come to this process."""
         return frame_hash(self._frame(table), table.columns)
 
-    def hashes(self, job: str, lineage: str) -> dict[str, str]:
-        """Return the content hash of each output table of a lineage."""
-        tables = self.state(job).lineage(lineage).tables
+    def hashes(self, job: str, branch: str) -> dict[str, str]:
+        """Return the content hash of each output table of a branch."""
+        tables = self.state(job).branch(branch).tables
         return {target: self.content_hash(table) for target, table in tables.items() if target.startswith(OUTPUT)}
 
-    def _make(self, job: str, lineage: str, target: str, table: TableSpec) -> None:
+    def _make(self, job: str, branch: str, target: str, table: TableSpec) -> None:
         """Make a table that is missing, once in a process. Raises `ConfigError` (78) if it is another's."""
-        if target.startswith(CHANGELOG) or (table.path, lineage) in self._made:
+        if target.startswith(CHANGELOG) or (table.path, branch) in self._made:
             return
-        whose = {} if table.path in EVERYBODYS else {OWNER: owner(job, lineage)}
+        whose = {} if table.path in EVERYBODYS else {OWNER: owner(job, branch)}
         make_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, whose)
-        self._made.add((table.path, lineage))
+        self._made.add((table.path, branch))
 
     def _frame(self, table: TableSpec) -> DataFrame:
         return self._spark_of().table(self.name_of(table.path).quoted)

@@ -1,4 +1,4 @@
-"""The columnar lane: declarative sub-topologies on whole Arrow batches, with the record lane's results (law 4).
+"""Vectorized execution: declarative sub-topologies on whole Arrow batches, with record execution's results (L4).
 
-Read `plan` (what it can run), `lane` (files to files), `finals` (why it is exact), then `groups` and `folds`.
+Read `plan` (what it can run), `execution` (files to files), `finals` (why it is exact), then `groups` and `folds`.
 """

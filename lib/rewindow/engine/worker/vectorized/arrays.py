@@ -21,7 +21,7 @@ LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class UnfitError(Exception):
-    """These data are beyond what the kernels do exactly: the record lane takes the task over, from its beginning."""
+    """These data are beyond what the kernels do exactly: record execution takes the task over, from its beginning."""
 
 
 class Operand(NamedTuple):

@@ -1,4 +1,4 @@
-"""The stores of the columnar lane in their changelogs: the same rows as the record lane's, so a job may switch lanes."""
+"""The stores of vectorized execution in their changelogs: the same rows as record execution's, so a job may switch modes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.changelog_reader import Reaches, changelog_batches
-from rewindow.engine.worker.output import Place
+from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, UnfitError
 from rewindow.engine.worker.vectorized.final_results import FinalsTask
 from rewindow.engine.worker.vectorized.slots import Array
@@ -19,7 +19,7 @@ from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 
 
 def restore(task: FinalsTask, files: Mapping[str, Sequence[str]]) -> None:
-    """Take in the groups that may still change. Raises `UnfitError` for what the lane does not write itself."""
+    """Take in the groups that may still change. Raises `UnfitError` for what the execution does not write itself."""
     plan, open_from_ms = task.plan, task.open_from_ms
     key, value = plan.store_shapes
     for columns, slots in _open_rows(task, files.get(plan.store.name, ()), key, value, open_from_ms):
@@ -38,7 +38,7 @@ def restore(task: FinalsTask, files: Mapping[str, Sequence[str]]) -> None:
             _note(task, slots[is_null], columns[2].filter(pa.array(is_null)))
 
 
-def stage(task: FinalsTask, places: Mapping[str, Place], *, partition: int, run: int) -> list[StagedFile]:
+def stage(task: FinalsTask, places: Mapping[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
     """Stage what the stores changed."""
     plan, frame = task.plan, task.groups.frame
     is_kept = frame["start"] > task.newest_ms - plan.store.retention_ms
@@ -108,7 +108,7 @@ def _bounds(starts: Array, size_ms: int) -> list[pa.Array]:
 
 
 def write_rows(
-    place: Place, shapes: tuple[Shape, Shape], chunks: Sequence[Sequence[pa.Array]], partition: int, run: int
+    place: StagingTarget, shapes: tuple[Shape, Shape], chunks: Sequence[Sequence[pa.Array]], partition: int, run: int
 ) -> list[StagedFile]:
     """Write rows; a chunk that has no value columns is one of tombstones."""
     key, value = shapes

@@ -13,25 +13,25 @@ from rewindow.engine.worker.vectorized.kernels import fold_of
 from rewindow.streams.serde.schema import Shape
 
 
-class NotColumnarError(Exception):
-    """What runs in the record lane only; the text is the reason, for `explain`."""
+class NotVectorizableError(Exception):
+    """What runs in record execution only; the text is the reason, for `explain`."""
 
 
 def fold_for(aggregate: Any, value: Shape, name: str) -> Fold:
-    """Return the fold of an aggregate. Raises `NotColumnarError` if there is none."""
+    """Return the fold of an aggregate. Raises `NotVectorizableError` if there is none."""
     if type(aggregate) is Count:
         return CountFold(name)
     if type(aggregate) is Collect:
         return CollectFold(name, _texts(aggregate, value))
     if type(aggregate) not in (Sum, Min, Max, Mean, First, Last):
-        raise NotColumnarError(f"the aggregate {described(aggregate)} has no kernel")
+        raise NotVectorizableError(f"the aggregate {described(aggregate)} has no kernel")
     if aggregate.field is None and not value.is_bare:
-        raise NotColumnarError(f"there is no kernel for {described(aggregate)} of whole rows")
+        raise NotVectorizableError(f"there is no kernel for {described(aggregate)} of whole rows")
     place = 0 if aggregate.field is None else value.names.index(aggregate.field)
     kind = value.columns[place].type
     fold = fold_of(aggregate, place, kind, name)
     if fold is None:
-        raise NotColumnarError(f"there is no kernel for {described(aggregate)} of the type {kind}")
+        raise NotVectorizableError(f"there is no kernel for {described(aggregate)} of the type {kind}")
     return fold
 
 

@@ -1,4 +1,4 @@
-"""The columnar lane: one task of one sub-topology, from files to files. What `execute` does record by record.
+"""Vectorized execution: one task of one sub-topology, from files to files. What `execute` does record by record.
 
 restore -> for each epoch: batches in offset order, then its end -> stage outputs and changes -> report.
 """
@@ -12,35 +12,34 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import Epoch, StageWork, TaskWork
+from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
 from rewindow.engine.worker.log_reader import ordered_batches
-from rewindow.engine.worker.output import Place
+from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.parquet_writer import FileWriter
-from rewindow.engine.worker.vectorized import changelog as changes
-from rewindow.engine.worker.vectorized import session_changelog as session_changes
+from rewindow.engine.worker.vectorized import changelog, session_changelog
 from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.final_results import FinalsTask
 from rewindow.engine.worker.vectorized.plan import Finals
 from rewindow.engine.worker.vectorized.session_results import SessionTask
 from rewindow.engine.worker.vectorized.slots import Array
-from rewindow.engine.worker.vectorized.task import ColumnarTask
+from rewindow.engine.worker.vectorized.task import VectorizedTask
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.meta_columns import OUTPUT_META
 from rewindow.streams.windows.session_sliding import SessionWindows
 
 
-def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport | None:
+def run_finals(work: SubTopologyWork, task_work: TaskWork, plan: Finals) -> TaskReport | None:
     """Run one task; None if its data are beyond the kernels (`UnfitError`): nothing was left then."""
-    task: ColumnarTask
+    task: VectorizedTask
     restore: Any
     stage: Any
     if isinstance(plan.windows, SessionWindows):
         task = SessionTask(plan, plan.windows, work.semantics, task_work.state)
-        restore, stage = session_changes.restore, session_changes.stage
+        restore, stage = session_changelog.restore, session_changelog.stage
     else:
         task = FinalsTask(plan, plan.windows, work.semantics, task_work.state)
-        restore, stage = changes.restore, changes.stage
+        restore, stage = changelog.restore, changelog.stage
     target = f"output/{plan.sink.topic}"
     key, value = plan.sink_shapes
     columns = (*key.columns, *value.columns, *OUTPUT_META)
@@ -65,17 +64,17 @@ def run_finals(work: StageWork, task_work: TaskWork, plan: Finals) -> TaskReport
     held = dict.fromkeys(buffers, task.held)
     state = task.clocks.state({plan.sink.topic: task.emitted}, clocks, held)
     return TaskReport(
-        stage=work.stage,
+        sub_topology=work.sub_topology,
         partition=task_work.partition,
         files=tuple(files),
         state=state.as_json(),
         metrics=tuple(task.clocks.metrics.as_rows()),
         consumed={plan.topic: task.clocks.offset - first},
-        is_columnar=True,
+        is_vectorized=True,
     )
 
 
-def _replay(work: StageWork, task_work: TaskWork, task: ColumnarTask, output: FileWriter) -> None:
+def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, output: FileWriter) -> None:
     batches = _Batches(task.plan, task_work)
     for epoch in work.epochs:
         for timestamps, keys, values in batches.epoch():
@@ -94,8 +93,8 @@ def _rows(
     return pa.RecordBatch.from_arrays([*leaving, *meta, pa.repeat(run, rows)], schema=schema)
 
 
-def _place(work: StageWork, task_work: TaskWork, target: str, sender: str = "") -> Place:
-    return Place(target, work.roots[target], attempt=work.attempt, partition=task_work.partition, sender=sender)
+def _place(work: SubTopologyWork, task_work: TaskWork, target: str, sender: str = "") -> StagingTarget:
+    return StagingTarget(target, work.roots[target], attempt=work.attempt, partition=task_work.partition, sender=sender)
 
 
 Batch = tuple[Array, list[pa.Array], dict[int, pa.Array]]

@@ -18,7 +18,7 @@ from rewindow.engine.worker.vectorized.folds import Operands
 from rewindow.engine.worker.vectorized.groups import Groups
 from rewindow.engine.worker.vectorized.plan import Finals
 from rewindow.engine.worker.vectorized.slots import Array
-from rewindow.engine.worker.vectorized.task import ColumnarTask, of_rows
+from rewindow.engine.worker.vectorized.task import VectorizedTask, of_rows
 from rewindow.engine.worker.vectorized.windows import windows_of
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
@@ -30,8 +30,8 @@ IDLE_KEYS = 100_000
 """How many keys without a group are kept by number at least."""
 
 
-class FinalsTask(ColumnarTask):
-    """One task of the lane. ``take`` batches, ``end_epoch``, and in the end write what changed (`changes`)."""
+class FinalsTask(VectorizedTask):
+    """One task of the execution. ``take`` batches, ``end_epoch``, and in the end write what changed (`changes`)."""
 
     def __init__(self, plan: Finals, windows: TimeWindows, semantics: Semantics, state: TaskState | None) -> None:
         """Begin a task, or take up the small state of a checkpoint; its stores come by `changes.restore`."""
@@ -56,11 +56,11 @@ class FinalsTask(ColumnarTask):
 
     @property
     def held(self) -> int:
-        """See `ColumnarTask`."""
+        """See `VectorizedTask`."""
         return int(np.count_nonzero(self.groups.frame["held"]))
 
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
-        """See `ColumnarTask`."""
+        """See `VectorizedTask`."""
         self._told(epoch)
         due_ms = self.clocks.observed(self.plan.closing_node) - self.windows.grace_ms
         leaving = self._leave(due_ms) if self._next_end_ms <= due_ms else []
@@ -132,7 +132,7 @@ class FinalsTask(ColumnarTask):
         return [*self.keys.columns(frame["key"][slots]), *bounds, *results, pa.array(frame["timestamp"][slots])]
 
     def _forget(self) -> None:
-        """Forget groups whose windows the record lane's store has forgotten, once they are many; and keys without any."""
+        """Forget groups whose windows record execution's store has forgotten, once they are many; and keys without any."""
         frame = self.groups.frame
         expired = frame["start"] <= self.newest_ms - self.plan.store.retention_ms
         if 4 * int(np.count_nonzero(expired)) > frame.size:

@@ -1,7 +1,7 @@
 """The groups of a windowed aggregation: one slot for each window and key that may still matter, found by number.
 
 A group is *held* until its final result leaves, *touched* if this run changed it, *restored* if the checkpoint's buffer
-has it. It is forgotten when the record lane's window store forgets its window.
+has it. It is forgotten when record execution's window store forgets its window.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Groups:
         frame["touched"][rows.distinct] = True
 
     def without_value(self) -> Array:
-        """Return which groups have no state yet: the record lane's window store does not have them."""
+        """Return which groups have no state yet: record execution's window store does not have them."""
         if not self._starts_at_first_value:
             return np.zeros(self.frame.size, np.bool_)
         return np.asarray(self.frame[f"{self._folds[0].name}.number"] == 0)

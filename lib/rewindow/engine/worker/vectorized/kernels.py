@@ -1,7 +1,7 @@
-"""The built-in aggregates of values as folds over whole columns, with the record lane's results to the last bit.
+"""The built-in aggregates of values as folds over whole columns, with record execution's results to the last bit.
 
 `numpy.ufunc.at` takes the rows one after the other, so sums of floats fold in offset order. Sums of whole numbers and
-decimals are exact in 64 bits; where one might not fit, even on its way, `UnfitError` hands over to the record lane.
+decimals are exact in 64 bits; where one might not fit, even on its way, `UnfitError` hands over to record execution.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which sub-topologies the columnar lane can run, and why not the others. Pure: it looks at the graph and at types.
+"""Which sub-topologies vectorized execution can run, and why not the others. Pure: it looks at the graph and at types.
 
 One form: a log -> where, select -> group by key -> time or session windows -> built-in aggregates -> final results -> a table.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from rewindow.contracts.tasks import Lane
+from rewindow.contracts.tasks import Execution
 from rewindow.dsl.operators.compound import Several
 from rewindow.dsl.operators.select import Select
 from rewindow.dsl.operators.session_aggregate import Merging, SessionAggregate
@@ -20,10 +20,10 @@ from rewindow.dsl.operators.where import Where
 from rewindow.dsl.operators.window_aggregate import WindowAggregate
 from rewindow.dsl.operators.windowed import EmitStrategy
 from rewindow.engine.worker.vectorized.arrays import fixed_size
-from rewindow.engine.worker.vectorized.choose_kernel import NotColumnarError, fold_for, places_of
+from rewindow.engine.worker.vectorized.choose_kernel import NotVectorizableError, fold_for, places_of
 from rewindow.engine.worker.vectorized.encoded_sizes import ResultSizes
 from rewindow.engine.worker.vectorized.folds import Fold, ValueFold
-from rewindow.engine.worker.vectorized.prefix_operators import Head, HeadError, name_at, needed, read_heads
+from rewindow.engine.worker.vectorized.prefix_operators import PrefixError, PrefixOperator, name_at, needed, read_prefix
 from rewindow.engine.worker.vectorized.session_list_sizes import only_grow
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
@@ -51,7 +51,7 @@ class Suppressing:
 
 @dataclass(frozen=True, slots=True)
 class Finals:
-    """Final results of windowed aggregates: what the lane has to know, all of it plain."""
+    """Final results of windowed aggregates: what the execution has to know, all of it plain."""
 
     topic: str
     window_node: str
@@ -66,7 +66,7 @@ class Finals:
     value: Shape
     """The values that reach the windows."""
     folds: tuple[Fold, ...]
-    heads: tuple[Head, ...]
+    prefix: tuple[PrefixOperator, ...]
     """What a record must fulfil to reach the windows, and what its value becomes."""
     reads: frozenset[str]
     """The names that the heads, and the folds without any, look at."""
@@ -103,7 +103,7 @@ class Finals:
 
     @property
     def takes_nulls(self) -> bool:
-        """Whether nulls among the operands are the lane's too.
+        """Whether nulls among the operands are the execution's too.
 
         A session without a value is in no store, and what others leave in a suppress has the size of results without nulls.
         """
@@ -112,52 +112,52 @@ class Finals:
         return not self.starts_at_first_value and (self.suppress is None or self.sizes.are_texts)
 
 
-def choose_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> Finals | str:
-    """Return how a sub-topology runs in the columnar lane, or why it takes the record lane.
+def choose_execution(execution: Execution, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> Finals | str:
+    """Return how a sub-topology runs in vectorized execution, or why it takes record execution.
 
     ``keeps_dropped``: the job wants a row for each record that goes no further (``dropped: quarantine``).
     """
-    if lane is Lane.RECORD:
-        return "the target says lane: record"
+    if execution is Execution.RECORD:
+        return "the target says execution: record"
     try:
         plan = plan_of(part, logs)
-    except NotColumnarError as reason:
+    except NotVectorizableError as reason:
         return str(reason)
     return "the job keeps what it drops (dropped: quarantine)" if keeps_dropped else plan
 
 
-def describe_lane(lane: Lane, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> str:
-    """Return which lane a sub-topology takes and why, for `explain`."""
-    plan = choose_lane(lane, part, logs, keeps_dropped=keeps_dropped)
+def describe_execution(execution: Execution, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> str:
+    """Return which execution a sub-topology takes and why, for `explain`."""
+    plan = choose_execution(execution, part, logs, keeps_dropped=keeps_dropped)
     if isinstance(plan, str):
-        return f"record lane (Python, record by record): {plan}"
+        return f"record execution (Python, record by record): {plan}"
     return (
-        "columnar lane (whole Arrow batches): every node is declarative. It takes no samples of the suppress buffer "
+        "vectorized execution (whole Arrow batches): every node is declarative. It takes no samples of the suppress buffer "
         "(suppression-buffer-count and -size); sums beyond 64 bits and extremes of NaN "
-        f"{'' if plan.takes_nulls else 'and, in sessions, nulls '}send a task to the record lane"
+        f"{'' if plan.takes_nulls else 'and, in sessions, nulls '}send a task to record execution"
     )
 
 
 def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
-    """Return how the columnar lane runs a sub-topology. Raises `NotColumnarError` with the reason if it does not."""
-    source, heads, window, suppress, sink = _chain(part)
+    """Return how vectorized execution runs a sub-topology. Raises `NotVectorizableError` with the reason if it does not."""
+    source, prefix, window, suppress, sink = _chain(part)
     aggregate: Any = window.supplier
     if type(aggregate.windows) not in (TimeWindows, SessionWindows):
-        raise NotColumnarError(f"{window.name}: windows that are neither TimeWindows nor SessionWindows")
+        raise NotVectorizableError(f"{window.name}: windows that are neither TimeWindows nor SessionWindows")
     if suppress and suppress.supplier.bounds != NO_BOUNDS:
-        raise NotColumnarError(f"{suppress.name}: its buffer is bounded")
+        raise NotVectorizableError(f"{suppress.name}: its buffer is bounded")
     stores = {store.name: store for store in part.stores}
     key, log_value = logs[source.topic]
     for column in key.columns:
         if column.type not in KEY_TYPES:
-            raise NotColumnarError(
+            raise NotVectorizableError(
                 f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(KEY_TYPES))}"
             )
     parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
     try:
-        asked, value = read_heads(heads, key, log_value)
-    except HeadError as problem:
-        raise NotColumnarError(str(problem)) from None
+        asked, value = read_prefix(prefix, key, log_value)
+    except PrefixError as problem:
+        raise NotVectorizableError(str(problem)) from None
     folds = tuple(fold_for(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
     done, reads = needed(asked, {name_at(value, place) for fold in folds for place in places_of(fold)})
     plan = Finals(
@@ -171,7 +171,7 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
         log_value=log_value,
         value=value,
         folds=folds,
-        heads=done,
+        prefix=done,
         reads=frozenset(reads),
         names=tuple(name for name, _ in parts if name),
         store_shapes=bind_store(stores[aggregate.store], logs),
@@ -190,17 +190,17 @@ def plan_of(part: SubTopology, logs: LogShapes) -> Finals:
 def _check_sessions(plan: Finals, windows: SessionWindows, aggregate: SessionAggregate) -> None:
     made, merger = aggregate.aggregator, aggregate.merger
     if not isinstance(merger, Merging) or merger.aggregate is not made:
-        raise NotColumnarError(f"{plan.window_node}: a merger of its own")
+        raise NotVectorizableError(f"{plan.window_node}: a merger of its own")
     if plan.store.retention_ms != windows.gap_ms + windows.grace_ms + 1:
-        raise NotColumnarError(f"{plan.window_node}: its store keeps sessions for longer than they may change")
+        raise NotVectorizableError(f"{plan.window_node}: its store keeps sessions for longer than they may change")
     if plan.suppress and plan.sizes.are_texts:
         if not only_grow(plan.folds):
-            raise NotColumnarError(
+            raise NotVectorizableError(
                 f"{plan.window_node}: collect in sessions above a suppress beside what is neither count nor collect: "
                 "the sizes of its entries"
             )
     elif plan.suppress and any(fixed_size(fold.result_type) is None for fold in plan.folds):
-        raise NotColumnarError(
+        raise NotVectorizableError(
             f"{plan.window_node}: decimals, texts or bytes in sessions above a suppress: the sizes of its entries"
         )
 
@@ -208,27 +208,27 @@ def _check_sessions(plan: Finals, windows: SessionWindows, aggregate: SessionAgg
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
     """Return source, `where` and `select` nodes, window node, suppress node (None if there is none) and sink."""
     if len(part.sources) > 1:
-        raise NotColumnarError(f"it merges {len(part.sources)} topics")
+        raise NotVectorizableError(f"it merges {len(part.sources)} topics")
     (source,) = part.sources
     if source.is_internal:
-        raise NotColumnarError(f"it reads the internal log {source.topic}")
+        raise NotVectorizableError(f"it reads the internal log {source.topic}")
     chain: list[Any] = [source]
     while children := [node for node in part.nodes if chain[-1].name in node.parents]:
         if len(children) > 1:
-            raise NotColumnarError(f"{chain[-1].name} has {len(children)} children: it is no chain")
+            raise NotVectorizableError(f"{chain[-1].name} has {len(children)} children: it is no chain")
         chain += children
     inner, sink = chain[1:-1], chain[-1]
-    heads = list(takewhile(lambda node: type(getattr(node, "supplier", None)) in (Where, Select), inner))
-    inner = inner[len(heads) :]
+    prefix = list(takewhile(lambda node: type(getattr(node, "supplier", None)) in (Where, Select), inner))
+    inner = inner[len(prefix) :]
     closes = any(getattr(node.supplier, "emit", None) is EmitStrategy.ON_WINDOW_CLOSE for node in inner)
     middle = () if closes else (SuppressUntilWindowCloses,)
     wanted = ((WindowAggregate, SessionAggregate), *((one,) for one in middle), (TableToStream,))
     for node, suppliers in zip(inner, wanted, strict=False):
         if type(node.supplier) not in suppliers:
-            raise NotColumnarError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
+            raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
     if len(inner) != len(wanted) or not isinstance(sink, SinkNode) or sink.is_internal:
-        raise NotColumnarError(f"the form is {FORM}")
-    return source, heads, inner[0], None if closes else inner[1], sink
+        raise NotVectorizableError(f"the form is {FORM}")
+    return source, prefix, inner[0], None if closes else inner[1], sink
 
 
 def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes) -> Suppressing:
@@ -253,7 +253,7 @@ def _check_types(plan: Finals) -> None:
         wanted.append(("the buffer", plan.suppress.shapes[1].columns, entry))
     for what, columns, types in wanted:
         if _types(columns) != types:
-            raise NotColumnarError(f"{what} declares other types than the log and the aggregates have")
+            raise NotVectorizableError(f"{what} declares other types than the log and the aggregates have")
 
 
 def _types(columns: Sequence[Column]) -> list[str]:

@@ -20,14 +20,14 @@ from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.conditions import LONGS, mask_of, problem_of
 from rewindow.streams.serde.schema import Column, Shape, row_shape
 
-Head = Condition | Fields
+PrefixOperator = Condition | Fields
 _ARROW: Mapping[str, Any] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _CHECKED: Mapping[str, Any] = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _OWN = frozenset(("key", "timestamp"))
 _LITERALS: Mapping[type[Any], str] = {int: "long", float: "double", bool: "boolean", str: "string"}
 
 
-class HeadError(Exception):
+class PrefixError(Exception):
     """Why a head cannot be done on whole columns."""
 
 
@@ -36,59 +36,61 @@ def name_at(value: Shape, place: int) -> str:
     return "value" if value.is_bare else value.names[place]
 
 
-def read_heads(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[Head, ...], Shape]:
-    """Return what nodes ask and make, and the shape of the values behind them. Raises `HeadError` naming the node."""
-    heads: list[Head] = []
+def read_prefix(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[PrefixOperator, ...], Shape]:
+    """Return what nodes ask and make, and the shape of the values behind them. Raises `PrefixError` naming the node."""
+    prefix: list[PrefixOperator] = []
     for node in nodes:
         types = _types(key, value)
         if isinstance(node.supplier, Select):
             fields = node.supplier.fields
             try:
                 value = row_shape([Column(name, _type_of(one, types)) for name, one in fields])
-            except HeadError as error:
+            except PrefixError as error:
                 message = f"{node.name}: {error}"
-                raise HeadError(message) from None
-            heads.append(fields)
+                raise PrefixError(message) from None
+            prefix.append(fields)
         else:
             asked: Condition = node.supplier.condition
             if problem := problem_of(asked, types):
                 message = f"{node.name}: {problem}"
-                raise HeadError(message)
-            heads.append(asked)
-    return tuple(heads), value
+                raise PrefixError(message)
+            prefix.append(asked)
+    return tuple(prefix), value
 
 
-def needed(heads: Sequence[Head], wanted: set[str]) -> tuple[tuple[Head, ...], set[str]]:
+def needed(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tuple[PrefixOperator, ...], set[str]]:
     """Return the heads without fields that nobody wants, and the names that they read, of the log or of any record."""
-    left: list[Head] = []
+    left: list[PrefixOperator] = []
     seen: set[str] = set()
-    for head in reversed(heads):
-        if isinstance(head, tuple):
-            fields = tuple((name, one) for name, one in head if name in wanted)
+    for operator in reversed(prefix):
+        if isinstance(operator, tuple):
+            fields = tuple((name, one) for name, one in operator if name in wanted)
             seen |= wanted & _OWN
             wanted = {name for _, one in fields for name in names_of_expression(one)}
             left.append(fields)
         else:
-            wanted = wanted | set(names_in(head))
-            left.append(head)
+            wanted = wanted | set(names_in(operator))
+            left.append(operator)
     return tuple(reversed(left)), wanted | seen
 
 
 Columns = Mapping[str, pa.Array]
 
 
-def do_heads(heads: Sequence[Head], own: Columns, columns: Columns, rows: int) -> tuple[pa.Array | None, Columns]:
+def apply_prefix(
+    prefix: Sequence[PrefixOperator], own: Columns, columns: Columns, rows: int
+) -> tuple[pa.Array | None, Columns]:
     """Return which records stay (None: all), and the columns behind the heads, of all records.
 
     ``own``: the records' own key and timestamp. Raises `UnfitError` for whole numbers beyond 64 bits.
     """
     mask = None
-    for head in heads:
+    for operator in prefix:
         known = {**own, **columns}
-        if isinstance(head, tuple):
-            columns = {name: _column(one, known, rows) for name, one in head}
+        if isinstance(operator, tuple):
+            columns = {name: _column(one, known, rows) for name, one in operator}
         else:
-            asked = pc.fill_null(mask_of(head, known), False)
+            asked = pc.fill_null(mask_of(operator, known), False)
             mask = asked if mask is None else pc.and_(mask, asked)
     return mask, columns
 
@@ -104,18 +106,18 @@ def _type_of(expression: Expression, types: Mapping[str, str]) -> str:
     if isinstance(expression, Name):
         if expression.name not in types:
             message = f"{expression} is no column"
-            raise HeadError(message)
+            raise PrefixError(message)
         return types[expression.name]
     if isinstance(expression, Literal):
         constant = expression.constant
         if type(constant) is int and constant not in LONGS:
             message = f"{constant} is longer than 64 bits"
-            raise HeadError(message)
+            raise PrefixError(message)
         return _LITERALS[type(constant)]
     kinds = {_type_of(expression.left, types), _type_of(expression.right, types)}
     if not kinds <= {"long", "double"}:
         message = f"{expression} computes with {', '.join(sorted(kinds - {'long', 'double'}))}"
-        raise HeadError(message)
+        raise PrefixError(message)
     return "double" if "double" in kinds else "long"
 
 

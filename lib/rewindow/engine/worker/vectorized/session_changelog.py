@@ -1,4 +1,4 @@
-"""The stores of sessions in their changelogs: the same rows as the record lane's, so a job may switch lanes."""
+"""The stores of sessions in their changelogs: the same rows as record execution's, so a job may switch execution modes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.changelog_reader import Reaches, changelog_batches
-from rewindow.engine.worker.output import Place
+from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, UnfitError
 from rewindow.engine.worker.vectorized.changelog import write_rows
 from rewindow.engine.worker.vectorized.session_list_sizes import Session
@@ -21,7 +21,7 @@ from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 
 
 def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
-    """Take in the sessions that may still change. Raises `UnfitError` for what the lane does not write itself."""
+    """Take in the sessions that may still change. Raises `UnfitError` for what the execution does not write itself."""
     plan = task.plan
     batches: list[list[pa.Array]] = []
     found: dict[Session, tuple[int, int]] = {}
@@ -64,7 +64,7 @@ def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
         task.tombs = {session for session, nothing in task.buffered.items() if nothing}
 
 
-def stage(task: SessionTask, places: Mapping[str, Place], *, partition: int, run: int) -> list[StagedFile]:
+def stage(task: SessionTask, places: Mapping[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
     """Stage what the stores changed."""
     plan, frame = task.plan, task.frame
     _, ends = task.bounds(np.arange(frame.size))

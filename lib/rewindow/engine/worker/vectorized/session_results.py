@@ -3,10 +3,10 @@
 Which records meet in which session depends on what came before, record by record, so that is a loop over whole numbers:
 keys, times, bounds. What is computed of the records is folded in bulk. A record that joins two sessions makes a third,
 which begins with both states; so the rows of a batch are folded level by level, and sums of floats are added up in the
-record lane's order, to the last bit.
+record execution's order, to the last bit.
 
 Why results may leave at their epoch's end: a session that is over takes no record any more, and what leaves later has
-later ends. Where the two lanes' rules come apart, `UnfitError` hands over: nulls among the operands where they matter
+later ends. Where the two execution modes' rules come apart, `UnfitError` hands over: nulls among the operands where they matter
 (`Finals.takes_nulls`), and a session with the bounds of a tombstone.
 """
 
@@ -21,7 +21,7 @@ from rewindow.engine.worker.vectorized.folds import Operands, Rows
 from rewindow.engine.worker.vectorized.plan import Finals
 from rewindow.engine.worker.vectorized.session_list_sizes import Grown, Session, SessionTexts
 from rewindow.engine.worker.vectorized.slots import Array, Column, Frame
-from rewindow.engine.worker.vectorized.task import ColumnarTask, of_rows
+from rewindow.engine.worker.vectorized.task import VectorizedTask, of_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
 from rewindow.streams.record import UNKNOWN
@@ -32,8 +32,8 @@ DEAD_SESSIONS = 50_000
 """So many sessions that are over are kept before the others move together."""
 
 
-class SessionTask(ColumnarTask):
-    """One task of the lane. What its stores have comes by `session_changes.restore`."""
+class SessionTask(VectorizedTask):
+    """One task of the execution. What its stores have comes by `session_changes.restore`."""
 
     def __init__(self, plan: Finals, windows: SessionWindows, semantics: Semantics, state: TaskState | None) -> None:
         """Begin a task, or take up the small state of a checkpoint."""
@@ -78,7 +78,7 @@ class SessionTask(ColumnarTask):
 
     @property
     def held(self) -> int:
-        """See `ColumnarTask`."""
+        """See `VectorizedTask`."""
         return int(np.count_nonzero(self.frame["held"])) + len(self.tombstones())
 
     def tombstones(self) -> set[Session]:
@@ -117,7 +117,7 @@ class SessionTask(ColumnarTask):
         return self.frame["start"][slots], self.frame["end"][slots]
 
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
-        """See `ColumnarTask`."""
+        """See `VectorizedTask`."""
         self._told(epoch)
         frame = self.frame
         is_due = frame["held"] & (frame["end"] < self.held_from_ms)

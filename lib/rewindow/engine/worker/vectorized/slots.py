@@ -1,4 +1,4 @@
-"""Named columns of numbers that grow together: the groups of the columnar lane, one slot each."""
+"""Named columns of numbers that grow together: the groups of vectorized execution, one slot each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every task of the columnar lane does with a batch before it aggregates: clocks, heads, keys, operands."""
+"""What every task of vectorized execution does with a batch before it aggregates: clocks, heads, keys, operands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindow.engine.worker.vectorized.clocks import Clocks
 from rewindow.engine.worker.vectorized.folds import Operands
 from rewindow.engine.worker.vectorized.keys import KeyTable, plain
 from rewindow.engine.worker.vectorized.plan import Finals
-from rewindow.engine.worker.vectorized.prefix_operators import do_heads, name_at
+from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix, name_at
 from rewindow.engine.worker.vectorized.slots import Array
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT, WINDOW_FINAL_EMIT
@@ -23,8 +23,8 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.semantics import Semantics
 
 
-class ColumnarTask(ABC):
-    """One task of the lane. ``take`` batches, ``end_epoch``, and in the end write what changed."""
+class VectorizedTask(ABC):
+    """One task of the execution. ``take`` batches, ``end_epoch``, and in the end write what changed."""
 
     newest_ms: int
     """The clock of the windows' store."""
@@ -42,11 +42,11 @@ class ColumnarTask(ABC):
         highest = np.maximum.accumulate(timestamps)
         clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
         columns = {name_at(plan.log_value, place): column for place, column in values.items()}
-        if plan.heads:
+        if plan.prefix:
             own = {"timestamp": pa.array(timestamps)}
             if plan.key.is_bare and "key" in plan.reads:
                 own["key"] = plain(keys[0])
-            mask, made = do_heads(plan.heads, own, columns, len(timestamps))
+            mask, made = apply_prefix(plan.prefix, own, columns, len(timestamps))
             columns = dict(made)
             if mask is not None:
                 timestamps, keys = timestamps[np.asarray(mask)], [column.filter(mask) for column in keys]
