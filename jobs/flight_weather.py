@@ -1,4 +1,4 @@
-"""Each flight with the weather of its airport at that time: two topics of one task, in the order of their timestamps."""
+"""Add to each flight the weather at its airport at that time: two topics, read in timestamp order (KIP-353)."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from rewindow import Processor, ProcessorContext, Record, StreamsBuilder, Topolo
 
 
 class FlightWeather(NamedTuple):
-    """A flight, and the newest weather that was known at its scheduled time; null before the first report."""
+    """A flight with the latest weather report before its scheduled time; nulls before the first report."""
 
     carrier: str
     flight: int
@@ -18,7 +18,7 @@ class FlightWeather(NamedTuple):
 
 
 class Weather(NamedTuple):
-    """An hourly report (Fahrenheit, miles an hour, inches) and its time (epoch ms)."""
+    """An hourly report: Fahrenheit, miles per hour, inches, and the time in epoch milliseconds."""
 
     temp: float | None
     wind_speed: float | None
@@ -27,28 +27,28 @@ class Weather(NamedTuple):
 
 
 class KeepWeather(Processor):
-    """Keeps the newest report of each airport."""
+    """Store the latest report of each airport."""
 
     def init(self, context: ProcessorContext) -> None:
-        """Find the store."""
+        """Get the store."""
         self.weather = context.store("weather-now")
 
     def process(self, record: Record) -> None:
-        """Keep it."""
+        """Store a report."""
         report = record.value
         self.weather.put(record.key, Weather(report.temp, report.wind_speed, report.precip, record.timestamp or 0))
 
 
 class AddWeather(Processor):
-    """Adds the kept report to each flight."""
+    """Add the stored report to each flight."""
 
     def init(self, context: ProcessorContext) -> None:
-        """Find the store."""
+        """Get the store."""
         self.context = context
         self.weather = context.store("weather-now")
 
     def process(self, record: Record) -> None:
-        """Look up and forward."""
+        """Look up the report and forward the flight with it."""
         flight, weather = record.value, self.weather.get(record.key)
         found = (None,) * 4
         if weather is not None:
@@ -59,7 +59,7 @@ class AddWeather(Processor):
 
 
 def build_topology() -> Topology:
-    """Weather is read first: at the same time it comes before the flights."""
+    """Build the topology. Weather is read first, so at equal timestamps a report precedes the flights."""
     builder = StreamsBuilder()
     weather = key_value_store("weather-now", key=str, value=Weather)
     builder.stream("weather").process(KeepWeather, name="keep-weather", stores=[weather])

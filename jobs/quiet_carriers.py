@@ -1,4 +1,7 @@
-"""Alert when a carrier had fewer than 3 departures from an airport in an hour. Re-keyed, so it crosses a repartition."""
+"""Alert when a carrier had fewer than 3 departures from an airport in an hour.
+
+The key changes from the airport to (carrier, airport), so the records cross a repartition topic.
+"""
 
 from typing import NamedTuple
 
@@ -13,7 +16,7 @@ class CarrierAt(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """An hour in which it was quiet, ``[hour_start_ms, hour_end_ms)``."""
+    """The number of departures in ``[hour_start_ms, hour_end_ms)``, epoch milliseconds."""
 
     hour_start_ms: int
     hour_end_ms: int
@@ -21,22 +24,22 @@ class Alert(NamedTuple):
 
 
 def to_alert(hour: Windowed, departures: int) -> tuple[CarrierAt, Alert]:
-    """Make the alert of an hour's final count."""
+    """Turn the final count of an hour into an alert."""
     return hour.key, Alert(hour.window.start_ms, hour.window.end_ms, departures)
 
 
 def build_topology() -> Topology:
-    """An hour without a single departure has no count, so no alert: there is nothing that could tell of it."""
+    """Build the topology. An hour without any departure has no count, and therefore no alert."""
     builder = StreamsBuilder()
     (
         builder.stream("departures")
-        .filter(lambda _origin, flight: flight.dep_delay is not None)
+        .where("dep_delay is not null")
         .group_by(lambda origin, flight: CarrierAt(flight.carrier, origin), key=CarrierAt)
         .windowed_by(TimeWindows.of("1h", grace="30m"))
         .count(store="departures-per-carrier")
         .suppress(until_window_closes(), name="closed-carrier-hours")
         .to_stream()
-        .filter(lambda _hour, departures: departures < 3)
+        .where("value < 3")
         .map(to_alert)
         .to("quiet-carriers")
     )

@@ -37,6 +37,8 @@ from rewindow.streams.windows.join import JoinWindows
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import TimeWindows, UnlimitedWindows
 
+__version__ = "0.2.0.dev0"
+
 __all__ = [
     "BranchedKStream",
     "BufferConfig",

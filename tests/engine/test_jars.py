@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.engine.spark import jars
-from rewindow.engine.spark.jars import JARS, Jar, cache_dir, find_jars, ivy_command, resolve_jars
+from rewindow.engine.spark.jars import DELTA, Jar, cache_dir, find_jars, ivy_command, required_jars, resolve_jars
 from rewindow.errors import ConfigError
 
 
@@ -19,7 +19,7 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> tuple[Jar, ...]:
     """Two small jars whose bytes are their own names."""
     names = ("one", "two")
     small = tuple(Jar("g", name, "1", hashlib.sha256(f"{name}\n".encode()).hexdigest()) for name in names)
-    monkeypatch.setattr(jars, "JARS", small)
+    monkeypatch.setattr(jars, "required_jars", lambda: small)
     return small
 
 
@@ -89,15 +89,26 @@ def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
 def test_the_pins_fit_the_installed_packages():
     from importlib.metadata import version
 
-    assert {jar.version for jar in JARS} == {version("delta-spark")}
-    assert version("pyspark").startswith(JARS[0].artifact.removeprefix("delta-spark_").split("_")[0] + ".")
+    jars = required_jars()
+    assert {jar.version for jar in jars} == {DELTA}
+    assert version("pyspark").startswith(jars[0].artifact.removeprefix("delta-spark_").split("_")[0] + ".")
+
+
+def test_every_supported_spark_has_a_jar_and_another_is_refused():
+    assert [required_jars(f"4.{minor}.1")[0].artifact for minor in range(3)] == [
+        "delta-spark_4.0_2.13",
+        "delta-spark_4.1_2.13",
+        "delta-spark_4.2_2.13",
+    ]
+    with pytest.raises(ConfigError, match=r"no jar for pyspark 4\.3\.0: install one of 4\.0\.x, 4\.1\.x, 4\.2\.x"):
+        required_jars("4.3.0")
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="needs a Java to name")
 def test_a_proxy_and_a_mirror_reach_ivy(monkeypatch, tmp_path):
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("REWINDOW_IVY_SETTINGS", "/etc/ivysettings.xml")
-    command = ivy_command(JARS[0], tmp_path)
+    command = ivy_command(required_jars()[0], tmp_path)
     assert "-Dhttps.proxyHost=proxy.example" in command
     assert "-Dhttps.proxyPort=3128" in command
     assert command[command.index("-settings") + 1] == "/etc/ivysettings.xml"

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,12 +44,36 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-JARS = (
-    Jar(
-        "io.delta", "delta-spark_4.2_2.13", "4.4.0", "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead"
-    ),
-    Jar("io.delta", "delta-storage", "4.4.0", "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc"),
-)
+DELTA = "4.4.0"
+"""The newest Delta whose jars exist for every supported Spark."""
+
+_STORAGE = Jar("io.delta", "delta-storage", DELTA, "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc")
+_DELTA_SPARK = {
+    "4.0": "49e899667168b9412f83cbe894ce264107d7b896d6c5e12edca4e216845c1104",
+    "4.1": "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
+    "4.2": "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+}
+"""The digest of Delta's jar for each minor version of Spark."""
+
+
+def required_jars(spark: str | None = None) -> tuple[Jar, ...]:
+    """Return the Delta jars for a Spark version, by default that of the installed pyspark.
+
+    Raises `ConfigError` (78) if pyspark is not installed or Delta has no jar for it.
+    """
+    spark = spark or _pyspark_version()
+    minor = ".".join(spark.split(".")[:2])
+    if minor not in _DELTA_SPARK:
+        known = ", ".join(f"{version}.x" for version in _DELTA_SPARK)
+        raise ConfigError(f"Delta {DELTA} has no jar for pyspark {spark}: install one of {known}")
+    return Jar("io.delta", f"delta-spark_{minor}_2.13", DELTA, _DELTA_SPARK[minor]), _STORAGE
+
+
+def _pyspark_version() -> str:
+    try:
+        return metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        raise ConfigError(_NO_PYSPARK) from None
 
 
 def cache_dir() -> Path:
@@ -65,11 +90,12 @@ def find_jars(folder: Path | None = None) -> tuple[Path, ...]:
     Raises `ConfigError` that names the fix if one is absent or is not what was pinned.
     """
     folder = cache_dir() if folder is None else folder
-    for jar in JARS:
+    jars = required_jars()
+    for jar in jars:
         problem = _problem(folder / jar.file_name, jar)
         if problem:
             raise ConfigError(f"{folder / jar.file_name} {problem}: run `make setup` (or `rewindow setup`) once")
-    return tuple(folder / jar.file_name for jar in JARS)
+    return tuple(folder / jar.file_name for jar in jars)
 
 
 def resolve_jars(folder: Path | None = None, *, report: Callable[[str], object] = str) -> tuple[Path, ...]:
@@ -79,9 +105,10 @@ def resolve_jars(folder: Path | None = None, *, report: Callable[[str], object] 
     """
     folder = cache_dir() if folder is None else folder
     folder.mkdir(parents=True, exist_ok=True)
-    for number, jar in enumerate(JARS, start=1):
+    jars = required_jars()
+    for number, jar in enumerate(jars, start=1):
         if _problem(folder / jar.file_name, jar):
-            report(f"fetching {number}/{len(JARS)} {jar.file_name}")
+            report(f"fetching {number}/{len(jars)} {jar.file_name}")
             _fetch(jar, folder)
     return find_jars(folder)
 

@@ -1,0 +1,138 @@
+"""Install each row of the support matrix into its own environment, run its tests, and write the table into README.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENTS = ROOT / ".cache" / "matrix"
+BEGIN, END = "<!-- matrix:begin (written by `make matrix`) -->\n", "<!-- matrix:end -->\n"
+SHOWN = ("pyspark", "delta-spark", "deltalake", "pyarrow", "pandas", "apache-airflow")
+
+SPARK_TESTS = ("tests/end_to_end/test_cli.py", "tests/engine", "tests/ingest", "tests/protocol/test_protocol.py")
+"""What can differ with a version: sessions, sources, Arrow in the workers, Delta's log as Spark reads and writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One combination of versions; what is not pinned is the newest that the ranges of pyproject.toml allow."""
+
+    name: str
+    python: str
+    pins: tuple[str, ...]
+    extras: str = "connect,demo,dev"
+    tests: tuple[str, ...] = SPARK_TESTS
+    markers: str = "not slow and not cluster and not airflow"
+    options: tuple[str, ...] = field(default=())
+
+
+ROWS = (
+    Row("oldest", "3.11", ("pyspark==4.0.1", "delta-spark==4.4.0", "pandas==2.2.3", "pyarrow==18.0.0", "numpy<2.3")),
+    Row("4.1", "3.12", ("pyspark==4.1.4", "delta-spark==4.4.0", "pandas<3")),
+    Row("newest", "3.13", ("pyspark==4.2.0", "delta-spark==4.4.0", "pandas>=3")),
+    Row(
+        "airflow",
+        "3.12",
+        ("pyspark==4.2.0", "delta-spark==4.4.0", "apache-airflow==3.3.*"),
+        extras="airflow,dev",
+        tests=("tests/airflow",),
+        markers="not airflow",
+    ),
+)
+
+
+def main() -> int:
+    """Run the rows that were asked for; return 1 if the tests of any failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="ROW", help=f"default: all of {', '.join(row.name for row in ROWS)}"
+    )
+    names = parser.parse_args().names
+    if unknown := sorted(set(names) - {row.name for row in ROWS}):
+        parser.error(f"no such row: {', '.join(unknown)}")
+    results = [run(row) for row in ROWS if not names or row.name in names]
+    if not names:
+        write(results)
+    return int(any(result["failed"] for result in results))
+
+
+def run(row: Row) -> dict[str, object]:
+    """Install a row and run its tests; return its versions and how many tests passed and failed."""
+    python = install(row)
+    versions = json.loads(subprocess.run([python, "-c", _VERSIONS], capture_output=True, text=True, check=True).stdout)
+    print(f"== {row.name}: Python {row.python}, {versions}", flush=True)
+    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PATH": f"{python.parent}:{os.environ['PATH']}"}
+    environment["VIRTUAL_ENV"] = str(python.parent.parent)
+    subprocess.run([python, "-m", "rewindow.engine.spark.setup"], env=environment, check=True)
+    done = subprocess.run(
+        [python, "-m", "pytest", "-q", "-m", row.markers, "-W", "default", *row.options, *row.tests],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    sys.stdout.write(done.stdout[-6000:])
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout)}
+    failed = counts.get("failed", 0) + counts.get("error", 0) or int(done.returncode != 0)
+    return {"row": row, "versions": versions, "passed": counts.get("passed", 0), "failed": failed}
+
+
+def install(row: Row) -> Path:
+    """Make the row's environment, or bring it up to date, and return its Python."""
+    folder = ENVIRONMENTS / row.name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([_interpreter(row.python), "-m", "venv", folder], check=True)
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "setuptools>=77", "wheel"], check=True)
+    subprocess.run([*pip, "--use-pep517", "-e", f"{ROOT}[{row.extras}]", *row.pins], check=True)
+    return python
+
+
+def _interpreter(version: str) -> str:
+    """Return a command for a Python version: the launcher on the path, or the interpreter of a pyenv."""
+    pyenv = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
+    return str(pyenv[-1]) if pyenv else f"python{version}"
+
+
+def write(results: list[dict[str, object]]) -> None:
+    """Write the table between its markers in README.md."""
+    lines = [f"| | Python | {' | '.join(SHOWN)} | tests |", f"| --- | --- |{' --- |' * len(SHOWN)} --- |"]
+    for result in results:
+        row, versions = result["row"], result["versions"]
+        shown = " | ".join(versions.get(name, "-") for name in SHOWN)
+        outcome = f"{result['passed']} passed" + (f", {result['failed']} failed" if result["failed"] else "")
+        lines.append(f"| {row.name} | {row.python} | {shown} | {outcome} |")
+    text = "\n".join([*lines, "", f"Tested on {datetime.now(UTC):%Y-%m-%d} by `make matrix`.", ""])
+    readme = ROOT / "README.md"
+    before, begin, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        message = f"README.md has no {BEGIN.strip()} ... {END.strip()}"
+        raise SystemExit(message)
+    readme.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
+
+
+_VERSIONS = f"""
+import json
+from importlib import metadata
+found = {{}}
+for name in {SHOWN!r}:
+    try:
+        found[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
+
+if __name__ == "__main__":
+    sys.exit(main())
