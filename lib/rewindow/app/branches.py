@@ -16,6 +16,7 @@ from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, first_epoch_at, run_before
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
+from rewindow.control.plan.job_diff import code_changes
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
@@ -154,6 +155,12 @@ class History:
                     tables[0], tables[1], keys, epochs=(after, through), samples=samples
                 )
         return found
+
+    def code_changes(self, first: str, second: str) -> list[str]:
+        """Return how the code of one branch's last run differs from that of another's."""
+        state = self.state
+        one, other = (self._known(state, name).runs[-1].spec.binding for name in (first, second))
+        return code_changes(one.code, other.code)
 
     def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
         """Replay committed runs, by default the last one of a branch, and compare; see `verify.verify`."""

@@ -8,6 +8,7 @@ from typing import Any
 from rewindow.app.cli.times import show_time
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.contracts.tasks import Execution, LogTable
+from rewindow.control.code_version import version_of
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.plan.tasks import simulated_seconds
@@ -138,6 +139,7 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
         "rows": sum(total.rows for target, total in run.commit.targets.items() if target.startswith("output/")),
         "complete through": show_time(run.commit.watermark_ms),
         "final": "yes" if run.spec.final else "",
+        "code": version_of(run.spec.binding.code),
     }
 
 

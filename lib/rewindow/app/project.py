@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import describe_job, describe_published, describe_topology
 from rewindow.app.open_session import open_session
+from rewindow.app.warehouse_path import warehouse_path
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig, check_outputs
 from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
@@ -23,6 +24,7 @@ from rewindow.config.target import TargetConfig
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution
+from rewindow.control.code_version import code_version
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
 from rewindow.control.ingest.landings import Feed, log_shapes
@@ -34,7 +36,6 @@ from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
 from rewindow.control.run import Engine, Job, RunReport, first_run, steps
 from rewindow.errors import ConfigError, SourceError, naming
-from rewindow.storage.locations import is_uri, use
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.settings import Limits, Settings
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.feeds import CatalogFeedTables
     from rewindow.tables.governed.warehouse import CatalogTables
 
-UNSAFE = ("/Volumes/", "/dbfs/")
-"""Folders that are object stores behind a file system: nothing there is put only if it is absent."""
-
 
 class Project:
     """What a command works on."""
@@ -61,7 +59,7 @@ class Project:
         self.target = target
         self._debug = debug
         self._watch: Watch | None = None
-        self.warehouse = _absolute(root, target)
+        self.warehouse = warehouse_path(root, target)
         self.tables = self._tables()
 
     @classmethod
@@ -118,13 +116,14 @@ class Project:
             quarantine=QUARANTINE if quarantines else None,
         )
         binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
+        binding = replace(binding, code=code_version(topology, self.root))
         check_outputs(config, topology)
         return Job(job, code, binding, feed)
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
         """Return what `run` would do, as plain data. Changes nothing."""
         bound = self.bind(job, request.branch)
-        state = self.tables.state(job)
+        state, request = self.tables.state(job), _accepting(self.job_config(job), request)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
         return describe_plan(state, bound.feed, decision, request.branch, bound.binding)
 
@@ -135,6 +134,7 @@ class Project:
         """
         self._watch = on_step if isinstance(on_step, Watch) else None
         config = self.job_config(job)
+        request = _accepting(config, request)
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             return UpToDate(f"feed {config.feed!r} has no landings yet: `rewindow land {config.feed}` first")
         self.feed_tables.publish(config.feed)
@@ -274,6 +274,11 @@ class Project:
         return partial(is_alive, self.warehouse)
 
 
+def _accepting(config: JobConfig, request: RunRequest) -> RunRequest:
+    """Return the request with what the job's file accepts."""
+    return replace(request, accept_code=config.on_code_change == "accept")
+
+
 def _output_path(config: JobConfig, branch: str, catalog: str | None, topic: str) -> str:
     output = config.outputs.get(topic)
     if output is None:
@@ -282,19 +287,3 @@ def _output_path(config: JobConfig, branch: str, catalog: str | None, topic: str
     if catalog is not None:
         return output_name(output.table, branch, catalog.partition(".")[0])
     return output_path(output.table, branch)
-
-
-def _absolute(root: Path, target: TargetConfig) -> str:
-    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage on which a direct commit is not safe."""
-    place = target.warehouse.removeprefix("file://")
-    if is_uri(place):
-        use(place, target.storage_options)
-        return place.rstrip("/")
-    if place.startswith(UNSAFE):
-        message = (
-            f"warehouse: {target.warehouse} is a bucket behind a file system, which puts a file also where one is. Name the "
-            "bucket itself (s3://...), or a folder of a disk that everybody mounts. Outputs may go to a catalog's tables "
-            "all the same (`commit: spark`)"
-        )
-        raise ConfigError(message)
-    return str((root / place).absolute())

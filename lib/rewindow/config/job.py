@@ -40,6 +40,8 @@ class JobConfig(ConfigValue):
     """What becomes of late, skipped and expired records: counted by reason, or rows of the quarantine too."""
     on_error: dict[str, Policy] = {}
     """By node what becomes of a record at which its code fails: ``fail``, ``retry 3``, ``quarantine``."""
+    on_code_change: Literal["refuse", "accept"] = "refuse"
+    """What a run does when functions or classes of the job changed since the checkpoint: exit with 76, or continue."""
     limits: LimitsConfig = LimitsConfig()
     schedule: Cron | None = None
     spark: SparkSettings = {}

@@ -78,9 +78,13 @@ def diff(
     debug: Debug = False,
 ) -> None:
     """Compare two branches' outputs key by key; ends with 1 if they differ."""
-    found = _history(project, target, job, debug=debug).diff(first, second, samples)
-    HistoryPrinter(as_json=as_json).compared(first, second, found)
-    if not all(difference.is_none for difference in found.values()):
+    history = _history(project, target, job, debug=debug)
+    found = history.diff(first, second, samples)
+    are_equal = all(difference.is_none for difference in found.values())
+    HistoryPrinter(as_json=as_json).compared(
+        first, second, found, [] if are_equal else history.code_changes(first, second)
+    )
+    if not are_equal:
         raise typer.Exit(DIFFERENT)
 
 

@@ -38,8 +38,8 @@ class HistoryPrinter(Printer):
         self.ran(done.results)
         self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
 
-    def compared(self, first: str, second: str, found: Mapping[str, TableDiff]) -> None:
-        """Say how two branches differ, output by output."""
+    def compared(self, first: str, second: str, found: Mapping[str, TableDiff], code: Sequence[str] = ()) -> None:
+        """Say how two branches differ, output by output, and how the ``code`` of their last runs does."""
         if self.as_json:
             self.json({output: asdict(difference) for output, difference in found.items()})
             return
@@ -57,6 +57,8 @@ class HistoryPrinter(Printer):
         for output, difference in found.items():
             for key, ours, theirs in difference.samples:
                 self.say(f"{output} {_words(key)}: {first} {_rows(ours)}, {second} {_rows(theirs)}")
+        if code:
+            self.say(f"{first} and {second} ran different code: {'; '.join(code)}")
 
     def promoted(self, job: str, done: Mapping[str, Any]) -> None:
         """Say what a branch is now."""

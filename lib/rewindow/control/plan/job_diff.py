@@ -41,9 +41,20 @@ def differences(before: JobBinding, now: JobBinding) -> list[str]:
     ]
     if before.feed != now.feed:
         lines.append(f"feed: {before.feed} -> {now.feed}")
+    lines += code_changes(before.code, now.code)
     if not lines and before.fingerprint != now.fingerprint:
         lines.append(f"fingerprint: {before.fingerprint[:12]} -> {now.fingerprint[:12]}")
     return lines
+
+
+def code_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return which functions, classes and values of the project changed; nothing if either version is not known."""
+    if not before or not now:
+        return []
+    said = {name: "is gone" for name in before if name not in now}
+    said |= {name: "is new" for name in now if name not in before}
+    said |= {name: "changed" for name, known in now.items() if before.get(name, known) != known}
+    return [f"{name} {what}" for name, what in sorted(said.items())]
 
 
 def _changes(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

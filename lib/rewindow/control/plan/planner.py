@@ -19,7 +19,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import BEGINNING, check_open
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
-from rewindow.control.plan.job_diff import changes_since
+from rewindow.control.plan.job_diff import changes_since, code_changes
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.suppress_edits import taken_out
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
@@ -88,9 +88,13 @@ def plan_run(
         attempt=attempt,
         key=request.key,
         takes_over=planned.run if planned else None,
-        repeats=planned.attempt.id if planned and planned.binding.fingerprint == binding.fingerprint else None,
+        repeats=planned.attempt.id if planned and _is_same_code(planned.binding, binding) else None,
         accepted=accepted,
     )
+
+
+def _is_same_code(one: JobBinding, other: JobBinding) -> bool:
+    return one.fingerprint == other.fingerprint and one.code == other.code
 
 
 def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
@@ -183,13 +187,18 @@ def _check_accepted(branch: Branch, binding: JobBinding, found: list[str], reque
     was_accepted = branch.pending is not None and branch.pending.accepted == tuple(found) and not request.replan
     if not in_the_way and (request.accept_changes or was_accepted):
         return
+    # A branch without runs of its own recomputes from its fork: other code is why it was begun.
+    is_only_code = found == code_changes(head.spec.binding.code, binding.code)
+    if is_only_code and (request.accept_code or not branch.own_runs):
+        return
     stores = verdicts(head.spec.binding, binding)
     said = [*(str(one) for one in stores if one.fit is not Fit.INCOMPATIBLE), *in_the_way]
-    again = f"replay with `rewindow run {binding.job} --branch NAME`"
+    again = (
+        f"recompute on a branch, `rewindow backfill {binding.job} --from 1 --branch NAME`, and publish that with "
+        f"`rewindow promote {binding.job} NAME`"
+    )
     if in_the_way:
-        fix = (
-            f"This checkpoint cannot be gone on from. Run the code and settings of that run; or {again}, and promote it"
-        )
+        fix = f"Cannot resume from this checkpoint. Run the code and settings of that run; or {again}"
     else:
         fix = f"Run the code and settings of that run; or go on as said, with --accept-changes; or {again}"
     message = (

@@ -51,7 +51,7 @@ class RunRequest:
     ``replan`` forgets the plan of an attempt that died; ``take_over`` fences one that still lives. ``key`` names the
     request (a scheduler's interval): asked again after its run is committed, there is nothing to do. ``drop_buffered``
     lets go of what a suppress holds that was taken out. ``accept_changes`` goes on with other code than the checkpoint's
-    where its stores allow it.
+    where its stores allow it, ``accept_code`` if only functions and classes changed (`on_code_change: accept`).
     """
 
     branch: str = MAIN
@@ -64,6 +64,7 @@ class RunRequest:
     key: str | None = None
     drop_buffered: bool = False
     accept_changes: bool = False
+    accept_code: bool = False
 
     @property
     def is_bounded_by_time(self) -> bool:
@@ -75,7 +76,8 @@ class RunRequest:
 class JobBinding:
     """A job as it is now: code and settings bound to the feed's columns, and the tables of the asked branch.
 
-    ``topology`` is `Topology.describe`; ``stores`` has for each store the columns of its changelog. ``tables`` has for
+    ``topology`` is `Topology.describe`, ``code`` the version of the functions and classes in its nodes (`code_version`),
+    empty where it is not known; ``stores`` has for each store the columns of its changelog. ``tables`` has for
     each target (`StagedFile.target`; not the internal logs) its table, ``keys`` for each store its key columns' names.
     """
 
@@ -87,6 +89,7 @@ class JobBinding:
     stores: Mapping[str, tuple[Column, ...]]
     tables: Mapping[str, TableSpec]
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,7 @@ class RunSpec:
             "stores": {name: [list(c) for c in columns] for name, columns in self.binding.stores.items()},
             "keys": {name: list(keys) for name, keys in self.binding.keys.items()},
             "tables": {target: table.as_json() for target, table in self.binding.tables.items()},
+            "code": dict(self.binding.code),
         }
         plain = {name: getattr(self, name) for name in _PLAIN}
         # Left out where there is none: the chain hash of older rows was made without it.
@@ -169,6 +173,7 @@ class RunSpec:
             stores={name: tuple(Column(*c) for c in columns) for name, columns in bound["stores"].items()},
             tables={target: TableSpec.from_json(table) for target, table in bound["tables"].items()},
             keys={name: tuple(keys) for name, keys in bound["keys"].items()},
+            code=bound["code"],
         )
         plain = {name: data[name] for name in _PLAIN}
         accepted = tuple(data.get("accepted", ()))

@@ -1,0 +1,208 @@
+"""The version of the code that a run executes: a digest of each project function, class and constant that its job reaches.
+
+The topology itself is data (`Topology.describe`) and is compared as such. What it cannot describe are the functions and
+classes in its nodes: their syntax, what they refer to in the project's modules, and the values that closures, defaults
+and partial calls hold.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import hashlib
+import inspect
+import itertools
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from rewindow.control.project_source import Module, Source, Unit, digest
+from rewindow.streams.nodes import ProcessorNode
+from rewindow.streams.topology import Topology
+
+_ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, Enum)
+
+
+def code_version(topology: Topology, root: Path) -> dict[str, str]:
+    """Return for each part of the project's code that the topology's nodes reach a digest, by the part's name.
+
+    ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only: their
+    versions are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
+    """
+    found = _Reached(Source(root), root)
+    for node in topology.nodes.values():
+        if isinstance(node, ProcessorNode):
+            found.add(node.supplier, f"node {node.name!r}")
+    return dict(sorted(found.digests.items()))
+
+
+def version_of(code: Mapping[str, str]) -> str:
+    """Return a code version as eight hexadecimal digits; ``""`` for a job without code of its own."""
+    text = "\n".join(f"{name} {known}" for name, known in sorted(code.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:8] if code else ""
+
+
+class _Reached:
+    """What the objects of a topology reach. Each object is looked at once."""
+
+    def __init__(self, source: Source, root: Path) -> None:
+        self.digests: dict[str, str] = {}
+        self._source, self._root = source, root
+        self._seen: dict[int, object] = {}
+
+    def add(self, value: object, where: str) -> None:
+        """Take up a value that a node holds, and what it holds itself."""
+        if id(value) in self._seen:
+            return
+        self._seen[id(value)] = value  # keeps it alive, so that no other object gets its id
+        if isinstance(value, FunctionType):
+            self._function(value, where)
+        elif isinstance(value, type):
+            self._class(value, where)
+        elif isinstance(value, MethodType):
+            self.add(value.__func__, where)
+            self.add(value.__self__, where)
+        elif isinstance(value, functools.partial):
+            self.add(value.func, where)
+            self._values(where, {"partial arguments": (value.args, value.keywords)})
+        elif isinstance(value, Mapping):
+            for item in value.values():
+                self.add(item, where)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                self.add(item, where)
+        elif dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                self.add(getattr(value, field.name), where)
+        elif not isinstance(value, _ATOMS) and self._module_of(type(value)) is not None:
+            self.add(type(value), where)
+            self._values(f"{type(value).__qualname__} of {where}", vars(value) if hasattr(value, "__dict__") else {})
+        elif callable(value):
+            self._library(value, where)
+
+    def _function(self, function: FunctionType, where: str) -> None:
+        wrapped = inspect.unwrap(function)
+        if wrapped is not function:
+            self.add(wrapped, where)
+        module = self._module_of(function)
+        if module is None:
+            self._library(function, where)
+        else:
+            nodes = _syntax_of(module.tree, function.__code__)
+            if function.__qualname__ in module.bindings:
+                self._units({Unit(module.name, function.__qualname__): digest(*nodes)})
+            else:
+                what = "lambda" if function.__name__ == "<lambda>" else f"function {function.__name__}"
+                self._note(f"{what} of {where} in {module.shown}", digest(*nodes))
+            self._units(self._source.reached(module, nodes))
+        if module is not None or function.__closure__:
+            name = "lambda" if function.__name__ == "<lambda>" else function.__name__
+            cells = function.__closure__ or ()
+            held = {
+                variable: cell.cell_contents
+                for variable, cell in zip(function.__code__.co_freevars, cells, strict=True)
+                if not _is_empty(cell)
+            }
+            defaults = {"defaults": (function.__defaults__, function.__kwdefaults__)}
+            self._values(f"{name} of {where}", {**held, **(defaults if any(defaults["defaults"]) else {})})
+
+    def _class(self, cls: type, where: str) -> None:
+        module = self._module_of(cls)
+        if module is None:
+            self._library(cls, where)
+            return
+        top = cls.__qualname__.partition(".")[0]
+        if top in module.bindings:
+            self._units(self._source.reached(module, [ast.Name(top, ast.Load())]))
+            return
+        nodes = [one for one in ast.walk(module.tree) if isinstance(one, ast.ClassDef) and one.name == cls.__name__]
+        self._note(f"class {cls.__name__} of {where} in {module.shown}", digest(*nodes))
+        self._units(self._source.reached(module, nodes))
+
+    def _values(self, where: str, values: Mapping[str, object]) -> None:
+        """Take up values that code holds: plain ones by what they are, others by what they reach."""
+        for name, value in values.items():
+            text = _text(value)
+            if text is not None:
+                self._note(f"value of {name!r} in {where}", hashlib.sha256(text.encode()).hexdigest()[:16])
+            else:
+                self.add(value, where)
+
+    def _library(self, value: Any, where: str) -> None:
+        """Note a function or class of a library by its name. rewindow's own are part of the topology's description."""
+        named = value if hasattr(value, "__qualname__") else type(value)
+        module = getattr(named, "__module__", None) or "builtins"
+        if module.partition(".")[0] != "rewindow":
+            self._note(f"{where} calls {module}.{named.__qualname__}", "library")
+
+    def _note(self, name: str, known: str) -> None:
+        """Note a digest. A node may hold several lambdas: the second and later ones are numbered."""
+        names = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
+        self.digests[next(one for one in names if one not in self.digests)] = known
+
+    def _units(self, units: Mapping[Unit, str]) -> None:
+        for unit, known in units.items():
+            module = self._source.module(unit.module)
+            if module is not None:
+                self.digests[f"{unit.name} in {module.shown}"] = known
+
+    def _module_of(self, value: Any) -> Module | None:
+        """Return the project's module that defines a function or class; None for a library's."""
+        module = self._source.module(getattr(value, "__module__", None) or "")
+        if module is None or not isinstance(value, FunctionType):
+            return module
+        return module if Path(value.__code__.co_filename).resolve() == module.file.resolve() else None
+
+
+def _syntax_of(tree: ast.Module, code: CodeType) -> list[ast.AST]:
+    """Return the syntax of a function: of several lambdas on one line those that the code's columns lie in."""
+    if code.co_name == "<lambda>":
+        lambdas = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda) and one.lineno == code.co_firstlineno]
+        # The instructions that begin a function have an empty span, or none.
+        spans = [(a, b, c, d) for a, b, c, d in code.co_positions() if a and b and d and (a, c) != (b, d)]
+        holding = [one for one in lambdas if all(_contains(one.body, *span) for span in spans)]
+        return [*(holding[-1:] or lambdas)]
+    return [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        and one.name == code.co_name
+        and code.co_firstlineno in {one.lineno, *(decorator.lineno for decorator in one.decorator_list)}
+    ]
+
+
+def _contains(node: ast.expr, line: int, end_line: int, column: int | None, end_column: int) -> bool:
+    first, last = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+    return first <= (line, column or 0) and (end_line, end_column) <= last
+
+
+def _text(value: object) -> str | None:
+    """Return plain data as a text that is the same in every process; None for anything else."""
+    if isinstance(value, Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if isinstance(value, _ATOMS):
+        return f"{type(value).__name__}:{value!r}"
+    if isinstance(value, list | tuple):
+        return _joined(type(value).__name__, [_text(item) for item in value])
+    if isinstance(value, set | frozenset):
+        return _joined("set", sorted(_text(item) or "" for item in value) if all(map(_text, value)) else [None])
+    if isinstance(value, dict):
+        return _joined("dict", [_text(item) for pair in value.items() for item in pair])
+    return None
+
+
+def _joined(kind: str, texts: Sequence[str | None]) -> str | None:
+    return None if any(text is None for text in texts) else f"{kind}({','.join(text or '' for text in texts)})"
+
+
+def _is_empty(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty cell raises
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,198 @@
+"""The source of a project's modules: which names each binds, what those refer to, and digests of their syntax.
+
+A digest covers the syntax tree only. Comments, docstrings, formatting and positions do not count, and every supported
+Python version gives the same digest.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rewindow.errors import ConfigError
+
+MODULE = "<module>"
+"""The statements of a module that bind no name."""
+
+_IGNORED = frozenset(["ctx", "kind", "type_comment"])
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+
+
+class Unit(NamedTuple):
+    """A name at the top level of a module, which a function, a class or an assignment binds."""
+
+    module: str
+    name: str
+
+
+def digest(*nodes: ast.AST) -> str:
+    """Return 16 hexadecimal digits of the SHA-256 of syntax trees."""
+    return hashlib.sha256("\n".join(map(_canonical, nodes)).encode()).hexdigest()[:16]
+
+
+def _canonical(value: object) -> str:
+    if isinstance(value, ast.Constant):
+        return f"{type(value.value).__name__}:{value.value!r}"
+    if isinstance(value, ast.AST):
+        fields: list[tuple[str, Any]] = [(name, getattr(value, name, None)) for name in value._fields]
+        fields = [(name, part) for name, part in fields if name not in _IGNORED]
+        if isinstance(value, (*_DEFINITIONS, ast.Module)):
+            fields = [(name, without_docstring(part) if name == "body" else part) for name, part in fields]
+        # Python 3.12 added fields that are empty where nothing uses them.
+        shown = [f"{name}={_canonical(part)}" for name, part in fields if part is not None and part != []]
+        return f"{type(value).__name__}({','.join(shown)})"
+    if isinstance(value, list):
+        return f"[{','.join(map(_canonical, value))}]"
+    return repr(value)
+
+
+def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
+    """Return the digest of a unit; of a class one for each method too, so that a change is said of the method."""
+    only = statements[0]
+    if len(statements) > 1 or not isinstance(only, ast.ClassDef):
+        return {unit: digest(*statements)}
+    methods = [one for one in only.body if isinstance(one, _FUNCTIONS)]
+    rest = [one for one in without_docstring(only.body) if not isinstance(one, _FUNCTIONS)]
+    found = {unit: digest(*only.bases, *only.keywords, *only.decorator_list, *rest)}
+    for name in dict.fromkeys(method.name for method in methods):  # a property and its setter have one name
+        found[Unit(unit.module, f"{unit.name}.{name}")] = digest(*(one for one in methods if one.name == name))
+    return found
+
+
+def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return a body without its docstring; one that has nothing else is empty."""
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *rest]:
+            return rest
+    return body
+
+
+class Module:
+    """One module of the project."""
+
+    def __init__(self, name: str, file: Path, shown: str) -> None:
+        """``shown``: the file's name in messages. Raises `ConfigError` (78) for a file that cannot be read or parsed."""
+        self.name, self.file, self.shown = name, file, shown
+        try:
+            self.tree = ast.parse(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
+            raise ConfigError(f"{shown}: the code cannot be read: {error}. Fix the file") from error
+
+    @cached_property
+    def bindings(self) -> dict[str, list[ast.stmt]]:
+        """For each name that the module binds, the top-level statements that do; `MODULE` has those that bind none."""
+        found: dict[str, list[ast.stmt]] = {}
+        for statement in without_docstring(self.tree.body):
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                continue
+            for name in sorted(set(_bound(statement))) or [MODULE]:
+                found.setdefault(name, []).append(statement)
+        return found
+
+    @cached_property
+    def imports(self) -> dict[str, tuple[str, str | None]]:
+        """For each imported name, at any depth, the module and the attribute that it stands for; None: the module itself."""
+        found: dict[str, tuple[str, str | None]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    top = alias.name.partition(".")[0]
+                    found[alias.asname or top] = (alias.name if alias.asname else top, None)
+            elif isinstance(node, ast.ImportFrom):
+                base = self._base(node)
+                found.update({alias.asname or alias.name: (base, alias.name) for alias in node.names})
+        return found
+
+    def _base(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        package = self.name.split(".") if self.file.name == "__init__.py" else self.name.split(".")[:-1]
+        kept = package[: len(package) + 1 - node.level]
+        return ".".join((*kept, *([node.module] if node.module else [])))
+
+
+def _bound(statement: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement binds in the scope in which it stands."""
+    if isinstance(statement, _DEFINITIONS):
+        yield statement.name
+        return
+    if isinstance(statement, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        return
+    if isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store):
+        yield statement.id
+    for child in ast.iter_child_nodes(statement):
+        yield from _bound(child)
+
+
+class Source:
+    """The modules of a project, read when they are first asked for."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._modules: dict[str, Module | None] = {}
+
+    def module(self, name: str) -> Module | None:
+        """Return a module of the project; None for any other. Raises as `Module`."""
+        if name not in self._modules:
+            base = self._root.joinpath(*name.split("."))
+            files = [file for file in (base.with_suffix(".py"), base / "__init__.py") if name and file.is_file()]
+            self._modules[name] = Module(name, files[0], str(files[0].relative_to(self._root))) if files else None
+        return self._modules[name]
+
+    def reached(self, module: Module, nodes: Iterable[ast.AST]) -> dict[Unit, str]:
+        """Return the units that syntax of a module refers to, directly or through others, with their digests."""
+        found: dict[Unit, str] = {}
+        waiting = [unit for node in nodes for unit in self._references(module, node)]
+        started: dict[str, None] = {}
+        while waiting:
+            unit = waiting.pop()
+            known = self.module(unit.module)
+            if known is None or unit in found or unit.name not in known.bindings:
+                continue
+            statements = known.bindings[unit.name]
+            found.update(_digests(unit, statements))
+            if unit.module not in started:  # importing a module runs what it has besides definitions
+                started[unit.module] = None
+                waiting.append(Unit(unit.module, MODULE))
+            waiting += [other for statement in statements for other in self._references(known, statement)]
+        return found
+
+    def _references(self, module: Module, node: ast.AST) -> Iterator[Unit]:
+        parents = {id(one.value): one for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+        for one in ast.walk(node):
+            if isinstance(one, ast.Name):
+                if one.id in module.bindings:
+                    yield Unit(module.name, one.id)
+                elif one.id in module.imports:
+                    chain, step = [], parents.get(id(one))
+                    while step is not None:
+                        chain.append(step.attr)
+                        step = parents.get(id(step))
+                    yield from self._imported(*module.imports[one.id], chain)
+        if "*" in module.imports:  # any name may come from there
+            yield from self._whole(module.imports["*"][0])
+
+    def _imported(self, base: str, attribute: str | None, chain: list[str]) -> Iterator[Unit]:
+        """Yield what an imported name, and the attributes taken of it, stand for."""
+        path = [*([attribute] if attribute else []), *chain]
+        while path and self.module(f"{base}.{path[0]}") is not None:
+            base, path = f"{base}.{path[0]}", path[1:]
+        module = self.module(base)
+        if module is None:
+            return
+        if not path:
+            yield from self._whole(base)  # the module itself is handed on: anything of it may be used
+        elif path[0] in module.bindings:
+            yield Unit(base, path[0])
+        elif path[0] in module.imports:
+            yield from self._imported(*module.imports[path[0]], path[1:])
+
+    def _whole(self, name: str) -> Iterator[Unit]:
+        module = self.module(name)
+        if module is not None:
+            yield from (Unit(name, bound) for bound in module.bindings)
