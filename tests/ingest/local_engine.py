@@ -90,8 +90,9 @@ class LocalEngine:
         landed = {column.name for column in write.columns.all}
         declared = [name if name in landed else f"_order_{name}" for name in write.spec.order]
         names = [PARTITION, ARRIVED, *declared, *(c.name for c in write.columns.all), TIMESTAMP]
-        order = [(name, "ascending", "at_start") for name in dict.fromkeys(names)]
-        return list(write_log(write, due.sort_by(order).to_batches(7)))
+        keys = [(name, "ascending") for name in dict.fromkeys(names)]
+        order = pc.sort_indices(due, sort_keys=keys, null_placement="at_start")
+        return list(write_log(write, due.take(order).to_batches(7)))
 
     def _due(self, spec, columns, look, window, partitions):
         through, until = window.through_ms, window.until_ms
