@@ -61,14 +61,10 @@ IN_NAMES = {
     "accepting": "compatibility",
     "aligned": "partition-local",
     "believed": "verified",
-    "buckets": "partitions",
     "cell": "value",
     "cells": "values",
     "chance": "random",
-    "cuts": "batch sizes or repartitions",
-    "emit": "output or send",
     "exits": "exit codes",
-    "forms": "types, codecs",
     "gathered": "colocated",
     "guard": "error policy",
     "guarded": "with a policy",
@@ -90,15 +86,19 @@ IN_NAMES = {
 """Words that no class, function, parameter, variable or field has in its name."""
 
 IN_MODULES = IN_NAMES | {
+    "buckets": "diff partitions",
     "contents": "content hash",
+    "cuts": "batch size or repartitions",
     "difference": "job diff",
+    "emit": "output",
+    "forms": "key types, codecs",
     "heads": "prefix operators",
     "inside": "path safety",
     "land": "ingest",
     "stage": "sub-topology or Parquet writer",
     "work": "task work",
 }
-"""Words that no module has in its name."""
+"""Words that no module of the library has in its name."""
 
 _WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])")
 _TEXT = re.compile(
@@ -111,6 +111,7 @@ class Finding(NamedTuple):
 
     line: int
     term: str
+    word: str
     instead: str
     kind: str
 
@@ -124,18 +125,22 @@ def in_text(text: str, first_line: int = 1) -> Iterator[Finding]:
     for number, line in enumerate(text.splitlines(), first_line):
         for found in _TEXT.finditer(line):
             term = found[0].lower()
-            instead = EVERYWHERE.get(term) or next(say for one, say in PHRASES.items() if re.match(one, term, re.I))
-            yield Finding(number, found[0], instead, "text")
+            instead = EVERYWHERE.get(term) or next(
+                say for one, say in PHRASES.items() if re.match(one, term, re.IGNORECASE)
+            )
+            yield Finding(number, found[0], term, instead, "text")
 
 
-def in_module_name(stem: str) -> Iterator[Finding]:
-    """Yield the terms in a module's name."""
-    yield from _in_name(stem, 1, "module", EVERYWHERE | IN_MODULES)
+def in_module_name(path: str) -> Iterator[Finding]:
+    """Yield the terms in the name of a module, given by its path below the project."""
+    terms = IN_MODULES if path.startswith("lib/") else IN_NAMES
+    yield from _in_name(path.rpartition("/")[2].removesuffix(".py"), 1, "module", EVERYWHERE | terms)
 
 
 def in_source(source: str) -> Iterator[Finding]:
     """Yield the terms in a module's literals, comments and names."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    has_any = _TEXT.search(source)  # to tokenize is slow, and few files have any
+    for token in tokenize.generate_tokens(io.StringIO(source).readline) if has_any else ():
         if token.type in {tokenize.STRING, tokenize.COMMENT}:
             yield from in_text(token.string, token.start[0])
     for name, line, kind in sorted(set(_bound(ast.parse(source))), key=lambda one: one[1]):
@@ -147,7 +152,7 @@ def in_source(source: str) -> Iterator[Finding]:
 def _in_name(name: str, line: int, kind: str, terms: Mapping[str, str]) -> Iterator[Finding]:
     for word in _WORD.findall(name):
         if instead := terms.get(word.lower()):
-            yield Finding(line, name, instead, kind)
+            yield Finding(line, name, word.lower(), instead, kind)
 
 
 def _bound(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
