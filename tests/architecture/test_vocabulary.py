@@ -19,8 +19,6 @@ OLD_TO_NEW = ("<!-- old names: begin -->", "<!-- old names: end -->")
 
 ALLOWED = {
     "lib/rewindow/control/ingest/land.py": {"land"},  # the command's name
-    "tests/bench/finals.py": {"plain"},  # plain Spark, the yardstick
-    "tests/bench/join.py": {"plain"},
 }
 """By file, words that are no concept of ours there."""
 
@@ -65,7 +63,6 @@ PENDING: dict[str, set[str]] = {
     "lib/rewindow/testing/transcript.py": {"plain"},
     "tests/bad_input/test_flips.py": {"plain"},
     "tests/bad_input/workers.py": {"shuffled"},
-    "tests/conformance/internals.py": {"plain"},
     "tests/crash/chance.py": {"chance", "damage"},
     "tests/crash/history.py": {"damage"},
     "tests/crash/meetings.py": {"mending"},
@@ -77,7 +74,6 @@ PENDING: dict[str, set[str]] = {
     "tests/engine/test_verified_checksums.py": {"damage"},
     "tests/ingest/test_delta_sources.py": {"place"},
     "tests/ingest/test_protocol.py": {"swept"},
-    "tests/oracle/windows.py": {"places"},
     "tests/properties/test_spill.py": {"opened"},
     "tests/properties/test_spill_kinds.py": {"opened"},
     "tests/streams/test_kept.py": {"opened"},

@@ -54,6 +54,7 @@ PHRASES = {
     r"laws? [1-6]\b": "L1 to L6",
     r"decisions? [0-9]+": "ADR-n or D1 to D24",
     r"DESIGN\.md`?,? [0-9]+": "ADR-n",
+    r"design(?:\.md)?`?,? section [0-9]+": "ADR-n, or a law by its number",
 }
 """The same for groups of words, as regular expressions."""
 

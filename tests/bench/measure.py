@@ -133,10 +133,10 @@ def _late(reports: list[TaskReport]) -> int:
 
 
 def _results(folder: Path, job: str, way: str) -> Path:
-    place = folder / "results" / f"{job}-{way}"
-    shutil.rmtree(place, ignore_errors=True) if way != "loop" else None
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+    written = folder / "results" / f"{job}-{way}"
+    shutil.rmtree(written, ignore_errors=True) if way != "loop" else None
+    written.mkdir(parents=True, exist_ok=True)
+    return written
 
 
 def _write(job: str, folder: Path, results: list[list[Any]]) -> None:
