@@ -213,7 +213,7 @@ def commands(root: Path, command: str) -> list[int]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = process.info["cmdline"] or []
-        if str(root) in line and command in line[4:6] and not any("keeper" in part for part in line):
+        if str(root) in line and command in line[4:6] and not any("supervisor" in part for part in line):
             found.append(process.pid)
     return found
 

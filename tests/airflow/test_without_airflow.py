@@ -1,4 +1,4 @@
-"""What of the Airflow part needs no Airflow: exit codes, command lines, intervals, the keeper of a command, watermarks."""
+"""What of the Airflow part needs no Airflow: exit codes, command lines, intervals, the supervisor of a command, watermarks."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_command_that_is_killed_leaves_its_signal(tmp_path, number):
     assert process.wait(started, list, poll_s=0.02) == -number
 
 
-def test_stop_ends_the_keeper_and_the_command(tmp_path):
+def test_stop_ends_the_supervisor_and_the_command(tmp_path):
     started = kept(tmp_path, "import time; time.sleep(60)")
     assert process.state_of(started) == process.RUNNING
     process.stop(started)

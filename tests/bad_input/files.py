@@ -69,7 +69,7 @@ def _harmed(pattern: str, harm: Harm) -> Callable[[Bench], None]:
 
 
 def _delta_log(what: str, path: str, command: str) -> Iterator[Case]:
-    """Damage the newest commit. (A flipped bit may be harmless there: `test_flips` has many of them.)"""
+    """Corrupt the newest commit. (A flipped bit may be harmless there: `test_flips` has many of them.)"""
     without = ("with a flipped bit", "that is gone", "swapped with another")
     return _kind(what, f"{path}/_delta_log/*.json", command, _COPY, without=without)
 

@@ -78,16 +78,16 @@ def write_project(root: Path, *, execution: str, landings: str, source: str, adv
 
 def write_source(folder: Path, rows: int, seed: int = 1) -> None:
     """Write a day of records, in order of arrival."""
-    chance = np.random.default_rng(seed)
-    arrival = np.sort(chance.integers(START_MS, START_MS + HOURS * HOUR_MS, rows))
-    mean_ms = np.where(chance.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
+    rng = np.random.default_rng(seed)
+    arrival = np.sort(rng.integers(START_MS, START_MS + HOURS * HOUR_MS, rows))
+    mean_ms = np.where(rng.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
     names = np.array([f"user-{number:05d}" for number in range(KEYS)])
     kind = pa.timestamp("ms", "UTC")
     table = pa.table(
         {
-            "user": names[chance.integers(0, KEYS, rows)],
-            "amount": np.round(chance.lognormal(3, 1, rows), 2),
-            "happened_at": pa.array(arrival - chance.exponential(mean_ms).astype(np.int64)).cast(kind),
+            "user": names[rng.integers(0, KEYS, rows)],
+            "amount": np.round(rng.lognormal(3, 1, rows), 2),
+            "happened_at": pa.array(arrival - rng.exponential(mean_ms).astype(np.int64)).cast(kind),
             "arrived_at": pa.array(arrival).cast(kind),
         }
     )

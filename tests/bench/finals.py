@@ -57,17 +57,17 @@ def measure(
         project.land(FEED)
         landed = meter.read()
         measured = _cold(project, root, rounds, advance) if cold else _warm(project, root, rounds, advance)
-        ours, plain = measured
+        ours, baseline = measured
         right = _check(project, f"round{rounds - 1}", advance)
-    best = min(SHUFFLES, key=lambda shuffles: _middle(plain[shuffles], "cpu"))
-    cpu, yardstick = _middle(ours, "cpu"), _middle(plain[best], "cpu")
+    best = min(SHUFFLES, key=lambda shuffles: _middle(baseline[shuffles], "cpu"))
+    cpu, yardstick = _middle(ours, "cpu"), _middle(baseline[best], "cpu")
     return {
         "rows": rows,
         **right,
         "seconds": _middle(ours, "seconds"),
         "cpu_seconds": cpu,
         "yardstick": f"plain Spark, {best} shuffle partitions",
-        "yardstick_seconds": _middle(plain[best], "seconds"),
+        "yardstick_seconds": _middle(baseline[best], "seconds"),
         "yardstick_cpu_seconds": yardstick,
         "ratio": round(cpu / yardstick, 3),
         "is_warm": not cold,
@@ -78,7 +78,7 @@ def measure(
         "landings": landings,
         "source": source,
         "ours": ours,
-        "plain": {str(shuffles): found for shuffles, found in plain.items()},
+        "plain": {str(shuffles): found for shuffles, found in baseline.items()},
     }
 
 
@@ -90,26 +90,26 @@ def _warm(project: Project, root: Path, rounds: int, advance: int | str) -> Meas
     spark, table = project.spark, _log(project)
     _ours(project, "warm")
     for shuffles in SHUFFLES:
-        _plain(spark, table, root / "plain", shuffles, advance)
+        _baseline(spark, table, root / "plain", shuffles, advance)
     ours: list[dict[str, float]] = []
-    plain: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
+    baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
     for number in range(rounds):
         ours.append(_ours(project, f"round{number}"))
         for shuffles in SHUFFLES:
-            plain[shuffles].append(_plain(spark, table, root / "plain", shuffles, advance))
+            baseline[shuffles].append(_baseline(spark, table, root / "plain", shuffles, advance))
     spark.stop()
-    return ours, plain
+    return ours, baseline
 
 
 def _cold(project: Project, root: Path, rounds: int, advance: int | str) -> Measured:
     project.spark.stop()
     ours: list[dict[str, float]] = []
-    plain: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
+    baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
     for number in range(rounds):
         ours.append(_in_fresh_session(root, f"round{number}", advance))
         for shuffles in SHUFFLES:
-            plain[shuffles].append(_in_fresh_session(root, str(shuffles), advance))
-    return ours, plain
+            baseline[shuffles].append(_in_fresh_session(root, str(shuffles), advance))
+    return ours, baseline
 
 
 def _in_fresh_session(root: Path, way: str, advance: int | str) -> dict[str, float]:
@@ -126,7 +126,7 @@ def main(root: Path, way: str, advance: str) -> None:
     with PeakMemory():
         if way.isdigit():
             minutes = advance if advance == SESSION else int(advance)
-            found = _plain(spark, _log(project), root / "plain", int(way), minutes)
+            found = _baseline(spark, _log(project), root / "plain", int(way), minutes)
         else:
             found = _ours(project, way)
     print(json.dumps(found))
@@ -144,10 +144,10 @@ def _ours(project: Project, branch: str) -> dict[str, float]:
     return meter.read()
 
 
-def _plain(spark: SparkSession, table: str, place: Path, shuffles: int, advance: int | str) -> dict[str, float]:
+def _baseline(spark: SparkSession, table: str, path: Path, shuffles: int, advance: int | str) -> dict[str, float]:
     from pyspark.sql import functions as F
 
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
     spark.conf.set("spark.sql.shuffle.partitions", shuffles)
     meter = Meter()
     window = F.floor(F.col("timestamp") / HOUR_MS) * HOUR_MS
@@ -157,7 +157,7 @@ def _plain(spark: SparkSession, table: str, place: Path, shuffles: int, advance:
         window = F.window(F.timestamp_millis("timestamp"), "1 hour", f"{advance} minutes")
     results = spark.read.format("delta").load(table).groupBy("user", window.alias("window_start"))
     results = results.agg(F.count("*").alias("events"), F.sum("amount").alias("total"))
-    results.write.format("delta").save(str(place))
+    results.write.format("delta").save(str(path))
     return meter.read()
 
 

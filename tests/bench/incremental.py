@@ -41,7 +41,7 @@ def measure(rows: int, *, rounds: int, execution: str = "auto", **_: object) -> 
             for name, one in stored.items()
         ]
         + [
-            f"Many keys cost {ratios[f'stored_ratio_{kind}']:.2f} times what few do ({kind}; the goal is 1.5)."
+            f"Many keys cost {ratios[f'stored_ratio_{kind}']:.2f} times as much as few ({kind}; the goal is 1.5)."
             for kind in (UNWINDOWED, WINDOWED)
         ],
     }

@@ -74,11 +74,11 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "
     }
 
 
-def by_polars(files: list[list[str]], place: Path) -> int:
+def by_polars(files: list[list[str]], results: Path) -> int:
     """Write the final results of each partition; return how many records were late."""
     import polars as pl  # type: ignore[import-not-found, unused-ignore]
 
-    place.mkdir(exist_ok=True)
+    results.mkdir(exist_ok=True)
     late = 0
     due = pl.col("window_start") + HOUR_MS + GRACE_MS
     for partition, paths in enumerate(files):
@@ -89,7 +89,7 @@ def by_polars(files: list[list[str]], place: Path) -> int:
         sums = kept.agg(pl.len().alias("events"), pl.col("amount").sum().alias("total"))
         last, dropped = log.select(pl.col("clock").max(), (due <= pl.col("clock")).sum().alias("late")).collect().row(0)
         late += dropped
-        sums.filter(due <= last).sort("window_start", "user").sink_parquet(place / f"{partition}.parquet")
+        sums.filter(due <= last).sort("window_start", "user").sink_parquet(results / f"{partition}.parquet")
     return late
 
 
@@ -97,8 +97,8 @@ def _files(project: Project) -> list[list[str]]:
     """Return the files of each partition in offset order."""
     feed = project.tables.feed(FEED)
     ranges = feed.landings[-1].ranges
-    places = [TopicPartition("events", partition) for partition in range(PARTITIONS)]
-    return [[file.path for file in project.tables.log_files(feed, where, 0, ranges[where].end)] for where in places]
+    partitions = [TopicPartition("events", partition) for partition in range(PARTITIONS)]
+    return [[file.path for file in project.tables.log_files(feed, where, 0, ranges[where].end)] for where in partitions]
 
 
 def _agree(found: pa.Table, expected: pa.Table) -> bool:

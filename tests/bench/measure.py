@@ -42,7 +42,7 @@ PARTS = {
     "streams/state/stores.py": "stores",
     "streams/state/suppress_buffer.py": "stores",
     "streams/serde/key_bytes.py": "key bytes",
-    "engine/worker/output.py": "emit",
+    "engine/worker/output.py": "output",
     "engine/worker/parquet_writer.py": "write",
     "engine/worker/stats.py": "statistics, digest",
     "engine/worker/digest.py": "statistics, digest",
@@ -133,10 +133,10 @@ def _late(reports: list[TaskReport]) -> int:
 
 
 def _results(folder: Path, job: str, way: str) -> Path:
-    place = folder / "results" / f"{job}-{way}"
-    shutil.rmtree(place, ignore_errors=True) if way != "loop" else None
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+    written = folder / "results" / f"{job}-{way}"
+    shutil.rmtree(written, ignore_errors=True) if way != "loop" else None
+    written.mkdir(parents=True, exist_ok=True)
+    return written
 
 
 def _write(job: str, folder: Path, results: list[list[Any]]) -> None:

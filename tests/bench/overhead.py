@@ -74,7 +74,7 @@ def measure(rows: int, *, rounds: int, stored: int = STORED, **_: object) -> dic
                 f"{small[-1]['commits']:.0f} Delta commits (plan, journal, commit, and one for each of the three tables), "
                 f"{small[-1]['jobs']:.0f} Spark jobs."
             ),
-            f"The same in a process of its own: {cold['all']:.1f} s (goal 10). Where they go, in seconds: {parts}.",
+            f"The same in a separate process: {cold['all']:.1f} s (goal 10), in seconds: {parts}.",
         ],
     }
 
@@ -99,7 +99,10 @@ def main(root: Path, began: float) -> None:
     project.run(JOB, RunRequest(), lambda step: marks.setdefault(step, time.time()))
     marks["publish and all else"] = time.time()
     kept = ("python", "imports", "execute", "stage", "publish and all else")
-    named = {"execute": "plan", "stage": "the stage" if "spark" not in vars(project) else "JVM, session and first job"}
+    named = {
+        "execute": "plan",
+        "stage": "the sub-topology" if "spark" not in vars(project) else "JVM, session and first job",
+    }
     found, before = {}, began
     for mark in kept:
         found[named.get(mark, mark)] = round(marks[mark] - before, 2)

@@ -66,15 +66,15 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
         "notes": [
             "The ratio is of records per CPU-second: more is better, the goal is 0.7.",
             (
-                f"In one process, without Spark, it is {rates['local'] / rates['loop']:.2f}; next to the loop that writes its "
-                f"results as Parquet {rates['spark'] / rates['written']:.2f}."
+                f"In one process, without Spark, it is {rates['local'] / rates['loop']:.2f}; compared with the loop that "
+                f"writes its results as Parquet {rates['spark'] / rates['written']:.2f}."
             ),
             (
                 f"Spark's own transformWithState in Python, {own['rows']:,.0f} records, warm: "
-                f"{rates['transformWithState']:,.0f} records per CPU-second; ours are "
-                f"{rates['spark'] / rates['transformWithState']:,.0f} times as many (goal 30)."
+                f"{rates['transformWithState']:,.0f} records per CPU-second; rewindow "
+                f"processes {rates['spark'] / rates['transformWithState']:,.0f} times as many (goal 30)."
             ),
-            f"Where the execution's time goes (cProfile, which favours few long calls): {shares}.",
+            f"Where record execution spends its time (cProfile, which favours few long calls): {shares}.",
         ],
     }
 

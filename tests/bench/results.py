@@ -20,14 +20,14 @@ SECTION = """\
 ### `{bench}`, {rows:,} records, {session}, execution {execution}, source {source}, landings {landings}
 
 {date}, {machine}, {versions}. {results:,} results, answer {answer}; {late:,} late records dropped ({late_share:.2%}).
-Median of {rounds} rounds, by turns.
+Median of {rounds} rounds, alternating.
 
 | way | CPU-seconds | seconds |
 | --- | --- | --- |
 | rewindow | {cpu_seconds:.2f} | {seconds:.2f} |
 | {yardstick} | {yardstick_cpu_seconds:.2f} | {yardstick_seconds:.2f} |
 
-Ratio **{ratio:.2f}** of CPU-seconds. Landing the records before took {land_cpu_seconds:.1f} CPU-seconds. Peak memory of
+Ratio **{ratio:.2f}** of CPU-seconds. Landing the records beforehand took {land_cpu_seconds:.1f} CPU-seconds. Peak memory of
 the whole process tree, JVM included: {peak_mb:,} MB.
 {notes}
 ![{bench}]({plot})

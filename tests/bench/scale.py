@@ -116,10 +116,10 @@ def _cost(engine: SparkEngine, folder: Path, rows: int, partitions: int, rounds:
     engine.run_sub_topology(sub_topology_work(JOB, log, folder / "warm", 1, Execution.AUTO))
     costs = []
     for _ in range(rounds):
-        place = folder / "results"
-        shutil.rmtree(place, ignore_errors=True)
+        results_root = folder / "results"
+        shutil.rmtree(results_root, ignore_errors=True)
         meter = Meter()
-        reports = engine.run_sub_topology(sub_topology_work(JOB, log, place, execution=Execution.AUTO))
+        reports = engine.run_sub_topology(sub_topology_work(JOB, log, results_root, execution=Execution.AUTO))
         costs.append(meter.read())
     results = sum(file.rows for report in reports for file in report.files if file.target.startswith("output/"))
     late = sum(row["count"] for report in reports for row in report.metrics if row["name"] == "late-record-drop")

@@ -35,12 +35,12 @@ COLUMNS = [Column("offset", "long"), Column("timestamp", "long"), Column("user",
 BATCH = 100_000
 RUNS = ("count", "restore")
 PAGE = """\
-# A store that is larger than its memory: {store}
+# A store larger than its memory: {store}
 
-Written by `python -m tests.bench.spill --store {store} --rows {keys}`. One task, one partition: a record for each key, then
-all of it is restored in another process and there are a fifth as many records more. `store_memory` is {memory} MiB; the peak is
-what was resident in the task's process, Python and pyarrow included. {date}, {machine}, {versions};
-the seconds are those of a machine that others used too.
+Written by `python -m tests.bench.spill --store {store} --rows {keys}`. One task, one partition: first one record for each
+key, then, in another process, a restore of all of it and one fifth as many records again. `store_memory` is {memory} MiB; the
+peak is the resident memory of the task's process, including Python and pyarrow. {date}, {machine}, {versions};
+others used the machine at the same time, which affects the seconds.
 
 | run | records | keys | seconds | peak MB |
 | --- | --- | --- | --- | --- |

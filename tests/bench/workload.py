@@ -50,20 +50,20 @@ class Slice(NamedTuple):
 
 def make_log(root: Path, rows: int, seed: int = 1, partitions: int = PARTITIONS) -> list[Slice]:
     """Stage a day of records in order of arrival, landed hourly; one in twenty is late by half an hour on average."""
-    chance = np.random.default_rng(seed)
-    arrival = np.sort(chance.integers(START_MS, START_MS + 24 * HOUR_MS, rows))
-    mean_ms = np.where(chance.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
-    timestamps = arrival - chance.exponential(mean_ms).astype(np.int64)
-    amounts = np.round(chance.lognormal(3, 1, rows), 2)
-    numbers = chance.integers(0, KEYS, rows)
+    rng = np.random.default_rng(seed)
+    arrival = np.sort(rng.integers(START_MS, START_MS + 24 * HOUR_MS, rows))
+    mean_ms = np.where(rng.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
+    timestamps = arrival - rng.exponential(mean_ms).astype(np.int64)
+    amounts = np.round(rng.lognormal(3, 1, rows), 2)
+    numbers = rng.integers(0, KEYS, rows)
     names = [f"user-{number:05d}" for number in range(KEYS)]
     of_key, users = np.array([partition_of(name, partitions) for name in names]), pa.array(names)
     slices = []
     for partition in range(partitions):
         mine = np.flatnonzero(of_key[numbers] == partition)
-        place = StagingTarget("log/events", str(root), attempt="land", partition=partition)
+        staging = StagingTarget("log/events", str(root), attempt="land", partition=partition)
         # By columns: row by row, the log took longer than all that is measured on it.
-        writer = place.file(COLUMNS, ["offset"], partition)
+        writer = staging.file(COLUMNS, ["offset"], partition)
         for some in np.split(mine, range(ROWS_AT_ONCE, len(mine), ROWS_AT_ONCE)):
             first = writer.rows
             columns = (np.arange(first, first + len(some)), timestamps[some], users.take(numbers[some]), amounts[some])

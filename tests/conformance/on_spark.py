@@ -146,8 +146,8 @@ def _read(tables: DeltaTables, branch: str, topology: Topology, landings: int, p
                 key, value = bind_sink(sink, logs)
                 path = table_path(tables.warehouse, landed.output_of(branch, sink.topic))
                 for row in sorted(read_rows(path).to_pylist(), key=lambda row: row["_offset"]):
-                    cells = (tuple(row[name] for name in shape.names) for shape in (key, value))
-                    record = Record(key.decode(next(cells)), value.decode(next(cells)), row["_timestamp"])
+                    columns = (tuple(row[name] for name in shape.names) for shape in (key, value))
+                    record = Record(key.decode(next(columns)), value.decode(next(columns)), row["_timestamp"])
                     played.steps[row["_epoch"] - 1].append(sent(sink.topic, record))
         clocks = checkpoint.states[part.index, 0]["store_clocks"]
         for builder in bound(part, logs).stores:

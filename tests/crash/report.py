@@ -1,4 +1,4 @@
-"""The scoreboard: the rows of the protocol's section 8 as far as they are measured, with what is less than the goal.
+"""The scoreboard: the guarantees of L5 as far as they are measured, with what is less than the goal.
 
 Written from what is kept of each suite for the code as it is, so also while a suite is still under way.
 """

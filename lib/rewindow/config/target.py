@@ -14,7 +14,7 @@ _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
 _REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
 
 INLINE = 100_000
-"""What Spark and a second core would save above so many records, they cost below (`DESIGN.md`, 68)."""
+"""What Spark and a second core would save above so many records, they cost below (ADR-68)."""
 
 PLATFORM = "platform"
 """In place of an address: the session that the platform gives to its jobs, as Databricks does."""

@@ -1,4 +1,4 @@
-"""The timestamp of each record: taken, checked and, where the policy says so, replaced (design.md section 8, D19).
+"""The timestamp of each record: taken, checked and, where the policy says so, replaced (D19).
 
 Everything here is about one topic-partition in offset order, because the partition time is part of the answer.
 """

@@ -1,6 +1,6 @@
 """Final results of windows, batch by batch: what `streams.task` with a `WindowAggregate` does, in bulk.
 
-Why this is exact (design, section 5):
+Why this is exact (L4):
 
 1. The window node's clock at a record is a running maximum, so whether a window still takes it is a comparison.
 2. A window that is due takes no record any more, so all that is due may leave at its epoch's end.
