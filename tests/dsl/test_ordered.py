@@ -21,7 +21,7 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.dsl.operators.aggregates import Subtractable
-from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event, events, rows_of
 from rewindow.streams.record import row_class
@@ -129,7 +129,7 @@ def replayed(aggregate: Any, windows: str, epochs: list[list[Any]], *, is_cut: b
     def made(state: TaskState | None) -> Task:
         return Task(
             bound(part, LOGS), 0, writers=lambda sink: lambda record, _o, _n: sent.append((sink.topic, record)),
-            state=state, restored=rows,
+            checkpoint=Checkpoint(state or TaskState(), rows),
         )  # fmt: skip
 
     task, offset = made(None), 0

@@ -252,13 +252,13 @@ def test_a_word_that_is_no_policy_is_refused(text: Any) -> None:
 
 
 def test_where_a_policy_cannot_be_kept_it_is_refused() -> None:
-    with pytest.raises(ConfigError, match="names the node 'gone', which is none that has code"):
+    with pytest.raises(ConfigError, match="names 'gone', which is not a node with code"):
         TopologyTestDriver(topology("fail"), on_error={"gone": "quarantine"})
     builder = StreamsBuilder()
     held = builder.stream("in").group_by_key().count(store="counts").suppress(until_time_limit("1s"), name="held")
     held.to_stream().to("out")
     with pytest.raises(
-        ConfigError, match=r"'held' has on_error, but runs no code of yours \(its store .* a buffer one\)"
+        ConfigError, match=r"'held' has on_error, but runs no code of yours \(its store .* a buffer store\)"
     ):
         TopologyTestDriver(builder.build(), on_error={"held": "quarantine"})
 

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[dict[str, int], Callable[[TopologyTestDriver], Any], str]
     "outputs_per_record": (
         {"outputs_per_record": 5},
         lambda one: (one.pipe("in", "k", 5, 10), one.pipe("in", "k", 6, 10)),
-        "6 records came of one in the topic 'out' (node greedy, at in offset 1, partition 0)",
+        "one record caused 6 records in the topic 'out' (node greedy, at in offset 1, partition 0)",
     ),
     "punctuations_per_epoch": (
         {"punctuations_per_epoch": 20},

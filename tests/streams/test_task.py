@@ -89,7 +89,7 @@ def test_lateness_is_counted_for_every_record() -> None:
 def test_records_out_of_the_order_of_their_epoch_are_refused() -> None:
     replay = LocalReplay(times())
     task = replay.task(0, 0)
-    with pytest.raises(InvariantError, match="a offset 1 comes too late in the order of its epoch"):
+    with pytest.raises(InvariantError, match="a offset 1 violates the order of its epoch"):
         task.replay([(9, 0, 0, 9, "k", None), (8, 0, 1, 8, "k", None)])
 
 

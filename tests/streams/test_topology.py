@@ -77,7 +77,7 @@ def going_round() -> Topology:
         (two_stores_of_one_name, "two stores are called 's'"),
         (nothing_read, "reads at least one topic"),
         (written_by_two_parts, "written by two sub-topologies"),
-        (going_round, "again-repartition go round in a circle"),
+        (going_round, "again-repartition form a cycle"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(build: object, words: str) -> None:

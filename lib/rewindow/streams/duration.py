@@ -1,4 +1,4 @@
-"""Durations in words (``"1h30m"``) to milliseconds, and points on a grid of time."""
+"""Durations as text (``"1h30m"``), and points on a time grid. All results are in milliseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHOLE = re.compile(r"-?(?:\d+(?:ms|[smhdw]))+")
 
 
 def to_ms(value: str | int | timedelta) -> int:
-    """Return a duration in milliseconds: ``"10m"``, ``"1h30m"``, ``"-5s"``, a `timedelta`, or an int that is ms already.
+    """Return a duration in milliseconds, given as ``"10m"``, ``"1h30m"``, ``"-5s"``, a `timedelta`, or an int of milliseconds.
 
     Raises `ConfigError` for anything else, and for a `timedelta` finer than a millisecond.
     """
@@ -24,7 +24,7 @@ def to_ms(value: str | int | timedelta) -> int:
         return value // timedelta(milliseconds=1)
     if isinstance(value, int):
         return value
-    given: object = value  # it is up to the user
+    given: object = value  # user code may pass anything
     text = given.strip() if isinstance(given, str) else ""
     if text == "0":
         return 0
@@ -36,10 +36,10 @@ def to_ms(value: str | int | timedelta) -> int:
 
 
 def at_or_after(now: int, shift: int, interval: int) -> int:
-    """Return the first point ``shift + k * interval`` (any integer k) that is not before ``now``. All in ms."""
+    """Return the first point ``shift + k * interval`` (for an integer k) at or after ``now``."""
     return now + (shift - now) % interval
 
 
 def strictly_after(now: int, shift: int, interval: int) -> int:
-    """Return the first point ``shift + k * interval`` (any integer k) after ``now``. All in ms."""
+    """Return the first point ``shift + k * interval`` (for an integer k) after ``now``."""
     return now + interval - (now - shift) % interval

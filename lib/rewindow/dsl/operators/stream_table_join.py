@@ -21,7 +21,8 @@ from typing import Any
 
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record, make_record
 from rewindow.streams.state.join_store import RecordStore
 from rewindow.streams.state.stores import Stamped

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rewindow.errors import ConfigError
-from rewindow.streams.fixed_key import FixedKeyProcessor
-from rewindow.streams.kafka_legacy import Transformer, ValueTransformer
-from rewindow.streams.processor import Processor
+from rewindow.streams.legacy import Transformer, ValueTransformer
+from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.topology import describe_supplier
 
 Made = TypeVar("Made")

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from rewindow.dsl.operators.aggregates import Aggregator, described
 from rewindow.streams.metrics import LATE_RECORD_DROP, RECORD_LATENESS, SKIPPED_RECORDS, WINDOW_FINAL_EMIT
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.state.stores import Stamped
 from rewindow.streams.windows.time import Windows
