@@ -48,13 +48,13 @@ def joined(left, right):
         ("group_by", "user"),
     ],
 )
-def test_a_verb_of_a_stream_takes_a_function(verb, wrong):
+def test_a_stream_verb_rejects_what_is_not_a_function(verb, wrong):
     with pytest.raises(TopologyError, match="give it a function"):
         getattr(StreamsBuilder().stream("in"), verb)(wrong)
 
 
 @pytest.mark.parametrize("verb", ["filter", "filter_not", "map_values", "group_by"])
-def test_a_verb_of_a_table_takes_a_function(verb):
+def test_a_table_verb_rejects_what_is_not_a_function(verb):
     with pytest.raises(TopologyError, match="give it a function"):
         getattr(StreamsBuilder().table("in", store="s"), verb)("amount")
 
@@ -89,21 +89,21 @@ def test_a_verb_of_a_table_takes_a_function(verb):
             r"'n': 5}\): give an aggregate, as in Count\(\)",
         ),
         (lambda s, t: s.group_by_key().aggregate({"n": Sum}, store="c"), r"give an aggregate, as in Count\(\)"),
-        (lambda s, t: s.group_by_key().aggregate({"class": Count()}, store="c"), "no word of Python"),
+        (lambda s, t: s.group_by_key().aggregate({"class": Count()}, store="c"), "not a Python keyword"),
         (lambda s, t: s.group_by_key().aggregate({"_run": Count()}, store="c"), "not begin with '_'"),
         (lambda s, t: Materialized.as_("s", retention="-1ms"), "'s': its retention is '-1ms': it is 0 or more"),
         (lambda s, t: TimeWindows.of(1.5, grace="0s"), "1.5 is no duration"),
         (lambda s, t: TimeWindows.of("1s", grace=None), "None is no duration"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_words_that_name_the_fix(write, words):
+def test_misuse_is_rejected_with_the_fix(write, words):
     builder = StreamsBuilder()
     stream, table = builder.stream("in"), builder.table("t", store="s")
     with pytest.raises((TopologyError, ConfigError), match=words):
         write(stream, table)
 
 
-def test_a_supplier_that_fails_is_named():
+def test_the_error_of_a_failing_supplier_names_its_node():
     builder = StreamsBuilder()
     builder.stream("in").process(Named, name="mine").to("out")
     with pytest.raises(ConfigError, match=r"node 'mine': its supplier failed, TypeError: .*pass a class without arg"):
@@ -119,7 +119,7 @@ def test_a_supplier_that_fails_is_named():
         ((Record("k", 1),), To.child("x"), "p has no child 'x'"),
     ],
 )
-def test_what_cannot_be_forwarded_is_named_with_its_node_and_record(args, to, words):
+def test_a_wrong_forward_names_node_and_record(args, to, words):
     class Forwarding(Processor):
         def process(this, record):  # noqa: N805 - whatever a processor calls itself, it is found
             this.context.forward(*args, to=to)
@@ -132,7 +132,7 @@ def test_what_cannot_be_forwarded_is_named_with_its_node_and_record(args, to, wo
 
 
 @pytest.mark.parametrize("timestamp", [None, "1", 1.0, True])
-def test_the_driver_takes_whole_milliseconds(timestamp):
+def test_the_driver_accepts_only_integer_timestamps(timestamp):
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     with pytest.raises(RewindowError, match="is no int of epoch milliseconds"):

@@ -70,7 +70,7 @@ def results(aggregate: Any, values: list[Any]) -> list[Any]:
     return [record.value for record in driver.read("updates")]
 
 
-def test_what_they_give() -> None:
+def test_results() -> None:
     sales = [None, Sale("a", 1.0), None, Sale("b", 2.0)]
     assert results(First(), sales) == [None, sales[1], sales[1], sales[1]]
     assert results(Last("item"), sales) == [None, "a", "a", "b"]
@@ -79,7 +79,7 @@ def test_what_they_give() -> None:
 
 
 @pytest.mark.parametrize(("aggregate", "merged"), [(First(), 1), (Last(), 3), (Collect(), [1, 2, 3])])
-def test_states_that_meet_are_put_together_in_their_order(aggregate: Any, merged: Any) -> None:
+def test_merged_states_keep_their_order(aggregate: Any, merged: Any) -> None:
     def state(*values: int) -> Any:
         made = aggregate.start()
         for value in values:
@@ -90,7 +90,7 @@ def test_states_that_meet_are_put_together_in_their_order(aggregate: Any, merged
     assert aggregate.merge(state(), state(1)) == aggregate.merge(state(1), state()) == state(1)
 
 
-def test_a_table_takes_back_what_it_collected() -> None:
+def test_collect_can_subtract() -> None:
     state = [1, float("nan"), True, 1]
     assert Collect().subtract("k", 1, state) == [state[1], True, 1]
     assert len(Collect().subtract("k", float("nan"), state)) == 3
@@ -98,7 +98,7 @@ def test_a_table_takes_back_what_it_collected() -> None:
     assert not isinstance(First(), Subtractable), "the one before the first is not known"
 
 
-def test_their_columns() -> None:
+def test_column_types() -> None:
     def columns(aggregate: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         built = topology(aggregate)
         sink = built.nodes["updates-sink"]
@@ -148,12 +148,12 @@ def replayed(aggregate: Any, windows: str, epochs: list[list[Any]], *, is_cut: b
 @pytest.mark.parametrize("aggregate", [First(), Last(), Collect(), Collect("ratio"), PARTS], ids=str)
 @given(windows=st.sampled_from(sorted(WINDOWS)), epochs=EPOCHS)
 @examples(40)
-def test_a_cut_makes_no_difference(aggregate: Any, windows: str, epochs: list[list[Any]]) -> None:
+def test_a_restart_makes_no_difference(aggregate: Any, windows: str, epochs: list[list[Any]]) -> None:
     assert replayed(aggregate, windows, epochs, is_cut=True) == replayed(aggregate, windows, epochs, is_cut=False)
 
 
 @pytest.mark.parametrize(("aggregate", "merged"), [(First(), 2), (Last(), 9), (Collect(), [2, 7, 9])])
-def test_sessions_that_meet_are_put_together_in_the_order_of_their_times(aggregate: Any, merged: Any) -> None:
+def test_merged_sessions_are_combined_in_the_order_of_their_times(aggregate: Any, merged: Any) -> None:
     driver = TopologyTestDriver(topology(aggregate, value=int, windows="sessions"))
     for value, at in ((7, 7), (2, 2), (9, 4)):  # the one at 4 ms joins those at 2 and 7
         driver.pipe("in", "a", value, at)

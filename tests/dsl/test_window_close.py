@@ -154,7 +154,7 @@ def test_a_watermark_closes_a_window_at_its_time(
 
 @pytest.mark.parametrize("suppressed", [False, True], ids=["emit", "suppress"])
 @pytest.mark.parametrize(("windows", "open_at", "closed_at", "final"), FINALS.values(), ids=FINALS)
-def test_the_end_closes_every_window(
+def test_a_final_run_closes_every_window(
     windows: Any, open_at: int, closed_at: int, final: str, *, suppressed: bool
 ) -> None:
     driver = TopologyTestDriver(closing(windows, suppressed=suppressed))
@@ -165,7 +165,7 @@ def test_the_end_closes_every_window(
     assert told(driver) == [final]
 
 
-def test_an_unlimited_window_is_final_at_the_end_only() -> None:
+def test_an_unlimited_window_is_final_only_in_a_final_run() -> None:
     driver = TopologyTestDriver(
         closing(UnlimitedWindows.of(), suppressed=True), semantics=Semantics(stream_time_from="watermark")
     )
@@ -184,7 +184,7 @@ def test_an_unlimited_window_cannot_emit_on_close() -> None:
 
 
 @pytest.mark.parametrize("windows", [TEN, sessions(5)])
-def test_a_strategy_is_one_of_two(windows: Any) -> None:
+def test_an_unknown_emit_strategy_is_rejected(windows: Any) -> None:
     with pytest.raises(TopologyError, match="on_window_close"):
         StreamsBuilder().stream("in").group_by_key().windowed_by(windows).emit_strategy("close")
 
@@ -230,7 +230,7 @@ def test_a_late_session_that_touches_nothing_is_dropped() -> None:
 
 @pytest.mark.parametrize("suppressed", [False, True], ids=["emit", "suppress"])
 @pytest.mark.parametrize("windows", [windows for windows, *_ in FINALS.values()], ids=FINALS)
-def test_a_window_below_what_holds_finals_back_sees_them_all(windows: Any, *, suppressed: bool) -> None:
+def test_a_window_below_final_results_accepts_them_all(windows: Any, *, suppressed: bool) -> None:
     """D22: the watermark below is lowered by the longest that a final can be held."""
     builder = StreamsBuilder()
     grouped: Any = builder.stream("in").group_by_key().windowed_by(windows)
@@ -247,7 +247,7 @@ def test_a_window_below_what_holds_finals_back_sees_them_all(windows: Any, *, su
     assert counted(driver, LATE_RECORD_DROP) == 0
 
 
-def test_the_fingerprint_knows_windows_and_strategy() -> None:
+def test_windows_and_emit_strategy_are_in_the_fingerprint() -> None:
     kinds: list[Any] = [TEN, TEN.advance_by("5ms"), sliding(10), sessions(5), sessions(5, 1), sliding(10, 1)]
     prints = [
         closing(windows, suppressed=suppressed).fingerprint() for windows in kinds for suppressed in (False, True)

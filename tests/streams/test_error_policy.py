@@ -145,12 +145,12 @@ def test_a_quarantined_record_leaves_no_trace_but_its_row(place: int, *, cut: bo
 
 
 @pytest.mark.parametrize("policy", ["retry 2", "retry 2 quarantine"])
-def test_a_record_that_passes_at_the_third_try_is_as_one_that_passed_at_once(policy: str) -> None:
+def test_a_record_that_succeeds_at_the_third_attempt_has_the_same_result(policy: str) -> None:
     records = [*GOOD[:3], ("b", "bad", 20), *GOOD[3:]]
     assert played(policy, records, fails=2) == played(policy, records) == played("fail", records)
 
 
-def test_when_the_tries_are_over_it_fails_or_is_quarantined() -> None:
+def test_after_the_last_attempt_the_run_fails_or_the_record_is_quarantined() -> None:
     poisoned = [("b", "bad", 20)]
     with pytest.raises(DataError, match="node 'clumsy' failed at in offset 0, partition 0: ValueError: no luck"):
         played("retry 2", poisoned, fails=3)
@@ -160,7 +160,7 @@ def test_when_the_tries_are_over_it_fails_or_is_quarantined() -> None:
     assert played("retry 3 quarantine", poisoned, fails=3)[4] == []
 
 
-def test_it_is_counted_by_class() -> None:
+def test_quarantined_records_are_counted_by_error_class() -> None:
     driver = TopologyTestDriver(topology("quarantine"))
     for at in (1, 2):
         Clumsy.fails = 1
@@ -169,7 +169,7 @@ def test_it_is_counted_by_class() -> None:
     assert (row["node"], row["reason"], row["total"]) == ("clumsy", "ValueError", 2)
 
 
-def test_every_verb_can_have_a_policy_by_its_node() -> None:
+def test_a_policy_can_be_given_to_any_node_by_name() -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in")
     stream.map(lambda key, value: (key, 1 // value), name="one").map_values(lambda v: 1 // v, name="two").to("out")
@@ -180,7 +180,7 @@ def test_every_verb_can_have_a_policy_by_its_node() -> None:
     assert [(one.node, one.at.offset) for one in driver.dropped] == [("one", 1), ("two", 2)]
 
 
-def test_the_failure_of_a_node_below_is_its_own() -> None:
+def test_a_policy_does_not_cover_failures_of_nodes_below() -> None:
     builder = StreamsBuilder()
     above = builder.stream("in").map_values(lambda value: value, name="above")
     above.map_values(lambda value: 1 // value, name="below").to("out")
@@ -192,7 +192,7 @@ HOPPING, SESSIONS = TimeWindows.of("10ms", grace="99ms").advance_by("5ms"), Sess
 
 
 @pytest.mark.parametrize("windows", [HOPPING, SESSIONS], ids=["windows", "sessions"])
-def test_an_aggregate_that_fails_in_its_second_window_leaves_the_first_as_it_was(windows: Any) -> None:
+def test_an_aggregate_that_fails_in_its_second_window_restores_the_first(windows: Any) -> None:
     def reduce(total: int, value: int) -> int:
         if total == value:
             raise ValueError("twice the same")
@@ -230,7 +230,7 @@ class LateFailing(Processor):
 
 
 @pytest.mark.parametrize("where", ["init", "punctuate", "close"])
-def test_what_is_no_record_always_fails(where: str) -> None:
+def test_errors_outside_a_record_always_fail_the_run(where: str) -> None:
     LateFailing.where = where
     builder = StreamsBuilder()
     builder.stream("in").process(LateFailing, name="late", on_error="quarantine").to("out")
@@ -246,12 +246,12 @@ def test_what_is_no_record_always_fails(where: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["retry", "retry 0", "retry -1", "retry 1000", "ignore", "", 3, None, "fail "])
-def test_a_word_that_is_no_policy_is_refused(text: Any) -> None:
+def test_an_invalid_policy_is_rejected(text: Any) -> None:
     with pytest.raises(ConfigError, match="is no policy: write fail"):
         OnError.parse(text)
 
 
-def test_where_a_policy_cannot_be_kept_it_is_refused() -> None:
+def test_a_policy_that_cannot_be_kept_is_rejected() -> None:
     with pytest.raises(ConfigError, match="names 'gone', which is not a node with code"):
         TopologyTestDriver(topology("fail"), on_error={"gone": "quarantine"})
     builder = StreamsBuilder()
@@ -264,7 +264,7 @@ def test_where_a_policy_cannot_be_kept_it_is_refused() -> None:
 
 
 @pytest.mark.parametrize("on_error", ["fail", "retry 2", "quarantine"])
-def test_a_lack_of_memory_is_never_the_records_fault(on_error: str) -> None:
+def test_memory_error_always_fails_the_run(on_error: str) -> None:
     class Spends(Processor):
         def process(self, record: Record) -> None:
             raise MemoryError

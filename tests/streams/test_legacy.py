@@ -46,7 +46,7 @@ with pytest.warns(DeprecationWarning, match="LegacyProcessor is deprecated"):
             self.context.forward("records", self.records, To.child("left").with_timestamp(timestamp + 1))
 
 
-def test_a_schedule_of_an_interval_calls_punctuate_on_stream_time() -> None:
+def test_schedule_with_an_interval_alone_calls_punctuate_on_stream_time() -> None:
     one = driver(process(Counting))
     for at in (12, 15, 22, 47, 52):
         one.pipe("in", "k", None, at)
@@ -82,7 +82,7 @@ def test_it_is_the_schedule_that_kip_138_writes() -> None:
         (lambda context: context.schedule("10ms"), "schedule takes an interval, a PunctuationType and a callback"),
     ],
 )
-def test_an_ordinary_processor_rejects_the_old_forms(action: Any, words: str) -> None:
+def test_an_ordinary_processor_rejects_the_old_signatures(action: Any, words: str) -> None:
     class Today(Processor):
         def process(self, record: Record) -> None:
             action(self.context)
@@ -91,7 +91,7 @@ def test_an_ordinary_processor_rejects_the_old_forms(action: Any, words: str) ->
         driver(process(Today)).pipe("in", "k", None, 12)
 
 
-def test_a_legacy_processor_may_use_the_old_forms_in_punctuations() -> None:
+def test_a_legacy_processor_may_use_the_old_signatures_in_punctuations() -> None:
     class Half(LegacyProcessor):
         def init(self, context: ProcessorContext) -> None:
             self.context = context
@@ -109,7 +109,7 @@ def test_a_legacy_processor_may_use_the_old_forms_in_punctuations() -> None:
     assert sent(one) == [("k", "right", "by name", 12), ("k", "left", "by index", 12), ("fired", "left", 12, 3)]
 
 
-def test_forward_to_all_by_name_by_number_and_as_to_says() -> None:
+def test_forward_to_all_by_name_by_number_and_by_to() -> None:
     class Forwarding(LegacyProcessor):
         def process(self, key: Any, value: Any) -> None:
             self.context.forward(key, "all")
@@ -133,7 +133,7 @@ def test_forward_to_all_by_name_by_number_and_as_to_says() -> None:
 
 
 @pytest.mark.parametrize("child", [2, -1, "middle", None])
-def test_a_child_that_is_not_there(child: Any) -> None:
+def test_an_unknown_child_is_rejected(child: Any) -> None:
     class Astray(LegacyProcessor):
         def process(self, key: Any, value: Any) -> None:
             self.context.forward(key, value, child)
@@ -143,7 +143,7 @@ def test_a_child_that_is_not_there(child: Any) -> None:
         one.pipe("in", "k", None, 10)
 
 
-def test_headers_go_on_with_a_record_and_not_with_a_punctuation() -> None:
+def test_a_forwarded_key_and_value_keep_the_record_s_headers() -> None:
     headers = (("trace", b"1"),)
     seen: list[Any] = []
 
@@ -172,7 +172,7 @@ def test_headers_go_on_with_a_record_and_not_with_a_punctuation() -> None:
     assert seen == [("k", headers), ("punctuated", ())]
 
 
-def test_wrong_use_names_the_fix() -> None:
+def test_misuse_is_rejected_with_the_fix() -> None:
     class NoPair(Transformer):
         def transform(self, key: Any, value: Any) -> Any:
             return value
@@ -191,7 +191,7 @@ def test_wrong_use_names_the_fix() -> None:
         driver(lambda s: s.transform(Counting, name="t")).pipe("in", "k", 1, 12)
 
 
-def test_each_old_form_warns_at_the_line_that_uses_it() -> None:
+def test_each_old_signature_warns_at_the_caller_s_line() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
 

@@ -57,7 +57,7 @@ CASES: dict[str, tuple[dict[str, int], Callable[[TopologyTestDriver], Any], str]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_limit_that_is_passed_says_all(name: str) -> None:
+def test_an_exceeded_limit_names_everything(name: str) -> None:
     limits, play, said = CASES[name]
     play(driver())  # by default there is room
     with pytest.raises(LimitError, match=re.escape(said)) as caught:
@@ -67,7 +67,7 @@ def test_a_limit_that_is_passed_says_all(name: str) -> None:
     assert caught.value.exit_code == 71
 
 
-def test_what_is_just_allowed_passes() -> None:
+def test_a_limit_that_is_just_reached_is_not_exceeded() -> None:
     fill(driver(store_rows=4))
     driver(outputs_per_record=6).pipe("in", "k", 6, 10)
     cut = driver(punctuations_per_epoch=20)

@@ -62,7 +62,7 @@ def test_the_wall_clock_ends_an_epoch_at_the_watermark() -> None:
     assert replay.task(0, 0).state().wall_clock_ms == 26
 
 
-def test_where_time_follows_the_watermark_stream_time_does_too() -> None:
+def test_stream_time_can_follow_the_watermark() -> None:
     replay = LocalReplay(times(), semantics=Semantics(stream_time_from="watermark", wall_clock="run"))
     replay.run([Epoch((("a", "k", None, 5),), 26), Epoch((), 26)], wall_clock_ms=0)
     assert values(replay) == [("record", 5, -1), (5, 5), (15, 26)]
@@ -86,14 +86,14 @@ def test_lateness_is_counted_for_every_record() -> None:
     assert counted[PROCESS]["total"] == 4
 
 
-def test_records_out_of_the_order_of_their_epoch_are_refused() -> None:
+def test_events_out_of_order_are_rejected() -> None:
     replay = LocalReplay(times())
     task = replay.task(0, 0)
     with pytest.raises(InvariantError, match="a offset 1 violates the order of its epoch"):
         task.replay([(9, 0, 0, 9, "k", None), (8, 0, 1, 8, "k", None)])
 
 
-def test_offsets_and_emissions_are_counted_over_runs() -> None:
+def test_offsets_and_outputs_are_counted_across_runs() -> None:
     replay = LocalReplay(times())
     for number in range(3):
         replay.run([Epoch((("a", "k", None, number), ("b", "k", None, number)))])

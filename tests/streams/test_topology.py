@@ -80,7 +80,7 @@ def going_round() -> Topology:
         (going_round, "again-repartition form a cycle"),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(build: object, words: str) -> None:
+def test_an_invalid_topology_is_rejected_by_name(build: object, words: str) -> None:
     assert callable(build)
     with pytest.raises(TopologyError, match=words):
         build()
@@ -109,7 +109,7 @@ def test_a_shared_store_makes_one_part() -> None:
     assert [source.topic for source in part.sources] == ["a", "b"]
 
 
-def test_a_watermark_is_lowered_by_what_each_path_may_hold_back() -> None:
+def test_a_watermark_is_lowered_by_the_longest_delay_above() -> None:
     builder = StreamsBuilder()
     events = builder.stream("events")
     hours = events.group_by_key().windowed_by(TimeWindows.of("60ms", grace="10ms")).count(store="hours")
@@ -128,7 +128,7 @@ def test_a_watermark_is_lowered_by_what_each_path_may_hold_back() -> None:
     assert (lags["both"], lags["declares"], lags["merged-sink"]) == (70, 70, 77)
 
 
-def test_the_fingerprint_tells_topologies_apart() -> None:
+def test_the_fingerprint_distinguishes_topologies() -> None:
     def build(size: str) -> Topology:
         builder = StreamsBuilder()
         windows = TimeWindows.of(size, grace="0s")

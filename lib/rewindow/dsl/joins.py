@@ -154,7 +154,7 @@ def _kept(store: JoinStores) -> tuple[Materialized, Materialized]:
     if isinstance(store, tuple):
         this, other = materialized(store[0]), materialized(store[1])
         if this.name == other.name:
-            message = f"store {this.name!r} cannot keep both sides of a join: give each a name of its own"
+            message = f"store {this.name!r} cannot keep both sides of a join: give each its own name"
             raise TopologyError(message)
         return this, other
     both = materialized(store)

@@ -1,4 +1,4 @@
-"""The checkpoint of a task: clocks, offsets and schedules as plain data, and the rows of its stores."""
+"""The checkpoint of a task: clocks, offsets and schedules as data, and the rows of its stores."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _SPILLING: Mapping[str, Callable[[StoreBuilder, OpenTimedSpill, int], Store]] = 
 
 
 def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) -> Store:
-    """Return an empty store of the builder's kind, one of so many that share the task's memory.
+    """Return an empty store of the builder's kind, one of ``stores`` that share the task's memory.
 
     One that may not be all in memory opens a file when it needs one.
     """

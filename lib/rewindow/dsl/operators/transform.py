@@ -1,4 +1,4 @@
-"""Verbs that run a processor of the user's under a rule: one that keeps the key, and the old transformers."""
+"""Verbs that run a user's `FixedKeyProcessor` or legacy transformer, and check that the supplier made one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ProcessValues:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """Run a `Transformer`; of a flat one each call returns an iterable."""
+    """Run a `Transformer`. If it is flat, each call returns an iterable."""
 
     supplier: Callable[[], Transformer]
     is_flat: bool = False
@@ -51,7 +51,7 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class TransformValues:
-    """Run a `ValueTransformer`; of a flat one each call returns an iterable."""
+    """Run a `ValueTransformer`. If it is flat, each call returns an iterable."""
 
     supplier: Callable[[], ValueTransformer]
     is_flat: bool = False
