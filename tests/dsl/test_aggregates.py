@@ -1,4 +1,4 @@
-"""Aggregates: their types, their arithmetic, and that a user's function cannot reach what was kept or sent before."""
+"""Aggregates: types, arithmetic, and isolation of stored and sent values from user functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def topology(aggregate: Any, topic: str = "in") -> Topology:
 
 
 def types(aggregate: Any, topic: str = "in") -> tuple[list[str], list[str]]:
-    """Return the types of the state's columns and of the result's."""
+    """Return the column types of state and result."""
     built = topology(aggregate, topic)
     sink = built.nodes["out-sink"]
     assert isinstance(sink, SinkNode)
@@ -129,11 +129,11 @@ def test_an_aggregator_that_modifies_its_state_does_not_change_the_old_result() 
         state.append(value)
         return state
 
-    def anew(_key: str, value: int, state: list[int]) -> list[int]:
+    def copying(_key: str, value: int, state: list[int]) -> list[int]:
         return [*state, value]
 
     sent = []
-    for aggregator in (in_place, anew):
+    for aggregator in (in_place, copying):
         builder = StreamsBuilder()
         table = builder.stream("in").group_by_key().aggregate(list, aggregator, store="s")
         table.filter(lambda _key, value: len(value) < 2).to_stream().to("out")

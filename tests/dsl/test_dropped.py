@@ -1,4 +1,4 @@
-"""What goes no further is counted by reason, and handed on with its source, node and reason: never just away."""
+"""Dropped records are counted by reason and reported with source, node and reason."""
 
 from __future__ import annotations
 

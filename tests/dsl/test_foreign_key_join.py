@@ -1,4 +1,4 @@
-"""The join by a foreign key (KIP-213), by the semantics reference's example K11 and section 6.4."""
+"""Foreign-key joins (KIP-213): example K11 and section 6.4 of the semantics reference."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_foreign_key_join_has_three_sub_topologies_without_shared_stores() -> 
 
 
 def test_an_early_answer_waits_for_its_update() -> None:
-    """The subscription to d has a log of its own, whose running maximum is behind that of the left updates."""
+    """The log of the subscription to d has a running maximum behind that of the left updates."""
     replay = LocalReplay(topology("left"), partitions=2)
     replay.run([Epoch((("L", "a", "a", 1), ("L", "a", "d", 0)))])
     assert [(sent.record.value, sent.record.timestamp) for sent in replay.sent] == [("d-None", 0)]
@@ -135,7 +135,7 @@ class Order(NamedTuple):
 
 
 class User(NamedTuple):
-    """A right row, of nulls perhaps."""
+    """A right row, possibly of nulls."""
 
     name: str | None
 

@@ -1,4 +1,4 @@
-"""Where state is kept: names, retention apart from grace (KIP-328), stores that are given ready-made."""
+"""`Materialized`: names, retention separate from grace (KIP-328), ready-made stores."""
 
 from __future__ import annotations
 

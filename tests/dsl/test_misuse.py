@@ -1,4 +1,4 @@
-"""What is written wrongly is refused where it is written, in words that name the fix; nothing waits for the first record."""
+"""Misuse is rejected where the topology is built, with the fix, not at the first record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First, last and collect: nulls, types, and that a restart changes nothing."""
+"""First, Last and Collect: nulls, types and restarts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PARTS = {"first": First(), "last": Last(), "all": Collect(), "page": First("page
 
 
 class Sale(NamedTuple):
-    """A row of the user's."""
+    """A user's row class."""
 
     item: str
     price: float
@@ -120,7 +120,7 @@ EPOCHS = st.lists(st.lists(st.tuples(st.sampled_from("xy"), ROWS, st.integers(0,
 
 
 def replayed(aggregate: Any, windows: str, epochs: list[list[Any]], *, is_cut: bool) -> Any:
-    """Return all that is sent; ``is_cut``: restored from typed columns between any two epochs."""
+    """Return all results. ``is_cut``: restore from typed columns between any two epochs."""
     (part,) = topology(aggregate, windows=windows).sub_topologies()
     shapes = {store.name: bind_store(store, LOGS) for store in part.stores}
     rows: dict[str, list[tuple[Any, Any]]] = {name: [] for name in shapes}

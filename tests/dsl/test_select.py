@@ -1,4 +1,4 @@
-"""`select`: what it makes of a record, how it reads, which types it leaves, and what is said of what cannot be read."""
+"""`select`: its results, parsing, types and syntax errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions, sliding and unlimited windows by the semantics reference's examples W09 to W18, and which are refused."""
+"""Session, sliding and unlimited windows: examples W09 to W18 of the semantics reference, and invalid windows."""
 
 from __future__ import annotations
 

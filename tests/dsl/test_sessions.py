@@ -1,4 +1,4 @@
-"""Sessions: built-in aggregates, reducers and mergers of those that become one, their retention and their stores."""
+"""Sessions: built-in aggregates, reducers and mergers, retention and stores."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_merger_may_modify_its_arguments() -> None:
 
 
 def test_an_update_carries_the_old_value() -> None:
-    """Counted downstream by the key without its window: each session and window counts once (D13)."""
+    """Counted downstream by the key without its window, each session and window counts once (D13)."""
     for windows, total in ((sessions(5, 100), [1, 2, 1, 1, 1]), (sliding(4, 100), [1, 1, 2])):
         builder = StreamsBuilder()
         counts = builder.stream("in").group_by_key().windowed_by(windows).count(store="n")
@@ -106,7 +106,7 @@ def test_sessions_need_a_merger() -> None:
 
 
 class OwnAggregate:
-    """Somebody's aggregator, which cannot merge."""
+    """A user's aggregator, which cannot merge."""
 
     def start(self) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""Joins of two streams beside the examples: watermarks, repartitions, stores, types, wrong use."""
+"""Stream-stream joins beyond the examples: watermarks, repartitions, stores, types, misuse."""
 
 from __future__ import annotations
 

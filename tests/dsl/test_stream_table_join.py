@@ -1,4 +1,4 @@
-"""Joins of a stream with a table, by the semantics reference's examples J10 and J12 to J14, KIP-914, KIP-923 and D22."""
+"""Stream-table joins: examples J10 and J12 to J14 of the semantics reference, KIP-914, KIP-923 and D22."""
 
 from __future__ import annotations
 

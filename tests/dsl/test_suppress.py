@@ -1,4 +1,4 @@
-"""Suppress until a window closes, by the semantics reference's examples S01 to S05 and S20."""
+"""Suppress: examples S01 to S05 and S20 of the semantics reference, time limits and buffer limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Sizes = tuple[int, int | None, int]
 
 
 def finals(size: int, advance: int | None = None, grace: int = 0) -> TopologyTestDriver:
-    """Number the records of each window: values are joined, each being its place in the input."""
+    """Join the values of each window, each of which is its index in the input."""
     builder = StreamsBuilder()
     windows = TimeWindows.of(f"{size}ms", grace=f"{grace}ms")
     windows = windows.advance_by(f"{advance}ms") if advance else windows
@@ -121,7 +121,7 @@ def test_buffered_updates_are_in_a_store() -> None:
 
 
 def held_back(*args: Any, name: str = "held", **words: Any) -> TopologyTestDriver:
-    """Hold a table of texts back for a time."""
+    """Suppress a table of texts."""
     semantics = words.pop("semantics", None)
     builder = StreamsBuilder()
     table = builder.table("in", store="in").suppress(until_time_limit(*args, **words), name=name)

@@ -1,4 +1,4 @@
-"""Grouped tables, by the semantics reference's examples K02, K03, K10, K12 (D13), K13 and S13 (D13)."""
+"""Grouped tables: examples K02, K03, K10, K12 (D13), K13 and S13 (D13) of the semantics reference."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_k13_a_row_without_a_group_or_a_value_is_skipped(cut: bool) -> None:  # 
 
 @both_modes
 def test_s13_below_a_suppress_only_sent_values_are_subtracted(cut: bool) -> None:  # noqa: FBT001
-    """Kafka takes v2 back, which was never added (D13)."""
+    """Kafka subtracts v2, which was never added (D13)."""
 
     def make(builder: StreamsBuilder) -> KTable:
         held = builder.table("t", store="t").suppress(until_time_limit("2ms"), name="held")

@@ -1,4 +1,4 @@
-"""Joins of tables by key, by the semantics reference's examples J15, J17, J18, J25 and S14."""
+"""Joins of tables by key: examples J15, J17, J18, J25 and S14 of the semantics reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text(left: Any, right: Any) -> str:
 
 
 def tables(*, left: str | None = None, right: str | None = None) -> tuple[StreamsBuilder, KTable, KTable]:
-    """Make two tables; a history makes one versioned."""
+    """Make two tables, versioned if they have a history."""
     builder = StreamsBuilder()
     stores = [versioned_store(name, history=h) if h else name for name, h in (("L", left), ("R", right))]
     return builder, builder.table("L", store=stores[0]), builder.table("R", store=stores[1])
@@ -184,4 +184,4 @@ def test_suppress_rejects_a_versioned_table() -> None:
     _, left, _ = tables(left="1h")
     with pytest.raises(TopologyError, match="versioned"):
         left.filter(lambda _k, _v: True).suppress(until_time_limit("1ms"))
-    left.map_values(str, store="plain").suppress(until_time_limit("1ms"))
+    left.map_values(str, store="unversioned").suppress(until_time_limit("1ms"))

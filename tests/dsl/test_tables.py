@@ -1,4 +1,4 @@
-"""Tables: where they begin and end, filters and mappings, by the semantics reference's examples K01, K06, K09."""
+"""Tables: sources, filters and mappings, by examples K01, K06 and K09 of the semantics reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions: what they mean record by record, how they read, and what is said of those that cannot be read."""
+"""Conditions: their meaning for each record, parsing and syntax errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that leave when a window closes: W19 to W24, watermarks (D22), the end (D18), and what is never lost (D11)."""
+"""Results on window close: W19 to W24, watermarks (D22), final runs (D18), and that no result is lost (D11)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEN = TimeWindows.of("10ms", grace="0s")
 
 
 def closing(windows: Any, *, suppressed: bool = False, retention: int | None = None) -> Topology:
-    """Count by window, and send finals only."""
+    """Count by window and send only final results."""
     builder = StreamsBuilder()
     grouped: Any = builder.stream("in").group_by_key().windowed_by(windows)
     if not suppressed:
@@ -190,7 +190,7 @@ def test_an_unknown_emit_strategy_is_rejected(windows: Any) -> None:
 
 
 def test_a_record_at_the_bound_is_in_the_final_result() -> None:
-    """The store keeps a session, and a sliding window, for as long as it takes records (D10)."""
+    """The store retains a session or sliding window while it accepts records (D10)."""
     for suppressed in (False, True):
         driver = TopologyTestDriver(closing(sessions(5), suppressed=suppressed))
         for key, timestamp in (("a", 0), ("b", 5), ("a", 5), ("b", 90)):
@@ -207,7 +207,7 @@ def test_a_record_at_the_bound_is_in_the_final_result() -> None:
 def test_a_session_that_a_watermark_closed_is_merged_while_it_is_retained(
     retention: int | None, finals: list[str], *, suppressed: bool
 ) -> None:
-    """As one that a record closed: by default it is forgotten, and the record at 0 is in one final result."""
+    """It behaves as one that a record closed: by default it expires, and the record at 0 is in one final result."""
     topology = closing(sessions(19), suppressed=suppressed, retention=retention)
     for is_watermark in (True, False):
         driver = TopologyTestDriver(topology, semantics=Semantics(stream_time_from="watermark"))
@@ -231,7 +231,7 @@ def test_a_late_session_that_touches_nothing_is_dropped() -> None:
 @pytest.mark.parametrize("suppressed", [False, True], ids=["emit", "suppress"])
 @pytest.mark.parametrize("windows", [windows for windows, *_ in FINALS.values()], ids=FINALS)
 def test_a_window_below_final_results_accepts_them_all(windows: Any, *, suppressed: bool) -> None:
-    """D22: the watermark below is lowered by the longest that a final can be held."""
+    """The watermark below is lowered by the longest time that a final result is held (D22)."""
     builder = StreamsBuilder()
     grouped: Any = builder.stream("in").group_by_key().windowed_by(windows)
     if not suppressed:

@@ -1,4 +1,4 @@
-"""Windowed and plain aggregates by the semantics reference's examples W01 to W08, W25 and W27."""
+"""Windowed and unwindowed aggregates: examples W01 to W08, W25 and W27 of the semantics reference."""
 
 from __future__ import annotations
 
@@ -125,14 +125,14 @@ def test_w07_a_windowed_count_counts_null_values_and_an_unwindowed_count_skips_t
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key()
     grouped.windowed_by(hopping(10)).count(store="windowed").to_stream().to("out")
-    grouped.count(store="plain").to_stream().to("plain")
+    grouped.count(store="unwindowed").to_stream().to("unwindowed")
     driver = TopologyTestDriver(builder.build())
     driver.pipe("in", "a", None, 3)
     driver.pipe("in", None, 1, 4)
     assert told(driver) == ["a[0,10)=1@3"]
-    assert driver.read("plain") == []
+    assert driver.read("unwindowed") == []
     reasons = {(row["node"], row["reason"]): row["total"] for row in driver.metrics if row["name"] == SKIPPED_RECORDS}
-    assert reasons == {("windowed", "null-key"): 1, ("plain", "null-key"): 1, ("plain", "null-value"): 1}
+    assert reasons == {("windowed", "null-key"): 1, ("unwindowed", "null-key"): 1, ("unwindowed", "null-value"): 1}
 
 
 def test_w27_filtered_records_do_not_advance_the_clock() -> None:

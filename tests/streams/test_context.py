@@ -1,4 +1,4 @@
-"""What a processor may ask and do: forwarding and its order, timestamps, metadata, stores."""
+"""The processor context: forwarding and its order, timestamps, metadata, stores."""
 
 from __future__ import annotations
 

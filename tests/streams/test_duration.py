@@ -1,4 +1,4 @@
-"""Durations in words, and the two closed forms on a grid."""
+"""Durations as text, and the two closed-form grid functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a record at which user code fails: `fail`, `retry n`, `quarantine`; and that a failed attempt never was."""
+"""Error policies: `fail`, `retry n`, `quarantine`, and that a failed attempt leaves no trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STORES = (
 
 
 class Clumsy(Processor):
-    """Does all that can be undone, and then fails at the value "bad", ``fails`` times."""
+    """Do everything that can be rolled back, then fail ``fails`` times at the value "bad"."""
 
     fails = 0
 
@@ -113,23 +113,23 @@ def played(on_error: str, records: list[tuple[Any, Any, int]], *, fails: int = 0
 GOOD = [("first", 0, 3), ("b", 0, 12), ("c", 0, 14), ("b", 0, 25), ("first", 0, 33), ("d", 0, 50)]
 
 
-@pytest.mark.parametrize("place", range(len(GOOD) + 1))
+@pytest.mark.parametrize("position", range(len(GOOD) + 1))
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
-def test_a_quarantined_record_leaves_no_trace_but_its_row(place: int, *, cut: bool) -> None:
-    """The same tables as if it had not been there, but for its offset: so that is taken by one that does nothing."""
+def test_a_quarantined_record_leaves_no_trace_but_its_row(position: int, *, cut: bool) -> None:
+    """The result is that of a record at the same offset that does nothing."""
 
     class Skips(Clumsy):
         def process(self, record: Record) -> None:
             if record.value != "nothing":
                 super().process(record)
 
-    at = GOOD[place - 1][2] if place else 1
-    poisoned = [*GOOD[:place], ("b", "bad", at), *GOOD[place:]]
+    at = GOOD[position - 1][2] if position else 1
+    poisoned = [*GOOD[:position], ("b", "bad", at), *GOOD[position:]]
     sent, states, metrics, dropped, lost = played("quarantine", poisoned, fails=1, cut=cut)
     builder = StreamsBuilder()
     builder.stream("in").process(Skips, name="clumsy", stores=STORES).to("out")
     clean = TopologyTestDriver(builder.build())
-    for key, value, timestamp in [*GOOD[:place], ("b", "nothing", at), *GOOD[place:]]:
+    for key, value, timestamp in [*GOOD[:position], ("b", "nothing", at), *GOOD[position:]]:
         clean.pipe("in", key, value, timestamp)
         if cut:
             clean.cut()
@@ -138,7 +138,7 @@ def test_a_quarantined_record_leaves_no_trace_but_its_row(place: int, *, cut: bo
     assert metrics == clean.metrics
     (row,) = [one for one in lost if one.reason.startswith("ValueError")]
     assert [one for one in dropped if one is not row] == clean.dropped
-    assert (row.at, row.node, row.timestamp) == (("in", 0, place), "clumsy", at)
+    assert (row.at, row.node, row.timestamp) == (("in", 0, position), "clumsy", at)
     assert row.record == '{"key":"b","value":"bad"}'
     assert "no luck, password=***, <object object at 0x...>" in row.reason
     assert "[stack " in row.reason

@@ -1,4 +1,4 @@
-"""Joins whose code fails and is tried again: their stores are as if it never had."""
+"""Error policies of joins: a retried join leaves its stores as if it had not failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rewindow.testing import TopologyTestDriver
 
 
 class Shaky:
-    """Joins, and fails at one of its calls."""
+    """A joiner that fails at one of its calls."""
 
     fails_at = 0
 

@@ -1,4 +1,4 @@
-"""Which stores are asked only for the keys of a run's own records: those need not be restored whole."""
+"""Key pruning: which stores are read only with the keys of a run's own records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms of before KIP-138 and KIP-251: they do what they did, and say what to write today."""
+"""Kafka's signatures from before KIP-138 and KIP-251: they work in legacy processors and name their replacements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def process(kind: type[Processor]) -> Made:
 with pytest.warns(DeprecationWarning, match="LegacyProcessor is deprecated"):
 
     class Counting(LegacyProcessor):
-        """Counts in a field, for an epoch."""
+        """Counts records in a field, for one epoch."""
 
         def init(self, context: ProcessorContext) -> None:
             self.context = context

@@ -1,4 +1,4 @@
-"""Limits with names: passing one is an error (71) that names limit, value, node, record and the key to raise."""
+"""Resource limits: exceeding one raises an error (71) that names limit, value, node, record and the key to raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules of a processor: which are refused, and what of them outlives a run, a replacement or a cancelling."""
+"""Schedules: which are rejected, and which survive a run, a replacement or a cancellation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.streams.one_processor import STREAM, doing, driver, sent
 
 
 class Planning(Processor):
-    """Schedules by what the test says."""
+    """A processor with the schedule of the test."""
 
     plan: dict[str, Any]
 

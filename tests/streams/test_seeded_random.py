@@ -1,4 +1,4 @@
-"""Random numbers and ids from places: pinned for ever, because what a replay gives depends on them."""
+"""Deterministic random numbers and ids: their values are pinned, because the results of a replay depend on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task's own rules: stream time, watermarks, the end, lateness, and what a caller may not do."""
+"""The task: stream time, watermarks, final runs, lateness, and invalid calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 
 
 class Times(Processor):
-    """Says what time it is."""
+    """Forward the clocks."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -42,17 +42,17 @@ def test_stream_time_is_the_highest_timestamp_taken() -> None:
     driver = TopologyTestDriver(times())
     for topic, timestamp in (("a", 5), ("a", 3), ("b", 9)):
         driver.pipe(topic, "k", None, timestamp)
-    told = [record.value[1] for record in driver.read("out") if record.value[0] == "record"]
-    assert told == [5, 5, 9]
+    sent = [record.value[1] for record in driver.read("out") if record.value[0] == "record"]
+    assert sent == [5, 5, 9]
 
 
 def test_stream_time_may_be_the_smallest_partition_time_as_kip_138_has_it() -> None:
     driver = TopologyTestDriver(times(), semantics=Semantics(stream_time="min", wall_clock="run"))
     for topic, timestamp in (("a", 50), ("b", 9), ("b", 30), ("a", 40), ("b", 70)):
         driver.pipe(topic, "k", None, timestamp)
-    told = [record.value for record in driver.read("out")]
-    assert [value[1] for value in told if value[0] == "record"] == [-1, 9, 30, 30, 50]
-    assert [value for value in told if value[0] != "record"] == [(9, 9), (19, 30), (39, 50)]
+    sent = [record.value for record in driver.read("out")]
+    assert [value[1] for value in sent if value[0] == "record"] == [-1, 9, 30, 30, 50]
+    assert [value for value in sent if value[0] != "record"] == [(9, 9), (19, 30), (39, 50)]
 
 
 def test_the_wall_clock_ends_an_epoch_at_the_watermark() -> None:

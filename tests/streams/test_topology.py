@@ -1,4 +1,4 @@
-"""The graph: what is refused, where it is cut, in which order its parts run, and how far a watermark is lowered."""
+"""The topology: validation, sub-topologies and their order, and watermark lags."""
 
 from __future__ import annotations
 

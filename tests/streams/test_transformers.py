@@ -1,4 +1,4 @@
-"""Transformers and processors of values: what they return is forwarded, and the key is kept where they may not change it."""
+"""Transformers and fixed-key processors: results are forwarded, and the key is kept."""
 
 from __future__ import annotations
 
