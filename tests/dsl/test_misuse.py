@@ -69,7 +69,7 @@ def test_a_table_verb_rejects_what_is_not_a_function(verb):
         (lambda s, t: s.join(t, "amount"), r"join\('amount'\): give it a function"),
         (lambda s, t: t.join(t, None), r"join\(None\): give it a function"),
         (lambda s, t: t.join(t, joined, foreign_key="user", store="j"), r"foreign_key=\('user'\): give it a function"),
-        (lambda s, t: s.process(Silent(), name="p"), "'p' is given .*: pass the class, or a function"),
+        (lambda s, t: s.process(Silent(), name="p"), "'p' was given .*: pass the class, or a function"),
         (lambda s, t: s.process_values(Silent(), name="p"), "process_values.*: give it a function"),
         (lambda s, t: s.transform(Silent(), name="p"), "transform.*: give it a function"),
         (lambda s, t: s.process(Silent, name="p", stores="kv"), r"give its stores as a list, stores=\['kv'\]"),
@@ -91,9 +91,9 @@ def test_a_table_verb_rejects_what_is_not_a_function(verb):
         (lambda s, t: s.group_by_key().aggregate({"n": Sum}, store="c"), r"give an aggregate, as in Count\(\)"),
         (lambda s, t: s.group_by_key().aggregate({"class": Count()}, store="c"), "not a Python keyword"),
         (lambda s, t: s.group_by_key().aggregate({"_run": Count()}, store="c"), "not begin with '_'"),
-        (lambda s, t: Materialized.as_("s", retention="-1ms"), "'s': its retention is '-1ms': it is 0 or more"),
-        (lambda s, t: TimeWindows.of(1.5, grace="0s"), "1.5 is no duration"),
-        (lambda s, t: TimeWindows.of("1s", grace=None), "None is no duration"),
+        (lambda s, t: Materialized.as_("s", retention="-1ms"), "'s': the retention '-1ms' is negative"),
+        (lambda s, t: TimeWindows.of(1.5, grace="0s"), "1.5 is not a duration"),
+        (lambda s, t: TimeWindows.of("1s", grace=None), "None is not a duration"),
     ],
 )
 def test_misuse_is_rejected_with_the_fix(write, words):

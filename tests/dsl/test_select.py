@@ -84,7 +84,7 @@ def test_a_syntax_error_names_its_position(text, said):
 def test_arithmetic_rejects_other_types():
     with pytest.raises(DataError, match=r"\(country \+ 1\) of 'de' \(str\): it takes whole numbers and floats"):
         _made("country + 1 as n", Sale(1, 1.0, "de"))
-    with pytest.raises(DataError, match=r"select\(...\): there is no field 'city'; there are pieces, price, country"):
+    with pytest.raises(DataError, match=r"select\(...\): there is no field 'city': use one of pieces, price, country"):
         _made("city", Sale(1, 1.0, "de"))
 
 

@@ -181,13 +181,13 @@ def streams() -> tuple[KStream, KStream]:
 
 def test_misuse_is_rejected_with_the_fix() -> None:
     left, right = streams()
-    with pytest.raises(TopologyError, match=r"name the windows of two streams, as in JoinWindows\.of"):
+    with pytest.raises(TopologyError, match=r"a join of two streams needs windows, as in JoinWindows\.of"):
         left.join(right, pair, "10m", name="j")  # type: ignore[arg-type]
-    with pytest.raises(TopologyError, match="name the windows"):
+    with pytest.raises(TopologyError, match="needs windows"):
         left.join(right, pair, name="j")
-    with pytest.raises(TopologyError, match=r"give their stores a name, name="):
+    with pytest.raises(TopologyError, match=r"give it a name, name="):
         left.join(right, pair, within(1))
-    with pytest.raises(TopologyError, match="that of their windows"):
+    with pytest.raises(TopologyError, match="belongs to its windows"):
         left.join(right, pair, within(1), name="j", grace="1s")
     with pytest.raises(TopologyError, match="give it a KStream or a KTable"):
         left.join(right.group_by_key(), pair, within(1), name="j")  # type: ignore[arg-type]

@@ -251,14 +251,17 @@ def test_misuse_is_rejected_with_the_fix() -> None:
     )
     windows = JoinWindows.of("1s", grace="0s")
     for wrong, message in [
-        (lambda: stream.join(table, pair, windows), "without windows= and store="),
-        (lambda: stream.join(table, pair, store="x"), "without windows= and store="),
-        (lambda: stream.outer_join(table, pair, None, name="j"), "no outer join; use left_join"),
+        (lambda: stream.join(table, pair, windows), "takes neither windows= nor store="),
+        (lambda: stream.join(table, pair, store="x"), "takes neither windows= nor store="),
+        (lambda: stream.outer_join(table, pair, None, name="j"), "no outer join: use left_join"),
         (lambda: stream.select_key(lambda _k, v: v).join(table, pair), "cross a repartition, give it a name"),
         (lambda: stream.join(versions, pair, grace="1ms"), "wait for the grace, give it a name"),
-        (lambda: stream.join(table, pair, name="j", grace="1ms"), "it has no history: use versioned_store"),
-        (lambda: stream.join(versions, pair, name="j", grace="10ms"), "it has a history of 9 ms: use versioned_store"),
-        (lambda: stream.join(versions, pair, name="j", grace="-1ms"), "it is 0 or more"),
+        (lambda: stream.join(table, pair, name="j", grace="1ms"), "this one has no history: use versioned_store"),
+        (
+            lambda: stream.join(versions, pair, name="j", grace="10ms"),
+            "this one has a history of 9 ms: use versioned_store",
+        ),
+        (lambda: stream.join(versions, pair, name="j", grace="-1ms"), "is negative: give 0 or more"),
         (
             lambda: stream.select_key(lambda _k, v: v, key=str).join(
                 table.group_by(lambda k, v: (v, k), key=int).count(store="n"), pair, name="j"

@@ -98,7 +98,7 @@ def test_example(sizes: Sizes, steps: Steps, *, cut: bool) -> None:
 
 def test_s04_until_window_closes_needs_windows() -> None:
     table = StreamsBuilder().stream("in").group_by_key().count(store="counts")
-    with pytest.raises(TopologyError, match="there is no window; use windowed_by before"):
+    with pytest.raises(TopologyError, match="the table is not windowed: use windowed_by before"):
         table.suppress(until_window_closes())
 
 
@@ -246,7 +246,7 @@ def test_misuse_is_rejected_with_the_fix(made: Callable[[], object], words: str)
 
 def test_buffer_time_window_start_needs_windows() -> None:
     table = StreamsBuilder().table("in", store="in")
-    with pytest.raises(TopologyError, match="there is no window"):
+    with pytest.raises(TopologyError, match="the table is not windowed"):
         table.suppress(until_time_limit("1s", buffer_time="window_start"))
 
 

@@ -171,5 +171,5 @@ def test_an_aggregate_that_cannot_subtract_is_rejected(aggregate: Any) -> None:
 def test_a_mapper_must_return_a_group_and_a_value() -> None:
     wrong: Callable[[Any, Any], Any] = lambda _key, value: value  # noqa: E731
     driver = driver_of(lambda b: b.table("t", store="t").group_by(wrong).count(store="n"))
-    with pytest.raises(Exception, match="must give"):
+    with pytest.raises(Exception, match="must return"):
         driver.pipe("t", "k", "abc", 1)

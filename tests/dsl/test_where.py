@@ -93,6 +93,6 @@ def test_the_fields_of_a_null_row_are_null():
 
 def test_an_unknown_field_is_rejected_with_the_known_names():
     with pytest.raises(
-        DataError, match="there is no field 'price'; there are amount, country, paid, key, value, timestamp"
+        DataError, match="there is no field 'price': use one of amount, country, paid, key, value, timestamp"
     ):
         _sent("price > 1", Sale(1, None, None))

@@ -39,7 +39,7 @@ def test_a_duration_is_parsed(word, ms):
 
 @pytest.mark.parametrize("word", ["", "10", "10 m", "1.5h", "h", "1mo", "1y", "--1s", "1h-5m", "1h5", "m10"])
 def test_any_other_text_is_rejected_with_examples(word):
-    with pytest.raises(ConfigError, match="is no duration: write it like 500ms, 10s"):
+    with pytest.raises(ConfigError, match="is not a duration: write it like 500ms, 10s"):
         to_ms(word)
 
 

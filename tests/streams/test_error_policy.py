@@ -247,7 +247,7 @@ def test_errors_outside_a_record_always_fail_the_run(where: str) -> None:
 
 @pytest.mark.parametrize("text", ["retry", "retry 0", "retry -1", "retry 1000", "ignore", "", 3, None, "fail "])
 def test_an_invalid_policy_is_rejected(text: Any) -> None:
-    with pytest.raises(ConfigError, match="is no policy: write fail"):
+    with pytest.raises(ConfigError, match="is not a policy: write fail"):
         OnError.parse(text)
 
 

@@ -187,7 +187,7 @@ def test_misuse_is_rejected_with_the_fix() -> None:
 
     with pytest.raises(ConfigError, match=r"self\.<method>: give both"):
         driver(process(Half)).pipe("in", "k", 1, 12)
-    with pytest.raises(ConfigError, match="gave a Counting, not a Transformer"):
+    with pytest.raises(ConfigError, match="returned a Counting, not a Transformer"):
         driver(lambda s: s.transform(Counting, name="t")).pipe("in", "k", 1, 12)
 
 

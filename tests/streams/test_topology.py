@@ -73,7 +73,7 @@ def going_round() -> Topology:
         (no_parent, "'p' has no parent"),
         (same_name, "two nodes are called 'in'"),
         (topic_read_twice, "topic 'events' has a source already"),
-        (unknown_store, "wants the store 'seen'"),
+        (unknown_store, "needs the store 'seen'"),
         (two_stores_of_one_name, "two stores are called 's'"),
         (nothing_read, "reads at least one topic"),
         (written_by_two_parts, "written by two sub-topologies"),

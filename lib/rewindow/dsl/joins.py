@@ -77,13 +77,13 @@ def _stream_join(
 ) -> str:
     graph, windows, name = left.graph, options.windows, options.name
     if not isinstance(windows, JoinWindows):
-        message = f'{what}: name the windows of two streams, as in JoinWindows.of("10m", grace="1m")'
+        message = f'{what}: a join of two streams needs windows, as in JoinWindows.of("10m", grace="1m")'
         raise TopologyError(message)
     if options.grace is not None:
-        message = f"{what}: the grace of two streams is that of their windows, JoinWindows.of(..., grace=...)"
+        message = f"{what}: the grace of a join of two streams belongs to its windows, JoinWindows.of(..., grace=...)"
         raise TopologyError(message)
     if name is None:
-        message = f"{what}: it keeps records of both sides, give their stores a name, name=..."
+        message = f"{what}: a join of two streams stores the records of both sides: give it a name, name=..."
         raise TopologyError(message)
     left_kept, right_kept = _kept(options.store or name)
     first, second = _side(left, f"{name}-left"), _side(right, f"{name}-right")
@@ -104,13 +104,17 @@ def _stream_join(
 def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Joiner, options: Options, what: str) -> str:
     graph, name, view = left.graph, options.name, view_of(table, options.name or table.node)
     if options.windows is not None or options.store is not None:
-        message = f"{what}: a record finds the row that the table has, without windows= and store="
+        message = f"{what}: a join with a table takes neither windows= nor store=: leave them out"
         raise TopologyError(message)
     if unmatched.right:
-        message = f"{what}: a table sends nothing to a stream, so there is no outer join; use left_join, or to_stream()"
+        message = (
+            f"{what}: updates of a table send no results, so a table has no outer join: use left_join, or to_stream()"
+        )
         raise TopologyError(message)
     if name is None and (left.is_rekeyed or options.grace is not None):
-        why = "the records were re-keyed and cross a repartition" if left.is_rekeyed else "records wait for the grace"
+        why = (
+            "its records were re-keyed and cross a repartition" if left.is_rekeyed else "its records wait for the grace"
+        )
         message = f"{what}: {why}, give it a name, name=..."
         raise TopologyError(message)
     if options.grace is None:
@@ -120,12 +124,12 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
         )
     name, grace_ms = str(name), to_ms(options.grace)
     if grace_ms < 0:
-        message = f"{what}: its grace is {options.grace!r}: it is 0 or more"
+        message = f"{what}: the grace {options.grace!r} is negative: give 0 or more"
         raise TopologyError(message)
     if view.history_ms is None or grace_ms > view.history_ms:
         kept = "no history" if view.history_ms is None else f"a history of {view.history_ms} ms"
         message = (
-            f"{what}: records can wait for {options.grace!r} if the table has versions at least as far back, and it has "
+            f"{what}: the grace {options.grace!r} needs a versioned table with at least that much history, and this one has "
             f"{kept}: use versioned_store(name, history=...) for its store"
         )
         raise TopologyError(message)

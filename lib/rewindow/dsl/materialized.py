@@ -49,7 +49,7 @@ class Materialized:
             raise TopologyError(message)
         retention_ms = to_ms(retention)
         if retention_ms < 0:
-            raise ConfigError(f"store {self.name!r}: its retention is {retention!r}: it is 0 or more")
+            raise ConfigError(f"store {self.name!r}: the retention {retention!r} is negative: give 0 or more")
         return replace(self, retention_ms=retention_ms)
 
     def retained_ms(self, needed_ms: int, default_ms: int | None = None) -> int:

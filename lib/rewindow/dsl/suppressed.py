@@ -123,7 +123,7 @@ def until_time_limit(
     """
     limit_ms = to_ms(time_to_wait_for_more_events)
     if limit_ms < 0:
-        message = f"until_time_limit({time_to_wait_for_more_events!r}): the time to wait is 0 or more"
+        message = f"until_time_limit({time_to_wait_for_more_events!r}): the time is negative: give 0 or more"
         raise ConfigError(message)
     if buffer_time not in list(BufferTime):
         message = f"until_time_limit(buffer_time={buffer_time!r}): give one of {', '.join(BufferTime)}"

@@ -186,7 +186,8 @@ class KTable:
             keep_until_final(self.graph, self.node)
         else:
             message = (
-                f"suppress({store!r}) after {self.node!r}: there is no window; use windowed_by before, or a time limit"
+                f"suppress({store!r}) after {self.node!r}: the table is not windowed: use windowed_by before it, or a "
+                "time limit"
             )
             raise TopologyError(message)
         records, size = bounds.memory

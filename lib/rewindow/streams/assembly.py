@@ -69,7 +69,7 @@ def check_suppliers(part: SubTopology) -> None:
                 processor = _make(node)
                 if any(processor is other for other in made):
                     message = (
-                        f"node {node.name!r}: its supplier gives the same processor again, whose fields would outlive "
+                        f"node {node.name!r}: its supplier returned the same processor twice, whose fields would outlive "
                         "the epoch: pass the class, or a function that makes a new one"
                     )
                     raise ConfigError(message)
@@ -85,7 +85,7 @@ def _make(node: ProcessorNode) -> Processor:
         message = f"node {node.name!r}: its supplier failed, {type(error).__name__}: {error}{where(error)}"
         raise ConfigError(f"{message}: pass a class without arguments, or a function that makes a new one") from error
     if not isinstance(processor, Processor):
-        message = f"node {node.name!r}: its supplier gave a {type(processor).__name__}, not a Processor"
+        message = f"node {node.name!r}: its supplier returned a {type(processor).__name__}, not a Processor"
         raise ConfigError(message)
     return processor
 

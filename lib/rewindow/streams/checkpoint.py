@@ -66,7 +66,7 @@ _SPILLING: Mapping[str, Callable[[StoreBuilder, OpenTimedSpill, int], Store]] = 
 def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) -> Store:
     """Return an empty store of the builder's kind, one of ``stores`` that share the task's memory.
 
-    One that may not be all in memory opens a file when it needs one.
+    A store that may spill opens its file only when it needs one.
     """
     is_bound = builder.memory_records is not None or builder.memory_bytes is not None
     if disk is None or not (is_bound or disk.memory_bytes is not None):

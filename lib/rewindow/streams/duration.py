@@ -29,7 +29,7 @@ def to_ms(value: str | int | timedelta) -> int:
     if text == "0":
         return 0
     if not _WHOLE.fullmatch(text):
-        message = f"{value!r} is no duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"
+        message = f"{value!r} is not a duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"
         raise ConfigError(message)
     total = sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(text))
     return -total if text.startswith("-") else total

@@ -96,7 +96,7 @@ def _message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as second:  # noqa: BLE001 - the first error is the one to report
-        return f"(its own words failed with {type(second).__name__})"
+        return f"(its message failed with {type(second).__name__})"
 
 
 def _clipped(text: str, longest: int) -> str:

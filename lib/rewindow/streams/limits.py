@@ -33,7 +33,7 @@ def passed(name: str, limit: int, what: str, nodes: Iterable[str], task_context:
     """Return the error for an exceeded limit; ``what`` says what exceeded it and by how much."""
     message = (
         f"the limit {name} is {limit}, and {what} (node {', '.join(nodes)}, at {task_context.record_context}, partition "
-        f"{task_context.partition}). Find out why, or raise it in the job's file: limits: {{{name}: {2 * limit}}}"
+        f"{task_context.partition}). Find the cause, or raise the limit in the job's file: limits: {{{name}: {2 * limit}}}"
     )
     return LimitError(message)
 

@@ -29,7 +29,7 @@ class OnError:
         found = _POLICY.fullmatch(text) if isinstance(text, str) else None
         if found is None or not isinstance(text, str):
             raise ConfigError(
-                f"on_error={text!r} is no policy: write fail, retry 3, quarantine, or retry 3 quarantine (1 to 999 times)"
+                f"on_error={text!r} is not a policy: write fail, retry 3, quarantine, or retry 3 quarantine (1 to 999 times)"
             )
         return cls(int(found["times"] or 0), text.endswith("quarantine"))
 

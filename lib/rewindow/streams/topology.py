@@ -66,12 +66,12 @@ class Topology:
         given: object = supplier  # user code may pass anything
         if not callable(given):
             raise TopologyError(
-                f"processor {name!r} is given {supplier!r}: pass the class, or a function that makes one"
+                f"processor {name!r} was given {supplier!r}: pass the class, or a function that makes one"
             )
         for store in stores:
             if store not in self.stores:
                 raise TopologyError(
-                    f"processor {name!r} wants the store {store!r}, which was not added: add_store it first"
+                    f"processor {name!r} needs the store {store!r}, which was not added: call add_store first"
                 )
         return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
 
@@ -147,7 +147,7 @@ class Topology:
         if isinstance(node, SinkNode) and node.name in self.nodes and not node.is_internal:
             raise TopologyError(f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})")
         if not isinstance(node.name, str):
-            raise TopologyError(f"{node.name!r} cannot name a node: give it a text")
+            raise TopologyError(f"{node.name!r} cannot name a node: give a string")
         if node.name in self.nodes:
             raise TopologyError(f"two nodes are called {node.name!r}: rename one of them")
         if not node.parents and not isinstance(node, SourceNode):

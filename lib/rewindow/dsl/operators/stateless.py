@@ -183,6 +183,6 @@ class KeyedOnly:
 
 def _pair(result: Any, record: Record, verb: str) -> Record:
     if not isinstance(result, tuple) or len(result) != 2:
-        message = f"{verb} must give (key, value), not {result!r}"
+        message = f"{verb} must return (key, value), not {result!r}"
         raise TypeError(message)
     return Record(result[0], result[1], record.timestamp, record.headers)

@@ -106,7 +106,7 @@ class _GroupBy(Processor):
             return None
         pair: object = self._mapper(key, value)  # user code may return anything
         if not isinstance(pair, tuple) or len(pair) != 2:
-            message = f"group_by of a table must give (group, value), not {pair!r}"
+            message = f"group_by of a table must return (group, value), not {pair!r}"
             raise TypeError(message)
         group, given = pair
         return None if group is None or given is None else (group, given)

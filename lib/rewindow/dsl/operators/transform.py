@@ -72,6 +72,6 @@ class TransformValues:
 
 def _checked(made: object, wanted: type[Made], verb: str) -> Made:
     if not isinstance(made, wanted):
-        message = f"{verb}: the supplier gave a {type(made).__name__}, not a {wanted.__name__}"
+        message = f"{verb}: the supplier returned a {type(made).__name__}, not a {wanted.__name__}"
         raise ConfigError(message)
     return made

@@ -46,5 +46,5 @@ def look_in(record: Record, verb: str, name: str) -> Any:
         return getattr(record, name)
     if record.value is None:
         return None  # as on whole columns: the fields of a null row are null
-    message = f"{verb}(...): there is no field {name!r}; there are {', '.join([*fields, 'key', 'value', 'timestamp'])}"
+    message = f"{verb}(...): there is no field {name!r}: use one of {', '.join([*fields, 'key', 'value', 'timestamp'])}"
     raise DataError(message)
