@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 class Layer(NamedTuple):
@@ -66,6 +66,11 @@ BANNED_CALLS = _words(
 _ORDERED_BY_CHANCE = _words(
     "list tuple iter enumerate zip map filter next dict reversed deque chain join fromkeys extend"
 )
+FLUENT = _words(
+    "dsl/aggregating dsl/branched dsl/finals dsl/foreign_key dsl/graph dsl/grouped dsl/grouped_table dsl/joins dsl/legacy "
+    "dsl/record_verbs dsl/stream dsl/table dsl/table_joins dsl/table_store dsl/windowed"
+)
+"""The modules whose types refer to each other: a fluent class returns the others. At run time they import one way."""
 CONNECT_UNSAFE = _words("_jvm _jsc _jsparkSession _sc rdd sparkContext _jdf")
 
 
@@ -185,3 +190,56 @@ def connect_unsafe(path: str, source: str) -> list[str]:
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Attribute) and node.attr in CONNECT_UNSAFE
     ]
+
+
+def import_cycles(sources: Mapping[str, str], *, with_types: bool) -> list[list[str]]:
+    """Return the groups of modules that import each other, sorted. Imports inside functions count.
+
+    ``sources`` maps paths below lib/rewindow to their text. ``with_types`` also follows imports under TYPE_CHECKING.
+    """
+    modules = {_module(path) for path in sources}
+    graph = {
+        _module(path): {
+            name if name in modules else name.rpartition("/")[0] for name in _our_imports(source, with_types=with_types)
+        }
+        & modules
+        for path, source in sources.items()
+    }
+    below = {module: _reachable(graph, module) for module in graph}
+    groups = {frozenset(other for other in below[module] if module in below[other]) for module in graph}
+    return sorted(sorted(group) for group in groups if group)
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__")
+
+
+def _our_imports(source: str, *, with_types: bool) -> Iterator[str]:
+    """Yield the paths of the imported modules; of ``from a import b`` the path ``a/b``, whatever ``b`` is."""
+    tree = ast.parse(source)
+    only_types = set() if with_types else _imports_of_types(tree)
+    for node in ast.walk(tree):
+        if node in only_types:
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (name.partition(".")[2].replace(".", "/") for name in names if name.startswith("rewindow."))
+
+
+def _imports_of_types(tree: ast.AST) -> set[ast.AST]:
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    return {node for block in blocks for statement in block.body for node in ast.walk(statement)}
+
+
+def _reachable(graph: Mapping[str, set[str]], module: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found

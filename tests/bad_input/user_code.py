@@ -54,7 +54,7 @@ CASES = [
     _score(
         "fails without words",
         "class Mine(Exception):\n    def __str__(self):\n        raise KeyError\ndef score(row):\n    raise Mine\n",
-        "Mine: (its own words failed with KeyError)",
+        "Mine: (its message failed with KeyError)",
         _MEND,
     ),
     _score(

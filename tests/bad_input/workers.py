@@ -92,7 +92,7 @@ FAILS = [
         "raises what has no words",
         65,
         "raise Mine",
-        "(its own words failed with KeyError)",
+        "(its message failed with KeyError)",
         before="class Mine(Exception):\n    def __str__(self): raise KeyError",
     ),
     _score("raises no Exception", 65, "raise Mine('x')", "Mine: x", "score)", before="class Mine(BaseException): pass"),

@@ -1,4 +1,4 @@
-"""Kafka's partition group by the examples of KIP-353 and of the semantics reference (G01 to G10)."""
+"""Kafka's partition group: the examples of KIP-353 and G01 to G10 of the semantics reference."""
 
 from __future__ import annotations
 

@@ -91,5 +91,5 @@ def test_the_job_s_file_says_policies_and_limits(warehouse: str) -> None:
     assert given.code.settings.limits == Limits(store_rows=5)
     assert not given.code.settings.keeps_dropped, "late records are counted only, as before"
     assert given.binding.fingerprint == plain.binding.fingerprint
-    with pytest.raises(ConfigError, match="names the node 'q', which is none that has code"):
+    with pytest.raises(ConfigError, match="names 'q', which is not a node with code"):
         project(folder, "on_error: {q: fail}").bind("poisoned")

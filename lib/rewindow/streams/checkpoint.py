@@ -1,4 +1,4 @@
-"""The small part of a task's state, as plain data: clocks, positions, schedules. Stores are kept in their changelogs."""
+"""The checkpoint of a task: clocks, offsets and schedules as data, and the rows of its stores."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ _SPILLING: Mapping[str, Callable[[StoreBuilder, OpenTimedSpill, int], Store]] = 
     SESSION: SpillingSessions,
     PREFIX: SpillingPairs,
 }
-"""The same for stores that may be larger than their memory."""
+"""The kinds of stores that spill to disk when they outgrow their memory."""
 
 
 def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) -> Store:
-    """Return an empty store of the builder's kind, one of so many that share the task's memory.
+    """Return an empty store of the builder's kind, one of ``stores`` that share the task's memory.
 
-    One that may not be all in memory opens a file when it needs one.
+    A store that may spill opens its file only when it needs one.
     """
     is_bound = builder.memory_records is not None or builder.memory_bytes is not None
     if disk is None or not (is_bound or disk.memory_bytes is not None):
@@ -77,31 +77,31 @@ def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) 
 
 def open_stores(
     builders: Sequence[StoreBuilder],
-    state: TaskState,
-    restored: Mapping[str, Iterable[tuple[Any, Any]]],
+    checkpoint: Checkpoint,
     disk: Disk | None,
 ) -> dict[str, Store]:
-    """Return stores as a checkpoint has them: ``restored`` are their ``(key, value)`` rows."""
+    """Return the stores of a checkpoint, with their restored rows."""
     stores = {builder.name: new_store(builder, disk, len(builders)) for builder in builders}
+    state = checkpoint.state
     for name, store in stores.items():
-        store.restore(restored.get(name, ()), state.store_clocks.get(name, UNKNOWN))
+        store.restore(checkpoint.rows.get(name, ()), state.store_clocks.get(name, UNKNOWN))
         if isinstance(store, TimeOrderedBuffer):
             store.is_new = name not in state.held
     return stores
 
 
 def held_in(stores: Mapping[str, Store]) -> dict[str, int]:
-    """Return how many records each buffer holds back."""
+    """Return the number of records in each suppress buffer."""
     return {name: len(store) for name, store in stores.items() if isinstance(store, TimeOrderedBuffer)}
 
 
 @dataclass(slots=True)
 class TaskState:
-    """What a task remembers besides its stores.
+    """The state of a task apart from its stores.
 
-    Times are epoch milliseconds, -1 for unknown. ``offsets`` is the next offset to take of each topic, ``emitted``
-    the next offset to give in each topic written, ``calls`` and ``registrations`` number the schedules ever made.
-    ``held`` is the number of records that each buffer holds back.
+    Times are epoch milliseconds, -1 if unknown. ``offsets`` has the next offset to read of each topic, ``emitted`` the
+    next offset to write. ``calls`` and ``registrations`` number the schedules ever made. ``held`` has the number of
+    records in each suppress buffer.
     """
 
     stream_time_ms: int = UNKNOWN
@@ -117,10 +117,18 @@ class TaskState:
     held: dict[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write; equal states give equal ones."""
+        """Return a dictionary for `json`; equal states give equal dictionaries."""
         return {**asdict(self), "schedules": [schedule.as_json() for schedule in self.schedules]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TaskState:
-        """Rebuild what `as_json` made."""
+        """Return the state that `as_json` described."""
         return cls(**{**data, "schedules": [Schedule.from_json(schedule) for schedule in data["schedules"]]})
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a task is restored from: its state, and the ``(key, value)`` rows of its stores by name. Empty for a new task."""
+
+    state: TaskState = field(default_factory=TaskState)
+    rows: Mapping[str, Iterable[tuple[Any, Any]]] = field(default_factory=dict)

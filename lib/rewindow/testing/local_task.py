@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rewindow.errors import DataError
-from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.dropped_records import Drop
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN, Record
@@ -17,7 +17,7 @@ from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bou
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.meta_columns import OUTPUT_META
 from rewindow.streams.serde.schema import fit_column, scalar_shape
-from rewindow.streams.settings import Settings
+from rewindow.streams.settings import Settings, TaskConfig
 from rewindow.streams.sink import Write
 from rewindow.streams.state.spill import Disk, OpenTimedSpill
 from rewindow.streams.task import Task
@@ -34,12 +34,10 @@ class Blueprint:
 
     topology: Topology
     parts: tuple[SubTopology, ...]
-    watermark_lags: Mapping[str, int]
     logs: LogShapes
     sinks: LogShapes
     """The shapes of what each topic takes."""
-    semantics: Semantics
-    settings: Settings
+    config: TaskConfig
 
     @classmethod
     def of(cls, topology: Topology, semantics: Semantics, settings: Settings | None = None) -> Blueprint:
@@ -48,7 +46,8 @@ class Blueprint:
         topics = [source.topic for part in parts for source in part.sources if not source.is_internal]
         logs = {topic: (scalar_shape("key", "json"), scalar_shape("value", "json")) for topic in topics}
         sinks = {sink.topic: bind_sink(sink, logs) for part in parts for sink in part.sinks}
-        return cls(topology, parts, topology.watermark_lags(), logs, sinks, semantics, settings or Settings())
+        config = TaskConfig("", semantics, settings or Settings(), topology.watermark_lags())
+        return cls(topology, parts, logs, sinks, config)
 
     def crossed(self, sink: SinkNode, record: Record) -> tuple[Any, Any]:
         """Return the key and value of a record as the topic's table gives them back.
@@ -90,7 +89,7 @@ class LocalTask:
         self._blueprint = blueprint
         self._deliver = deliver
         self._dropped = dropped
-        self._disk = Disk(spill, blueprint.settings.limits.store_memory if is_bound else None)
+        self._disk = Disk(spill, blueprint.config.settings.limits.store_memory if is_bound else None)
         self._bound = bound(part, blueprint.logs)
         self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
@@ -120,13 +119,12 @@ class LocalTask:
             self._bound,
             self.partition,
             writers=self._writer,
-            semantics=self._blueprint.semantics,
-            state=TaskState.from_json(json.loads(self._state)),
-            restored={name: self._rows(name) for name in self._shapes},
-            watermark_lags=self._blueprint.watermark_lags,
+            config=self._blueprint.config,
+            checkpoint=Checkpoint(
+                TaskState.from_json(json.loads(self._state)), {name: self._rows(name) for name in self._shapes}
+            ),
             dropped=self._dropped,
             disk=self._disk,
-            settings=self._blueprint.settings,
         )
 
     def _writer(self, sink: SinkNode) -> Write:

@@ -16,11 +16,11 @@ from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.errors import DataError, EmissionError
 from rewindow.streams.limits import Outputs
 from rewindow.streams.record import Record
+from rewindow.streams.record_context import RecordContext
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.meta_columns import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
 from rewindow.streams.serde.schema import Column, Shape
 from rewindow.streams.sink import Sink
-from rewindow.streams.task_context import RecordContext
 
 _TIMESTAMP = pa.field("_timestamp", pa.int64())
 

@@ -22,6 +22,7 @@ from rewindow.engine.worker.sqlite_spill import spills
 from rewindow.engine.worker.vectorized.execution import run_finals
 from rewindow.engine.worker.vectorized.plan import Finals, choose_execution
 from rewindow.errors import InvariantError
+from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.nodes import SinkNode, SourceNode
@@ -29,6 +30,7 @@ from rewindow.streams.ordering import Event, Rows, events, merge
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.serde.schema import Shape
+from rewindow.streams.settings import TaskConfig
 from rewindow.streams.sink import Sink, Write
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.task import Task
@@ -103,19 +105,16 @@ def _run_records(
         writer = writers[sink.topic]
         return writer if isinstance(writer, Sink) else writer.take
 
+    rows = {store.name: restore.rows(store, *store_shapes[store.name]) for store in part.stores}
     with spills() as spill:
         task = Task(
             bound(part, logs),
             task_work.partition,
             writers=writer_of,
-            semantics=work.semantics,
-            state=task_work.state,
-            restored={store.name: restore.rows(store, *store_shapes[store.name]) for store in part.stores},
-            watermark_lags=topology.watermark_lags(),
+            config=TaskConfig(work.job, work.semantics, work.settings, topology.watermark_lags()),
+            checkpoint=Checkpoint(task_work.state or TaskState(), rows),
             dropped=dropped.take if dropped else None,
             disk=Disk(spill, work.settings.limits.store_memory),
-            job=work.job,
-            settings=work.settings,
         )
         if times := task_work.enforced:
             task.task_context.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)

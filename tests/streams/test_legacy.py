@@ -1,4 +1,4 @@
-"""The forms of before KIP-138 and KIP-251: they do what they did, and say what to write today."""
+"""Kafka's signatures from before KIP-138 and KIP-251: they work in legacy processors and name their replacements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def process(kind: type[Processor]) -> Made:
 with pytest.warns(DeprecationWarning, match="LegacyProcessor is deprecated"):
 
     class Counting(LegacyProcessor):
-        """Counts in a field, for an epoch."""
+        """Counts records in a field, for one epoch."""
 
         def init(self, context: ProcessorContext) -> None:
             self.context = context
@@ -46,7 +46,7 @@ with pytest.warns(DeprecationWarning, match="LegacyProcessor is deprecated"):
             self.context.forward("records", self.records, To.child("left").with_timestamp(timestamp + 1))
 
 
-def test_a_schedule_of_an_interval_calls_punctuate_on_stream_time() -> None:
+def test_schedule_with_an_interval_alone_calls_punctuate_on_stream_time() -> None:
     one = driver(process(Counting))
     for at in (12, 15, 22, 47, 52):
         one.pipe("in", "k", None, at)
@@ -74,15 +74,32 @@ def test_it_is_the_schedule_that_kip_138_writes() -> None:
     assert results[0] == results[1] != []
 
 
-def test_a_processor_of_today_may_have_the_old_forms_too() -> None:
-    class Half(Processor):
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (lambda context: context.forward("k", "v"), r"write forward\(Record\(key, value\)"),
+        (lambda context: context.forward("k", "v", "left"), r"derive the class from LegacyProcessor"),
+        (lambda context: context.schedule("10ms"), "schedule takes an interval, a PunctuationType and a callback"),
+    ],
+)
+def test_an_ordinary_processor_rejects_the_old_signatures(action: Any, words: str) -> None:
+    class Today(Processor):
+        def process(self, record: Record) -> None:
+            action(self.context)
+
+    with pytest.raises(DataError, match=rf"node 'p' failed at in offset 0, .*{words}"):
+        driver(process(Today)).pipe("in", "k", None, 12)
+
+
+def test_a_legacy_processor_may_use_the_old_signatures_in_punctuations() -> None:
+    class Half(LegacyProcessor):
         def init(self, context: ProcessorContext) -> None:
             self.context = context
             context.schedule("10ms")
 
-        def process(self, record: Record) -> None:
-            self.context.forward(record.key, "by name", "right")
-            self.context.forward(record.key, "by index", 0)
+        def process(self, key: Any, value: Any) -> None:
+            self.context.forward(key, "by name", "right")
+            self.context.forward(key, "by index", 0)
 
         def punctuate(self, timestamp: int) -> None:
             self.context.forward("fired", timestamp, To.child("left").with_timestamp(3))
@@ -91,15 +108,8 @@ def test_a_processor_of_today_may_have_the_old_forms_too() -> None:
     one.pipe("in", "k", None, 12)
     assert sent(one) == [("k", "right", "by name", 12), ("k", "left", "by index", 12), ("fired", "left", 12, 3)]
 
-    class Without(Processor):
-        def init(self, context: ProcessorContext) -> None:
-            context.schedule("10ms")
 
-    with pytest.raises(ConfigError, match=r"calls punctuate\(timestamp\), which it has not"):
-        driver(process(Without))
-
-
-def test_forward_to_all_by_name_by_number_and_as_to_says() -> None:
+def test_forward_to_all_by_name_by_number_and_by_to() -> None:
     class Forwarding(LegacyProcessor):
         def process(self, key: Any, value: Any) -> None:
             self.context.forward(key, "all")
@@ -122,8 +132,8 @@ def test_forward_to_all_by_name_by_number_and_as_to_says() -> None:
     ]
 
 
-@pytest.mark.parametrize("child", [2, -1, "middle"])
-def test_a_child_that_is_not_there(child: Any) -> None:
+@pytest.mark.parametrize("child", [2, -1, "middle", None])
+def test_an_unknown_child_is_rejected(child: Any) -> None:
     class Astray(LegacyProcessor):
         def process(self, key: Any, value: Any) -> None:
             self.context.forward(key, value, child)
@@ -133,7 +143,7 @@ def test_a_child_that_is_not_there(child: Any) -> None:
         one.pipe("in", "k", None, 10)
 
 
-def test_headers_go_on_with_a_record_and_not_with_a_punctuation() -> None:
+def test_a_forwarded_key_and_value_keep_the_record_s_headers() -> None:
     headers = (("trace", b"1"),)
     seen: list[Any] = []
 
@@ -162,7 +172,7 @@ def test_headers_go_on_with_a_record_and_not_with_a_punctuation() -> None:
     assert seen == [("k", headers), ("punctuated", ())]
 
 
-def test_wrong_use_names_the_fix() -> None:
+def test_misuse_is_rejected_with_the_fix() -> None:
     class NoPair(Transformer):
         def transform(self, key: Any, value: Any) -> Any:
             return value
@@ -177,11 +187,11 @@ def test_wrong_use_names_the_fix() -> None:
 
     with pytest.raises(ConfigError, match=r"self\.<method>: give both"):
         driver(process(Half)).pipe("in", "k", 1, 12)
-    with pytest.raises(ConfigError, match="gave a Counting, not a Transformer"):
+    with pytest.raises(ConfigError, match="returned a Counting, not a Transformer"):
         driver(lambda s: s.transform(Counting, name="t")).pipe("in", "k", 1, 12)
 
 
-def test_each_old_form_warns_at_the_line_that_uses_it() -> None:
+def test_each_old_signature_warns_at_the_caller_s_line() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
 
