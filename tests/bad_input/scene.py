@@ -250,7 +250,7 @@ def assert_clear(case: Case, answer: Answer) -> None:
     assert answer.code == case.code, said
     for words in (case.says,) if isinstance(case.says, str) else case.says:
         assert words in said, said
-    for noise in ("Traceback", "py4j", "\tat ", "fault of rewindow", "panicked"):
+    for noise in ("Traceback", "py4j", "\tat ", "bug in rewindow", "panicked"):
         assert noise not in said, said
 
 

@@ -18,8 +18,8 @@ from rewindow.storage.locations import opened, options_of, use
     [
         ("dbfs://w", "lies on s3"),
         ("hdfs://host/w", "lies on s3"),
-        ("/Volumes/main/w", "a file also where one is"),
-        ("/dbfs/w", "a file also where one is"),
+        ("/Volumes/main/w", "does not support put-if-absent"),
+        ("/dbfs/w", "does not support put-if-absent"),
     ],
 )
 def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str, why: str):

@@ -100,7 +100,7 @@ def test_a_job_that_never_ran_says_so(at: Path, capsys: pytest.CaptureFixture[st
     assert run_command(["show", "hourly_departures", "--branch", "v2"]) == 0
     said = capsys.readouterr().out
     assert said == (
-        "Job hourly_departures has not run yet in branch v2: `rewindow run hourly_departures --branch v2`.\n"
+        "Job hourly_departures has no runs on branch v2 yet. Start one with `rewindow run hourly_departures --branch v2`.\n"
     )
 
 
