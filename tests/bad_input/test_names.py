@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rewindow
-from rewindow.config.words import _dotted, _location, _name, _output_table
+from rewindow.config.field_types import _dotted, _location, _name, _output_table
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import changelog_path, internal_path, log_path, output_path, safe_name

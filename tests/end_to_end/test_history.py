@@ -208,7 +208,7 @@ def test_what_cannot_be_is_refused_with_the_fix(root: Path, capsys: pytest.Captu
         (["rewind", JOB, "--to", "main/99"], 2, "name one"),
         (["promote", JOB, "nobody"], 2, "no branch 'nobody'"),
         (["branch", "drop", JOB, "main"], 2, "no branch 'main'"),
-        (["diff", JOB, "main", "nobody"], 2, "no runs in branch 'nobody'"),
+        (["diff", JOB, "main", "nobody"], 2, "no runs on branch 'nobody'"),
         (["backfill", "nobody", "--from", "1"], 78, "nobody"),
         (["backfill", JOB, "--from", "1", "--branch", "main"], 2, "use another --branch"),
     ):
