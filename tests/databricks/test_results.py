@@ -75,7 +75,7 @@ def test_each_tasks_last_attempt_is_read_and_what_is_missing_has_its_reason(ther
     assert {task: why.split(":")[0].split(",")[0] for task, why in found.missing.items()} == {
         "silent": "Databricks has no logs of the task",
         "long": "Databricks keeps the last 5 MB of a task's logs",
-        "older": "no result is in the task's logs",
+        "older": "the task's logs contain no result",
         "other": "Databricks",
     }
 

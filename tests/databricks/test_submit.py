@@ -94,7 +94,7 @@ def test_every_state_of_the_sdk_is_an_active_one_or_has_a_code() -> None:
 def test_a_run_that_takes_too_long_goes_on(there: Workspace, capsys) -> None:
     there.story = [("RUNNING", None)]
     assert run_command([*SUBMIT, "--timeout", "0"]) == 75
-    assert "goes on" in json.loads(capsys.readouterr().out)["error"]
+    assert "continues" in json.loads(capsys.readouterr().out)["error"]
 
 
 @pytest.mark.parametrize(

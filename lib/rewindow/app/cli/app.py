@@ -221,7 +221,9 @@ def run_command(arguments: list[str]) -> int:
 def _check(arguments: list[str]) -> None:
     for argument in arguments:
         if "{{" in argument:
-            message = f"the argument {argument!r} contains an unrendered template: check the scheduler's configuration"
+            message = (
+                f"the argument {argument!r} contains an unrendered template, which the scheduler should have replaced"
+            )
             raise UsageError(message)
 
 
