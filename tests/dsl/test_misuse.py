@@ -137,5 +137,5 @@ def test_what_cannot_be_forwarded_is_named_with_its_node_and_record(args, to, wo
 def test_the_driver_takes_whole_milliseconds(timestamp):
     builder = StreamsBuilder()
     builder.stream("in").to("out")
-    with pytest.raises(RewindowError, match="is no int of epoch milliseconds"):
+    with pytest.raises(RewindowError, match="is not an int of epoch milliseconds"):
         TopologyTestDriver(builder.build()).pipe("in", "k", 1, timestamp)
