@@ -1,4 +1,4 @@
-"""What of the Airflow part needs no Airflow: exit codes, command lines, intervals, the keeper of a command, watermarks."""
+"""What of the Airflow part needs no Airflow: exit codes, command lines, intervals, the supervisor of a command, watermarks."""
 
 from __future__ import annotations
 

@@ -99,9 +99,9 @@ class Bench:
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the project."""
-        place = self.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
     def edit(self, path: str, old: str, new: str) -> None:
         """Replace a text that is there once."""
@@ -270,11 +270,11 @@ def _undo(bench: Bench, whole: Path, before: Mapping[str, str], broken: Mapping[
     for name in before.keys() | broken.keys():
         if before.get(name) == broken.get(name):
             continue
-        place = bench.root / name
+        file = bench.root / name
         if name in before:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(whole / name, place)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(whole / name, file)
         else:
-            place.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
     now = bench.files()
     assert not [name for name, digest in before.items() if now.get(name) != digest]

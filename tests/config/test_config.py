@@ -40,10 +40,14 @@ def test_the_job_of_the_design_is_read(tmp_path):
 
 
 def test_defaults_are_kafkas_and_the_designs(tmp_path):
-    plain = feed(tmp_path, FEED)
-    assert (plain.zone, plain.max_task_idle_ms, plain.lag_ms) == ("UTC", 0, 0)
-    assert (plain.landing.every, plain.landing.watermark, plain.landing.max_ahead_ms) == (None, None, 86_400_000)
-    assert plain.logs["events"].invalid_timestamp == "fail"
+    defaults = feed(tmp_path, FEED)
+    assert (defaults.zone, defaults.max_task_idle_ms, defaults.lag_ms) == ("UTC", 0, 0)
+    assert (defaults.landing.every, defaults.landing.watermark, defaults.landing.max_ahead_ms) == (
+        None,
+        None,
+        86_400_000,
+    )
+    assert defaults.logs["events"].invalid_timestamp == "fail"
 
 
 def test_a_target_says_where_things_are(tmp_path):
