@@ -80,11 +80,11 @@ SLIPS = {
     "make_dags(ROOT, target='prod')": "no conf/targets/prod.yaml",
     "make_dags(ROOT, jobs='daily_orders')": 'write jobs=["daily_orders"]',
     "make_dags(ROOT, executable='/opt/bin/rewindow')": 'write executable=["/opt/bin/rewindow"]',
-    "make_dags(ROOT, jobs=[])": "a DAG is made of each conf/jobs/*.yaml",
-    "make_dags(ROOT, start_date='2026-11-01')": "start_date='2026-11-01' is no datetime",
-    "make_dags(ROOT, catchup=True)": "catchup=True makes a run for each interval since start_date=",
-    "make_dags(ROOT, pool='one_{fed}')": "only {job} and {feed} are filled in",
-    "make_dags(ROOT, pool='one_{0}')": "only {job} and {feed} are filled in",
+    "make_dags(ROOT, jobs=[])": "add a file conf/jobs/JOB.yaml",
+    "make_dags(ROOT, start_date='2026-11-01')": "start_date='2026-11-01' is not a datetime",
+    "make_dags(ROOT, catchup=True)": "catchup=True requires start_date=",
+    "make_dags(ROOT, pool='one_{fed}')": "only {job} and {feed} can be replaced",
+    "make_dags(ROOT, pool='one_{0}')": "only {job} and {feed} can be replaced",
     "make_dags('/nowhere')": "no folder conf/ in /nowhere",
     "{'x': RewindowOperator(task_id='x', arguments='verify daily_orders')}": 'write arguments=["verify daily_orders"]',
 }
@@ -116,7 +116,7 @@ except UsageError as error:
     print(error)
 """
     last = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
-    assert last == "all arguments of this task are empty: what fills their templates has given nothing"
+    assert last == "all arguments of this task are empty: check what their templates render to"
 
 
 def test_the_provider_is_known_and_fits_airflows_schema(airflow_home: Path):

@@ -63,7 +63,7 @@ def test_the_events_say_what_the_command_over_there_printed(airflow_home: Path):
         there.outputs_of[103] = {"run": {"error_code": "INTERNAL_ERROR", "message": "the logs are lost"}}
         told = played(airflow_home, there, *plays)
     extra = {**table, "run": "main/3", "epochs": [2, 4], "is_new": True}
-    whys = ["the job run wrote no such table"] * 2 + ["Databricks has no logs of the task", "the logs are lost"]
+    whys = ["the job run did not write this table"] * 2 + ["Databricks has no logs of the task", "the logs are lost"]
     for number, (one, day, why) in enumerate(zip(told, days, whys, strict=True)):
         url = f"{there.host}/#job/11/run/{100 + number}"
         run = {"run_id": 100 + number, "url": url, "state": "SUCCESS", "interval": [day, day]}

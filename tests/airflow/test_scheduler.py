@@ -209,7 +209,7 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
 
 
 def commands(root: Path, command: str) -> list[int]:
-    """Return the pids of rewindow commands on a project (not of those that keep them)."""
+    """Return the pids of rewindow commands on a project (not of their supervisors)."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = process.info["cmdline"] or []

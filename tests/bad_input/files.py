@@ -1,4 +1,4 @@
-"""Files of the warehouse that are damaged: each kind that a command reads, in each way."""
+"""Files of the warehouse that are corrupted: each kind that a command reads, in each way."""
 
 from __future__ import annotations
 

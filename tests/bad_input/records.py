@@ -13,16 +13,16 @@ NOW = T0 + 2 * HOUR
 DAY = 24 * HOUR
 
 
-def _bad(**cells: Any) -> Callable[[Bench], None]:
-    """Add a record with these cells to the feed's source, in a file of its own."""
-    return lambda bench: bench.rows("h2-bad", [{"user": "ann", "t": NOW, "got": NOW + 1, "x": 1, **cells}])
+def _bad(**values: Any) -> Callable[[Bench], None]:
+    """Add a record with these values to the feed's source, in a file of its own."""
+    return lambda bench: bench.rows("h2-bad", [{"user": "ann", "t": NOW, "got": NOW + 1, "x": 1, **values}])
 
 
-def _other(policy: str = "fail", **cells: Any) -> Callable[[Bench], None]:
-    """Make another feed, under a policy of its own, whose second record has these cells."""
+def _other(policy: str = "fail", **values: Any) -> Callable[[Bench], None]:
+    """Make another feed, under a policy of its own, whose second record has these values."""
 
     def given(bench: Bench) -> None:
-        _bad(user="bob", **cells)(bench)
+        _bad(user="bob", **values)(bench)
         policed = FEED.replace("got}", f"got, invalid_timestamp: {policy}}}")
         bench.write("conf/feeds/other.yaml", policed.replace("feed: activity", "feed: other"))
 
@@ -47,8 +47,8 @@ def _all_bad(bench: Bench) -> None:
     bench.write("conf/feeds/other.yaml", FEED.replace("feed: activity", "feed: other"))
 
 
-def _fails(name: str, says: str, **cells: Any) -> Case:
-    return Case(name, "land activity", 65, (says, "invalid_timestamp: skip"), _bad(**cells))
+def _fails(name: str, says: str, **values: Any) -> Case:
+    return Case(name, "land activity", 65, (says, "invalid_timestamp: skip"), _bad(**values))
 
 
 def _far(name: str, time_ms: int) -> Case:
@@ -56,8 +56,8 @@ def _far(name: str, time_ms: int) -> Case:
     return Case(name, "land activity", 0, "1 quarantined", _bad(t=time_ms), refused=("too far ahead",))
 
 
-def _skipped(name: str, reason: str, **cells: Any) -> Case:
-    given = _other("skip", **cells)
+def _skipped(name: str, reason: str, **values: Any) -> Case:
+    given = _other("skip", **values)
     return Case(name, "land other", 0, "1 quarantined", given, goes_on=False, refused=(reason,))
 
 

@@ -99,9 +99,9 @@ class Bench:
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the project."""
-        place = self.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
     def edit(self, path: str, old: str, new: str) -> None:
         """Replace a text that is there once."""
@@ -250,7 +250,7 @@ def assert_clear(case: Case, answer: Answer) -> None:
     assert answer.code == case.code, said
     for words in (case.says,) if isinstance(case.says, str) else case.says:
         assert words in said, said
-    for noise in ("Traceback", "py4j", "\tat ", "fault of rewindow", "panicked"):
+    for noise in ("Traceback", "py4j", "\tat ", "bug in rewindow", "panicked"):
         assert noise not in said, said
 
 
@@ -270,11 +270,11 @@ def _undo(bench: Bench, whole: Path, before: Mapping[str, str], broken: Mapping[
     for name in before.keys() | broken.keys():
         if before.get(name) == broken.get(name):
             continue
-        place = bench.root / name
+        file = bench.root / name
         if name in before:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(whole / name, place)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(whole / name, file)
         else:
-            place.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
     now = bench.files()
     assert not [name for name, digest in before.items() if now.get(name) != digest]

@@ -38,16 +38,16 @@ def test_a_link_out_of_the_warehouse_is_refused(
     bench, outside = copy_of(template, tmp_path / "project"), tmp_path / "outside"
     if words[0] == "run":
         assert bench.run("land", "activity").code == 0
-    place = next(one for one in sorted(bench.warehouse.glob(link)) if one.is_dir())
-    shutil.move(place, outside)
-    place.symlink_to(outside, target_is_directory=True)
+    folder = next(one for one in sorted(bench.warehouse.glob(link)) if one.is_dir())
+    shutil.move(folder, outside)
+    folder.symlink_to(outside, target_is_directory=True)
     before = _files(outside)
     answer = bench.run(*words)
     assert answer.code == 78, answer.err
     assert "out of the warehouse" in answer.err
     assert _files(outside) == before
-    place.unlink()
-    shutil.move(outside, place)
+    folder.unlink()
+    shutil.move(outside, folder)
     goes_on(bench)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rewindow
-from rewindow.config.words import _dotted, _location, _name, _output_table
+from rewindow.config.field_types import _dotted, _location, _name, _output_table
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import changelog_path, internal_path, log_path, output_path, safe_name
@@ -80,11 +80,11 @@ SAFE = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 def names() -> list[str]:
-    chance = random.Random(SEED)
+    rng = random.Random(SEED)
     made = ["", "a" * 100_000, *WHEREVER, *(f"a{bad}" for bad in WHEREVER), *(f"{bad}a" for bad in WHEREVER)]
     made += [f"a{bad}b" for bad in WHEREVER] + [f"a.{bad}.b" for bad in WHEREVER]
     while len(set(made)) < 600:
-        made.append("".join(chance.choice((*WHEREVER, "ab", "c.d", "e_f")) for _ in range(chance.randint(1, 5))))
+        made.append("".join(rng.choice((*WHEREVER, "ab", "c.d", "e_f")) for _ in range(rng.randint(1, 5))))
     return sorted(set(made))
 
 
@@ -128,11 +128,11 @@ def test_a_name_in_the_configuration_is_plain_or_refused(read: Callable[[object]
 def test_a_place_in_the_configuration_does_not_go_up() -> None:
     for name in names():
         try:
-            place = _location(name)
+            location = _location(name)
         except ValueError:
             continue
-        assert place.isprintable()
-        assert ".." not in re.split(r"[/\\\\]", place)
+        assert location.isprintable()
+        assert ".." not in re.split(r"[/\\\\]", location)
 
 
 FORBIDDEN = {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}

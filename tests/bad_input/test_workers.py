@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.tables.delta.content_hash import content_hash
-from tests.bad_input import damaged, workers
+from tests.bad_input import corrupt_files, workers
 from tests.bad_input.scene import FEED, TARGET, Bench, Case, assert_clear, hour, without_spark
-from tests.bad_input.workers import copied, make_template, on_spark, shuffled, with_code
+from tests.bad_input.workers import copied, make_template, on_spark, with_code, with_shuffle_reader
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -25,20 +25,20 @@ ALWAYS = [
     workers.FAILS[8],
     workers.ENDS[0],
     *workers.BUILDS,
-    damaged.LOGS[0],
-    damaged.SCHEMAS[0],
-    damaged.SCHEMAS[-1],
+    corrupt_files.LOGS[0],
+    corrupt_files.SCHEMAS[0],
+    corrupt_files.SCHEMAS[-1],
 ]
 """These run with every `make test`, the others with `make cluster`."""
-READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *damaged.LOGS]
+READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *corrupt_files.LOGS]
 CASES = [
     *workers.FAILS,
     *workers.ENDS,
     *workers.BUILDS,
-    *damaged.LOGS,
-    *damaged.SOURCES,
-    *damaged.SCHEMAS,
-    *map(shuffled, READ_BY_SPARK),
+    *corrupt_files.LOGS,
+    *corrupt_files.SOURCES,
+    *corrupt_files.SCHEMAS,
+    *map(with_shuffle_reader, READ_BY_SPARK),
 ]
 
 
@@ -95,7 +95,7 @@ def test_after_a_worker_was_killed_the_next_run_gives_the_clean_tables(
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("case", [*workers.FINE, shuffled(workers.FINE[-1])], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*workers.FINE, with_shuffle_reader(workers.FINE[-1])], ids=lambda case: case.name)
 def test_what_does_no_harm_is_no_error(case: Case, template: Bench, clean: str, tmp_path: Path) -> None:
     bench = copied(template, tmp_path / "project")
     case.given(bench)

@@ -1,4 +1,4 @@
-"""What Spark's own workers meet: code that fails, hangs on to what cannot travel, or ends its process; logs that are damaged.
+"""What Spark's own workers meet: code that fails, hangs on to what cannot travel, or ends its process; corrupted logs.
 
 Workers stay alive between cases and keep what they imported, so each case has a module of its own name.
 """
@@ -34,10 +34,10 @@ def build_topology():
 """
 SCORED = '.map_values(lambda row: score(row), name="scores")'
 GOOD = "def score(row):\n    return str(row.x * 2)\n"
-SHUFFLED, BY_SPARK = "source: shuffle\n", "inline: 0\n"
+SHUFFLE_READER, BY_SPARK = "source: shuffle\n", "inline: 0\n"
 
 _numbers = count()
-_MEND = "Nothing was committed: fix the code and run again"
+_FIX = "Nothing was committed: fix the code and run again"
 _ENDED = ("a Python worker was killed, or the job's code ended it", "Nothing was committed: run again")
 _LOUD = "LOUD" * 5_000
 
@@ -86,8 +86,8 @@ def _score(name: str, exit_code: int, body: str, *says: str, before: str = "") -
 
 
 FAILS = [
-    _score("raises", 65, "raise ValueError('no {a} %s')", "node 'scores' failed at events offset", "no {a} %s", _MEND),
-    _score("raises what says too much", 65, "raise ValueError('y' * 10**7)", "yyy ...", _MEND),
+    _score("raises", 65, "raise ValueError('no {a} %s')", "node 'scores' failed at events offset", "no {a} %s", _FIX),
+    _score("raises what says too much", 65, "raise ValueError('y' * 10**7)", "yyy ...", _FIX),
     _score(
         "raises what has no words",
         65,
@@ -97,14 +97,14 @@ FAILS = [
     ),
     _score("raises no Exception", 65, "raise Mine('x')", "Mine: x", "score)", before="class Mine(BaseException): pass"),
     _score("is interrupted", 65, "raise KeyboardInterrupt", "KeyboardInterrupt"),
-    _score("exits", 65, "raise SystemExit(0)", "SystemExit: 0", _MEND),
-    _score("never comes back from itself", 65, "return score(row)", "RecursionError", _MEND),
+    _score("exits", 65, "raise SystemExit(0)", "SystemExit: 0", _FIX),
+    _score("never comes back from itself", 65, "return score(row)", "RecursionError", _FIX),
     _score("wants more memory than there is", 71, "return len(bytearray(10**15))", "ran out of memory", "fewer cores"),
     _score("returns an object", 65, "return object()", "of type object cannot be kept", "use numbers, text"),
     _score("returns a lock", 65, "return Lock()", "of type lock cannot be kept", before="from threading import Lock"),
     _score("returns a generator", 65, "return (n for n in range(3))", "of type generator cannot be kept"),
     _score("returns half a character", 65, "return '\\ud800'", "has a surrogate", "convert the value"),
-    _code("is no function at all", 65, "score = 5", "TypeError", _MEND),
+    _code("is no function at all", 65, "score = 5", "TypeError", _FIX),
     _code(
         "keeps a lock in a store",
         65,
@@ -180,14 +180,14 @@ def append(bench: Bench, rows: list[dict[str, object]], **columns: pa.DataType) 
     write_deltalake(str(bench.warehouse / TABLE), table, mode="append", schema_mode="merge")
 
 
-def shuffled(case: Case) -> Case:
+def with_shuffle_reader(case: Case) -> Case:
     """Return the case with its log read by Spark."""
 
     def given(bench: Bench) -> None:
         case.given(bench)
-        bench.write("conf/targets/local.yaml", scene.TARGET + SHUFFLED)
+        bench.write("conf/targets/local.yaml", scene.TARGET + SHUFFLE_READER)
 
-    return replace(case, name=f"{case.name}, shuffled", given=given)
+    return replace(case, name=f"{case.name}, read by Spark", given=given)
 
 
 def copied(template: Bench, root: Path) -> Bench:

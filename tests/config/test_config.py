@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rewindow.config.field_types import Every
 from rewindow.config.load import find_project, load_feed, load_jobs, load_target, location_of, names_of
-from rewindow.config.words import Every
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import OnError
 from tests.config.written import ACTIVITY, FEED, LOW_ACTIVITY, feed, feed_with, job, log_with, write
@@ -40,10 +40,14 @@ def test_the_job_of_the_design_is_read(tmp_path):
 
 
 def test_defaults_are_kafkas_and_the_designs(tmp_path):
-    plain = feed(tmp_path, FEED)
-    assert (plain.zone, plain.max_task_idle_ms, plain.lag_ms) == ("UTC", 0, 0)
-    assert (plain.landing.every, plain.landing.watermark, plain.landing.max_ahead_ms) == (None, None, 86_400_000)
-    assert plain.logs["events"].invalid_timestamp == "fail"
+    defaults = feed(tmp_path, FEED)
+    assert (defaults.zone, defaults.max_task_idle_ms, defaults.lag_ms) == ("UTC", 0, 0)
+    assert (defaults.landing.every, defaults.landing.watermark, defaults.landing.max_ahead_ms) == (
+        None,
+        None,
+        86_400_000,
+    )
+    assert defaults.logs["events"].invalid_timestamp == "fail"
 
 
 def test_a_target_says_where_things_are(tmp_path):
@@ -116,7 +120,7 @@ def test_the_project_is_the_nearest_folder_with_conf(tmp_path):
 
 
 def test_no_project_says_where_to_go(tmp_path):
-    with pytest.raises(ConfigError, match="go to the project's root"):
+    with pytest.raises(ConfigError, match="change to the project's root"):
         find_project(tmp_path)
 
 
@@ -143,9 +147,9 @@ def test_configuration_is_frozen(tmp_path):
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"master": "spark://h:7077", "connect": "sc://h", "cores": 2}, "two places of work"),
+        ({"master": "spark://h:7077", "connect": "sc://h", "cores": 2}, "exclude each other"),
         ({"master": "spark://h:7077"}, "add cores: N"),
-        ({"master": "local[4]", "cores": 4}, "is no cluster"),
+        ({"master": "local[4]", "cores": 4}, "is not a cluster"),
         ({"connect": "http://h", "cores": 4}, "sc://host:15002"),
         ({"ships": ["dist/a.whl"]}, "add master or connect"),
         ({"commit": "spark"}, "go together"),

@@ -18,8 +18,8 @@ from rewindow.storage.locations import opened, options_of, use
     [
         ("dbfs://w", "lies on s3"),
         ("hdfs://host/w", "lies on s3"),
-        ("/Volumes/main/w", "a file also where one is"),
-        ("/dbfs/w", "a file also where one is"),
+        ("/Volumes/main/w", "does not support put-if-absent"),
+        ("/dbfs/w", "does not support put-if-absent"),
     ],
 )
 def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str, why: str):
@@ -89,12 +89,12 @@ def test_a_bucket_may_be_a_warehouse(tmp_path: Path, place: str):
         ({"warehouse": "s3://bucket/w", "source": "shuffle"}, "use auto"),
         (
             {"warehouse": "s3://bucket/w", "commit": "spark", "staging": "rows", "catalog": "main.rewindow"},
-            "the catalog has all tables",
+            "the catalog stores all tables",
         ),
-        ({"warehouse": "w", "storage_options": {"AWS_REGION": "eu-west-1"}}, "leave them out"),
+        ({"warehouse": "w", "storage_options": {"AWS_REGION": "eu-west-1"}}, "remove them"),
         ({"warehouse": "s3://bucket/w", "storage_options": {"aws_region": "eu-west-1"}}, "in capitals"),
-        ({"warehouse": "s3://bucket/w", "storage_options": {"PATH": "/"}}, "opens no bucket"),
-        ({"warehouse": "s3://bucket/w", "storage_options": {"AWS_REGION": ["x"]}}, "no single value"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"PATH": "/"}}, "is not a storage option"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"AWS_REGION": ["x"]}}, "must be a single value"),
     ],
 )
 def test_what_does_not_go_with_a_bucket_is_refused(tmp_path: Path, given: dict[str, object], why: str):

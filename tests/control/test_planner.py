@@ -52,7 +52,7 @@ def test_there_may_be_nothing_to_do():
     for request, why in [
         (RunRequest(), "has taken all epochs through 3"),
         (RunRequest(through_landing=2), "beyond epoch 2"),
-        (RunRequest(through_ms=0), "above the time"),
+        (RunRequest(through_ms=0), "a later time than requested"),
     ]:
         decision = plan(rows, "b", request=request)
         assert isinstance(decision, UpToDate)
@@ -168,7 +168,7 @@ def test_each_kind_of_difference_is_named():
         "table of output/totals: path: alerts/totals -> b/totals",
     ]
     assert differences(BINDING, replace(BINDING, stores={}, feed="another")) == [
-        "columns of store sums: is gone",
+        "columns of store sums: is removed",
         "feed: activity -> another",
     ]
     assert differences(BINDING, replace(BINDING, fingerprint="e" * 64))[0].startswith("fingerprint: ffff")
@@ -186,18 +186,18 @@ def test_a_plan_is_explained():
     feed, spec = held_feed(), planned(rows, "b", through_landing=2)
     described = describe_plan(fold(rows), feed, spec, "main", BINDING)
     text = "\n".join(explain(described))
-    assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1); it goes on from run main/1." in text
+    assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1) and continues from run main/1." in text
     assert "epoch 2: 20 records, complete through 1970-01-01 02:00:00.000Z" in text
     assert "events-0: offsets 10 to 19" in text
-    assert "left for a later run: landings 3 to 3" in text
-    assert "events-1: 4 records wait behind one above the watermark" in text
+    assert "Landings 3 to 3 are left for a later run" in text
+    assert "events-1: 4 records wait for the watermark to pass" in text
 
 
 def test_what_is_pending_and_what_is_done_is_explained():
     rows = [plan_row(planned([], "a", through_landing=2, final=True))]
     again = planned(rows, "b")
     text = "\n".join(explain(describe_plan(fold(rows), a_feed(), again, "main", BINDING)))
-    assert "does again what an attempt that died had planned" in text
+    assert "completes the plan of a dead attempt" in text
     assert "It is final" in text
     assert "Run main/1 was planned by process 7 on here and is not committed." in text
     done = run_rows([], "a")
@@ -207,7 +207,7 @@ def test_what_is_pending_and_what_is_done_is_explained():
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", changed))
     assert told[1:] == [
-        "The job is not what made the branch's checkpoint: its next run will be refused (76).",
+        "The job has changed since the branch's checkpoint, so its next run will be refused (76):",
         "  - setting wall_clock: stream_time -> run",
     ]
     assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main", BINDING))

@@ -18,7 +18,7 @@ from rewindow import (
 )
 from rewindow.control.plan.job_diff import differences
 from rewindow.control.plan.spec import JobBinding
-from rewindow.control.plan.suppress_edits import taken_out
+from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.streams.serde.schema import Column
 from tests.control.ledgers import BINDING
 
@@ -73,7 +73,7 @@ def twice(table: KTable) -> KTable:
 def test_what_fits(before: Edit, now: Edit, gone: list[str], *, sessions: bool) -> None:
     one, other = job(before, sessions=sessions), job(now, sessions=sessions)
     assert differences(one, other) == []
-    assert taken_out(one, other) == gone
+    assert removed_suppresses(one, other) == gone
 
 
 @pytest.mark.parametrize(

@@ -75,14 +75,14 @@ def test_each_tasks_last_attempt_is_read_and_what_is_missing_has_its_reason(ther
     assert {task: why.split(":")[0].split(",")[0] for task, why in found.missing.items()} == {
         "silent": "Databricks has no logs of the task",
         "long": "Databricks keeps the last 5 MB of a task's logs",
-        "older": "no result is in the task's logs",
+        "older": "the task's logs contain no result",
         "other": "Databricks",
     }
 
 
 def test_a_failed_command_speaks_in_its_own_words(there: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     there.story = [("RUNNING", None), ("TERMINATED", "FAILED")]
-    there.error = f"TaskError: {ended(65, '`rewindow run daily_orders`; its message stands above')}"
+    there.error = f"TaskError: {ended(65, '`rewindow run daily_orders`; see its message above')}"
     there.outputs = {"run": {"logs": f"{NOISE}{json.dumps({'error': 'no amount in', 'exit_code': 65})}\n"}}
     assert run_command(["databricks", "submit", "hourly_departures", "--poll", "0", "--json"]) == 65
     said = json.loads(capsys.readouterr().out)

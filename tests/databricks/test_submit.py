@@ -94,7 +94,7 @@ def test_every_state_of_the_sdk_is_an_active_one_or_has_a_code() -> None:
 def test_a_run_that_takes_too_long_goes_on(there: Workspace, capsys) -> None:
     there.story = [("RUNNING", None)]
     assert run_command([*SUBMIT, "--timeout", "0"]) == 75
-    assert "goes on" in json.loads(capsys.readouterr().out)["error"]
+    assert "continues" in json.loads(capsys.readouterr().out)["error"]
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,12 @@ def test_a_run_that_takes_too_long_goes_on(there: Workspace, capsys) -> None:
         (["databricks", "submit", "12"], 78, "does not exist"),
         ([*SUBMIT, "--parameter", "x"], 2, "NAME=VALUE"),
         ([*SUBMIT, "--parameter", "x={{backfill}}"], 2, "template"),
-        (["databricks", "submit", "hourly_departures", "--interval-end", "soon"], 2, "'soon' is no time"),
-        (["databricks", "submit", "hourly_departures", "--parameter", "interval_end=1st"], 2, "'1st' is no time"),
+        (["databricks", "submit", "hourly_departures", "--interval-end", "soon"], 2, "'soon' is not a valid time"),
+        (
+            ["databricks", "submit", "hourly_departures", "--parameter", "interval_end=1st"],
+            2,
+            "'1st' is not a valid time",
+        ),
     ],
 )
 def test_a_refusal_names_the_fix(there: Workspace, capsys, arguments: list[str], code: int, named: str) -> None:
@@ -118,7 +122,7 @@ def test_without_a_command_its_help_and_a_word(capsys) -> None:
     assert run_command(["databricks"]) == 2
     said = capsys.readouterr()
     assert "submit" in said.out
-    assert said.err == "rewindow: no command was named (see --help)\n"
+    assert said.err == "rewindow: missing command (see --help)\n"
 
 
 def test_access_that_is_refused_is_77(there: Workspace) -> None:

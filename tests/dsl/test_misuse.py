@@ -135,5 +135,5 @@ def test_a_wrong_forward_names_node_and_record(args, to, words):
 def test_the_driver_accepts_only_integer_timestamps(timestamp):
     builder = StreamsBuilder()
     builder.stream("in").to("out")
-    with pytest.raises(RewindowError, match="is no int of epoch milliseconds"):
+    with pytest.raises(RewindowError, match="is not an int of epoch milliseconds"):
         TopologyTestDriver(builder.build()).pipe("in", "k", 1, timestamp)

@@ -64,7 +64,7 @@ def test_outside_a_project_the_fix_is_named(
     [
         ("import nowhere_to_be_found", "nowhere_to_be_found"),
         ("def build(): return 3", "has no function 'build_topology'"),
-        ("def build_topology(): return 3", "gave a int: return builder.build()"),
+        ("def build_topology(): return 3", "returned a int: return builder.build()"),
         ("1 / 0", "ZeroDivisionError"),
         ("x = 1\ndef f(:\n", "broken_job.py:2: "),
     ],
@@ -100,7 +100,7 @@ def test_a_job_that_never_ran_says_so(at: Path, capsys: pytest.CaptureFixture[st
     assert run_command(["show", "hourly_departures", "--branch", "v2"]) == 0
     said = capsys.readouterr().out
     assert said == (
-        "Job hourly_departures has not run yet in branch v2: `rewindow run hourly_departures --branch v2`.\n"
+        "Job hourly_departures has no runs on branch v2 yet. Start one with `rewindow run hourly_departures --branch v2`.\n"
     )
 
 

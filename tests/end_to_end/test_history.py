@@ -99,11 +99,11 @@ def test_what_another_hand_did_is_told_and_fixed(root: Path, capsys: pytest.Capt
     for line in [line for line in shown.splitlines() if line.startswith("$")]:
         assert run_command([*line.removeprefix("$ rewindow ").split(), *here]) == 0
     words = said()
-    assert f"Run {first.spec.name} of {JOB} was made again, row for row." in words
+    assert f"Run {first.spec.name} of {JOB} was replayed and gave the same rows." in words
     assert "Nothing to resume" in words
     assert Project.open(root).tables.hashes(JOB, "main") == before
     assert run_command(["republish", JOB, *here]) == 0
-    assert "as they were published" in said()
+    assert "are intact" in said()
 
 
 def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +119,7 @@ def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixtu
     assert len([one for one in said.values() if "snapshots" in one]) == 4
     assert set(said["flights"]) == {"merged", "into", "deleted"}
     assert run_command(["gc", "nothing", *here]) == 2
-    assert "no job and no feed" in "".join(capsys.readouterr())
+    assert "there is no job or feed nothing" in "".join(capsys.readouterr())
     both = root / "conf" / "jobs" / "flights.yaml"
     both.write_text((both.parent / f"{JOB}.yaml").read_text())
     assert run_command(["gc", "flights", *here]) == 2
@@ -208,9 +208,9 @@ def test_what_cannot_be_is_refused_with_the_fix(root: Path, capsys: pytest.Captu
         (["rewind", JOB, "--to", "main/99"], 2, "name one"),
         (["promote", JOB, "nobody"], 2, "no branch 'nobody'"),
         (["branch", "drop", JOB, "main"], 2, "no branch 'main'"),
-        (["diff", JOB, "main", "nobody"], 2, "no runs in branch 'nobody'"),
+        (["diff", JOB, "main", "nobody"], 2, "no runs on branch 'nobody'"),
         (["backfill", "nobody", "--from", "1"], 78, "nobody"),
-        (["backfill", JOB, "--from", "1", "--branch", "main"], 2, "branch of its own"),
+        (["backfill", JOB, "--from", "1", "--branch", "main"], 2, "use another --branch"),
     ):
         capsys.readouterr()
         assert run_command([*arguments, "--project", str(root)]) == code, arguments

@@ -72,5 +72,5 @@ def test_a_final_run_closes_every_window_and_seals_the_branch(landed: Project) -
 
 
 def test_a_landing_that_is_not_there_is_waited_for(landed: Project) -> None:
-    with pytest.raises(NotNowError, match="landing 99 of feed 'flights' is not there yet"):
+    with pytest.raises(NotNowError, match="landing 99 of feed 'flights' does not exist yet"):
         landed.run(JOBS[0], RunRequest(branch="early", through_landing=99))

@@ -98,7 +98,7 @@ def test_the_transcript_that_it_shows(shop: Path, monkeypatch: pytest.MonkeyPatc
     assert wrong != story
     (shop / "tests/daily_orders.yaml").write_text(wrong)
     (case,) = namespace["load"]("tests/daily_orders.yaml")
-    with pytest.raises(namespace["check"].__globals__["TranscriptError"], match="another timestamp"):
+    with pytest.raises(namespace["check"].__globals__["TranscriptError"], match="different timestamp"):
         namespace["test_daily_orders"](case, mode == "cut")
 
 

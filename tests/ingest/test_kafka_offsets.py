@@ -63,9 +63,9 @@ def totals() -> Topology:
     ("parts", "said"),
     [
         ({"log": {"offset": None}}, "go together"),
-        ({"log": {"arrived_at": "t"}}, "leave out arrived_at"),
-        ({"log": {"invalid_timestamp": "skip"}}, "no record can be moved or left out"),
-        ({"log": {"timestamp": "a:b"}}, "timestamp is a column"),
+        ({"log": {"arrived_at": "t"}}, "remove arrived_at"),
+        ({"log": {"invalid_timestamp": "skip"}}, "can neither reorder nor skip records"),
+        ({"log": {"timestamp": "a:b"}}, "a column of the source as timestamp"),
         ({"log": {"source": {"path": "x", "format": "delta"}}}, "a table of the warehouse"),
     ],
 )
@@ -83,7 +83,7 @@ def test_it_shares_no_feed_with_a_log_that_land_hashed() -> None:
 
 
 def test_its_offsets_are_not_cut_by_arrival() -> None:
-    with pytest.raises(ConfigError, match="leave `every` out"):
+    with pytest.raises(ConfigError, match="remove `every`"):
         feed_spec(feed_config(landing={"every": "1h"}), project_root="", warehouse="")
 
 

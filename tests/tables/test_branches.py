@@ -134,7 +134,7 @@ def test_a_run_in_flight_is_fenced_by_a_rewind(warehouse):
 
 @pytest.mark.parametrize("said", ["main/5", "5"])
 def test_there_is_nothing_to_rewind_at_the_head(warehouse, said):
-    with pytest.raises(UsageError, match="nothing to take back"):
+    with pytest.raises(UsageError, match="nothing to rewind"):
         drive(branching.rewind(JOB, "main", said, DeltaTables(warehouse)))
 
 
@@ -231,7 +231,7 @@ def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkey
 def test_other_code_than_the_runs_cannot_verify_it(warehouse):
     tables = DeltaTables(warehouse)
     run = tables.state(JOB).branch("main").runs[-1]
-    with pytest.raises(CheckpointError, match="made by other code"):
+    with pytest.raises(CheckpointError, match="made by different code"):
         drive(verify(a_job(tables, aggregate={"n": Count(), "sum": Sum()}), run, Attempt("x"), LocalEngine(), tables))
 
 

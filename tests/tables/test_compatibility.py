@@ -59,7 +59,7 @@ def test_a_change_is_refused_with_what_would_become_of_it(warehouse: str) -> Non
         go_on(warehouse, built(more=True, where=True), "b")
     said = str(refused.value)
     assert "node not-null: is new" in said
-    assert "store since is new and begins empty; store sums goes on as it is" in said
+    assert "store since is new and starts empty; store sums is kept" in said
     assert "--accept-changes" in said
 
 
@@ -83,7 +83,7 @@ def test_an_accepted_change_goes_on_and_stands_in_the_plan(
 
 def test_a_store_that_is_left_behind_begins_empty_when_it_comes_again(warehouse: str) -> None:
     go_on(warehouse, built(more=True), "b", accept_changes=True, through_landing=3)
-    with pytest.raises(CheckpointError, match="store since is left behind"):
+    with pytest.raises(CheckpointError, match="store since is removed"):
         go_on(warehouse, built(), "c")
     go_on(warehouse, built(), "c", accept_changes=True)
     assert DeltaTables(warehouse).hashes(JOB, "main")
@@ -102,7 +102,7 @@ def test_what_the_state_does_not_allow_stays_refused(warehouse: str, build: Call
     with pytest.raises(CheckpointError, match=why) as refused:
         go_on(warehouse, build, "b", accept_changes=True)
     assert "--branch NAME" in str(refused.value)
-    assert "cannot be gone on from" in str(refused.value)
+    assert "Cannot resume from this checkpoint" in str(refused.value)
 
 
 def test_a_dead_attempts_accepted_change_needs_no_second_word(warehouse: str) -> None:

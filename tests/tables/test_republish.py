@@ -182,7 +182,7 @@ def test_a_run_that_gives_other_rows_stops_it(warehouse: str, monkeypatch: pytes
 
 def test_other_code_does_not_make_it_again(warehouse: str) -> None:
     remove_a_file(warehouse)
-    with pytest.raises(CheckpointError, match=r"(?s)made by other code \(fingerprint .*Check out the version"):
+    with pytest.raises(CheckpointError, match=r"(?s)made by different code \(fingerprint .*Check out the code"):
         fix(warehouse, aggregate={"n": Count(), "sum": Sum()})
 
 

@@ -102,7 +102,7 @@ def test_what_else_changed_is_refused_all_the_same(warehouse):
     other = StreamsBuilder()
     counts = other.stream("events").group_by_key().count(store="sums")
     counts.suppress(until_time_limit("90m"), name="slower").to_stream().to("totals")
-    with pytest.raises(CheckpointError, match="table-filter-1: is gone"):
+    with pytest.raises(CheckpointError, match="table-filter-1: is removed"):
         replay(warehouse, "other", build=other.build)
 
 

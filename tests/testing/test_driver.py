@@ -80,7 +80,7 @@ def test_after_the_end_nothing_comes() -> None:
         lambda: driver.pipe("in", "k", None, 1),
         lambda: driver.advance_wall_clock(1),
     ):
-        with pytest.raises(ConfigError, match="make a new driver"):
+        with pytest.raises(ConfigError, match="create a new one"):
             action()
 
 
@@ -95,7 +95,7 @@ def test_a_watermark_releases_what_was_waited_for_up_to_it() -> None:
     assert [record.value for record in driver.read("out")] == [5]
     driver.advance_watermark(9)
     assert [record.value for record in driver.read("out")] == [9, 3]
-    with pytest.raises(ConfigError, match="the watermark is 9 already and cannot fall to 8"):
+    with pytest.raises(ConfigError, match="the watermark is already 9 and cannot fall to 8"):
         driver.advance_watermark(8)
 
 

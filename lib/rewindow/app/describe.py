@@ -1,4 +1,4 @@
-"""A job as plain data for `show` and `explain`: its runs, tables, metrics and topology."""
+"""A job as JSON values for `show` and `explain`: its runs, tables, metrics and topology."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rewindow.tables.delta.warehouse import DeltaTables
 
 
 def describe_job(tables: DeltaTables, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
-    """Return the runs of a branch, its tables and the sums of its metrics. What was rewound does not count."""
+    """Return the runs of a branch, its tables and the totals of its metrics, without rewound runs."""
     state = tables.state(job)
     known = state.branch(branch)
     runs = known.runs
@@ -36,7 +36,7 @@ def describe_job(tables: DeltaTables, job: str, *, branch: str, hashes: bool) ->
 
 
 def describe_published(tables: DeltaTables, job: str, branch: str) -> list[dict[str, Any]]:
-    """Return the output tables of a branch: their versions, and what its last run did to them."""
+    """Return the output tables of a branch with their versions and what the last run wrote to them."""
     known = tables.state(job).branch(branch)
     if known.head is None:
         return []
@@ -63,9 +63,9 @@ def describe_published(tables: DeltaTables, job: str, branch: str) -> list[dict[
 def describe_topology(
     job: Job, execution: Execution = Execution.AUTO, tables: Mapping[str, LogTable | None] | None = None
 ) -> dict[str, Any]:
-    """Return a job's topology: its parts, where their records come from, how they run, and what they write.
+    """Return a job's topology: each sub-topology's sources, execution mode, nodes and stores, and the outputs.
 
-    ``tables`` has the logs that Spark reads for the tasks.
+    ``tables`` maps each topic to its log's table if Spark must read it for the tasks.
     """
     from rewindow.engine.worker.vectorized.plan import describe_execution  # noqa: PLC0415 - loads pyarrow
 
@@ -142,7 +142,7 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
 
 
 def _describe_tables(tables: DeltaTables, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
-    """Return a branch's tables. Of a changelog, which branches share, only the rows of its own runs count."""
+    """Return a branch's tables. Branches share changelogs, so a changelog counts only rows of this branch's runs."""
     described = []
     for target, table in branch.tables.items():
         if "/" not in target:
@@ -158,7 +158,7 @@ def _describe_tables(tables: DeltaTables, branch: Branch, *, hashes: bool) -> li
 
 
 def _describe_metrics(tables: DeltaTables, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
-    """Return the metrics over all runs. A rate is by simulated second; what is current is the sum over the tasks."""
+    """Return the metrics over all runs. Rates are per simulated second; current values are summed over the tasks."""
     reports = [report for run in runs for report in tables.reports(run)]
     measures = [measure for report in reports for measure in report.metrics]
     current: dict[tuple[str, ...], dict[tuple[int, int], int]] = {}

@@ -20,7 +20,7 @@ from rewindow.contracts.ingest import Block, FeedSpec, LogSpec, LogWrite, ReadWi
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
-from rewindow.control.ingest.discover import Due, find_due, look_at_sources, watermark_policy
+from rewindow.control.ingest.discover import Due, find_due, inspect_sources, watermark_policy
 from rewindow.control.ingest.generations import generation_body, log_schemas, next_generation
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
@@ -87,7 +87,7 @@ def plan_land(
     feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
     request = LandRequest(now_ms, until_ms, None, new_generation, keep or 0)
     call = _call(feed, tables, engine, request, this_attempt())
-    looked = look_at_sources(call)
+    looked = inspect_sources(call)
     intervals, window, fresh = 0, ReadWindow(), dict.fromkeys(config.logs, 0)
     if looked is not None:
         window = looked.window

@@ -36,7 +36,7 @@ def branch_hashes(warehouse: str, state: JobState, branch: Branch, reports: Repo
 
     Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
     """
-    if branch.head is None or not branch.is_there:
+    if branch.head is None or not branch.is_kept:
         return {}
     hashes = {}
     for target, table in sorted(branch.tables.items()):

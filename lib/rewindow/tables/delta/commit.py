@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.table_names import RESERVED
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.storage.locations import failed, is_uri, options_of
@@ -39,7 +40,6 @@ _CLOSED = 2**62  # the version of an application id that is done with
 _CONFIGURATION = {"delta.checkpointInterval": "10"}
 """Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
 
-_RESERVED = ("rewindow", "logs", "state", "internal")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _ARROW: Mapping[str, pa.DataType] = {
@@ -63,8 +63,8 @@ def output_path(name: str, branch: str = MAIN) -> str:
     Raises `ConfigError` (78) for a name that is no table's, or that belongs to rewindow itself.
     """
     parts = [safe_name(part, "table") for part in name.split(".")]
-    if parts[0] in _RESERVED:
-        message = f"the table {name!r} lies where rewindow keeps its own ({', '.join(_RESERVED)}): choose another name"
+    if parts[0] in RESERVED:
+        message = f"table {name!r} uses a name that rewindow reserves ({', '.join(RESERVED)}): choose another name"
         raise ConfigError(message)
     suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"
     return "/".join(parts) + suffix

@@ -167,7 +167,7 @@ class JobOrphanFiles:
                 if target.startswith(OUTPUT)
             }
             paths = {table.path for target, table in branch.tables.items() if target.startswith(OUTPUT)}
-            if branch.is_there:
+            if branch.is_kept:
                 kept |= paths
             elif branch.own_runs and all(run.spec.branch == branch.name for run in branch.own_runs):
                 gone |= own & paths
@@ -177,7 +177,7 @@ class JobOrphanFiles:
         """Return the attempts whose files for a table are what publishes it."""
         if any(target.startswith(CHANGELOG) for target in targets):
             return {run.commit.attempt for run in self._state.naming(path)}
-        return {run.commit.attempt for one in self._state.branches.values() if one.is_there for run in one.own_runs}
+        return {run.commit.attempt for one in self._state.branches.values() if one.is_kept for run in one.own_runs}
 
     def _known(self) -> set[str]:
         state = self._state

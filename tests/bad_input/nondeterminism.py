@@ -46,30 +46,30 @@ def _processor(name: str, body: str, *before: str, members: str = "") -> Planted
 _WORDS = '("ash", "birch", "cedar", "elm", "fir", "larch", "oak", "pine", "yew")'
 _THING = "class Thing:\n    def __init__(self, name): self.name = name"
 
-DICE = [
+RANDOMNESS = [
     _score("random.random", "random.random()", "import random"),
     _score("random.choice", "random.choice(range(99))", "import random"),
     _score(
         "random.shuffle",
-        "shuffled()",
+        "shuffle_cards()",
         "import random",
-        "def shuffled():",
+        "def shuffle_cards():",
         "    cards = list(range(20))",
         "    random.shuffle(cards)",
         "    return str(cards)",
     ),
-    _score("random.Random without a seed", "die.randrange(10**6)", "from random import Random", "die = Random()"),
+    _score("random.Random without a seed", "rng.randrange(10**6)", "from random import Random", "rng = Random()"),
     _score("random.SystemRandom", "random.SystemRandom().random()", "import random"),
     _score(
-        "numpy's generator without a seed", "float(die.random())", "import numpy", "die = numpy.random.default_rng()"
+        "numpy's generator without a seed", "float(rng.random())", "import numpy", "rng = numpy.random.default_rng()"
     ),
-    _score("numpy's global die", "float(numpy.random.rand())", "import numpy"),
+    _score("numpy's global generator", "float(numpy.random.rand())", "import numpy"),
     _score("secrets", "secrets.token_hex()", "import secrets"),
     _score("os.urandom", "os.urandom(8).hex()", "import os"),
     _score("uuid4", "str(uuid.uuid4())", "import uuid"),
     _score("uuid1", "str(uuid.uuid1())", "import uuid"),
     _score("the name of a temporary folder", "tempfile.mktemp()", "import tempfile"),
-    Planted("a filter by chance", "import random", ".filter(lambda key, row: random.random() < 0.5)"),
+    Planted("a random filter", "import random", ".filter(lambda key, row: random.random() < 0.5)"),
     Planted("a random key", "import random", ".select_key(lambda key, row: str(random.random()))"),
     Planted(
         "a random key of a repartition",
@@ -77,7 +77,7 @@ DICE = [
         ".select_key(lambda key, row: str(random.random())).group_by_key().count(store='sums').to_stream()",
     ),
     Planted(
-        "an aggregate by chance",
+        "a random aggregate",
         "import random\ndef add(key, row, total):\n    return {**total, 'seen': random.random()}",
         COUNTED,
     ),
@@ -193,7 +193,7 @@ NEIGHBOURS = [
         "first = []",
     ),
 ]
-FOUND = [*DICE, *CLOCKS, *ORDERS, *MACHINE, *NEIGHBOURS]
+FOUND = [*RANDOMNESS, *CLOCKS, *ORDERS, *MACHINE, *NEIGHBOURS]
 """`verify` finds each."""
 
 ON_SPARK = ("random.random", "the order of a set", "a counter of the module", "a sorted set")
@@ -202,12 +202,12 @@ ON_SPARK = ("random.random", "the order of a set", "a counter of the module", "a
 FINE = [
     _score("a sorted set", '",".join(sorted(words))', f"words = set({_WORDS})"),
     _score("a sum of a set of numbers", "sum({row.x, 1, 2, 3})"),
-    _score("a die with a seed", "Random(row.x).random()", "from random import Random"),
+    _score("a seeded generator", "Random(row.x).random()", "from random import Random"),
     _score("a digest of the record", "sha256(str(row.x).encode()).hexdigest()", "from hashlib import sha256"),
     _score("uuid5", "str(uuid.uuid5(uuid.NAMESPACE_URL, str(row.x)))", "import uuid"),
     _score("a table of the module", "rates[row.x % 3]", "rates = {0: 1, 1: 2, 2: 3}"),
     _processor(
-        "rewindow's own die", "self.context.forward(record._replace(value=str(self.context.random().random())))"
+        "rewindow's own generator", "self.context.forward(record._replace(value=str(self.context.random().random())))"
     ),
     _processor("rewindow's own name", "self.context.forward(record._replace(value=str(self.context.uuid())))"),
     _processor("rewindow's own clock", "self.context.forward(record._replace(value=str(self.context.stream_time_ms)))"),

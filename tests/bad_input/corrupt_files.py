@@ -1,4 +1,4 @@
-"""Files that Spark's workers read, damaged or under another schema: a log's, a new file of a source, a Delta table's."""
+"""Files that Spark's workers read, corrupted or under another schema: a log's, a new file of a source, a Delta table's."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Call
     def change(path: Path) -> None:
         rows = pq.read_table(path)
         index = rows.schema.get_field_index(column)
-        cells = rows[column].cast(kind) if kind is not None else rows[column]
+        values = rows[column].cast(kind) if kind is not None else rows[column]
         rows = rows.remove_column(index)
-        pq.write_table(rows if new is None else rows.add_column(index, new, cells), path)
+        pq.write_table(rows if new is None else rows.add_column(index, new, values), path)
 
     return change
 

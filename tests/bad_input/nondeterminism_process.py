@@ -18,7 +18,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.engine.spark.engine import LocalEngine, groups_of
 from rewindow.engine.worker.record_execution import run_task
-from tests.bad_input import dice, scene
+from tests.bad_input import nondeterminism, scene
 
 
 class GroupedEngine(LocalEngine):
@@ -46,14 +46,14 @@ def main(command: str, folder: Path, engine: str) -> None:
         if command == "run":
             land(template)
         found = {}
-        for number, planted in enumerate([*dice.FOUND, *dice.FINE]):
-            if engine == "local" or planted.name in dice.ON_SPARK:
+        for number, planted in enumerate([*nondeterminism.FOUND, *nondeterminism.FINE]):
+            if engine == "local" or planted.name in nondeterminism.ON_SPARK:
                 answer = done(command, template, folder / str(number), planted)
                 found[planted.name] = [answer.code, answer.out, answer.err]
     sys.stdout.write(json.dumps(found))
 
 
-def done(command: str, template: scene.Bench, root: Path, planted: dice.Planted) -> scene.Answer:
+def done(command: str, template: scene.Bench, root: Path, planted: nondeterminism.Planted) -> scene.Answer:
     """Do the command in a planted job's project, which is made for its first."""
     bench = scene.Bench(root)
     if command == "run":
