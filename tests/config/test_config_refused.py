@@ -25,7 +25,10 @@ REFUSED_FEEDS = {
     "true": ({"max_task_idle": False}, "max_task_idle: False has no unit"),
     "negative": ({"lag": "-5s"}, "lag: '-5s' is out of range"),
     "endless": ({"lag": "99999999999w"}, "out of range"),
-    "no duration": ({"max_task_idle": "long"}, "'long' is not a duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"),
+    "no duration": (
+        {"max_task_idle": "long"},
+        "'long' is not a duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w",
+    ),
     "empty": ({"max_task_idle": None}, "max_task_idle: is empty: write a duration or forever"),
     "interval": ({"landing": {"every": "1d12h"}}, "landing.every: '1d12h' is not an interval"),
     "no interval": ({"landing": {"every": "0h"}}, "landing.every: '0h' is empty"),
