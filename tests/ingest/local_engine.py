@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,7 +92,11 @@ class LocalEngine:
         declared = [name if name in landed else f"_order_{name}" for name in write.spec.order]
         names = [PARTITION, ARRIVED, *declared, *(c.name for c in write.columns.all), TIMESTAMP]
         keys = [(name, "ascending") for name in dict.fromkeys(names)]
-        order = pc.sort_indices(due, sort_keys=keys, null_placement="at_start")
+        with (
+            warnings.catch_warnings()
+        ):  # the oldest pyarrow has no null_placement per key, the newest deprecates this one
+            warnings.simplefilter("ignore", FutureWarning)
+            order = pc.sort_indices(due, sort_keys=keys, null_placement="at_start")
         return list(write_log(write, due.take(order).to_batches(7)))
 
     def _due(self, spec, columns, look, window, partitions):
