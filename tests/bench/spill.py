@@ -21,7 +21,17 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow import JoinWindows, SessionWindows, StreamsBuilder, TimeWindows, Topology, until_time_limit
-from rewindow.contracts.tasks import Epoch, LogFile, LogSlice, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import (
+    Epoch,
+    Execution,
+    JobCode,
+    LogFile,
+    LogSlice,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.streams.checkpoint import TaskState
@@ -151,17 +161,12 @@ def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, A
     targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
     work = SubTopologyWork(
         sub_topology=part.index,
-        run=1,
-        attempt=way,
-        partitions=1,
+        identity=RunIdentity("", 1, way, topology.fingerprint()),
+        code=JobCode(build, partial(logs), Semantics(), Settings(limits=Limits(store_memory=memory))),
         epochs=(Epoch(1 + (way == "restore"), -1),),
         tasks=(task,),
-        roots={target: str(root / target) for target in targets},
-        load_topology=build,
-        fingerprint=topology.fingerprint(),
-        load_logs=partial(logs),
-        semantics=Semantics(),
-        settings=Settings(limits=Limits(store_memory=memory)),
+        staging=StagingArea({target: str(root / target) for target in targets}, 1),
+        execution=Execution.RECORD,
     )
     began = time.perf_counter()
     report = run_task(work, task)

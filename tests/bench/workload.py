@@ -24,7 +24,18 @@ from rewindow import (
     key_value_store,
     until_window_closes,
 )
-from rewindow.contracts.tasks import ROWS_AT_ONCE, Epoch, Execution, LogFile, LogSlice, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import (
+    ROWS_AT_ONCE,
+    Epoch,
+    Execution,
+    JobCode,
+    LogFile,
+    LogSlice,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.engine.worker.output import StagingTarget
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
@@ -258,15 +269,10 @@ def sub_topology_work(
     ]
     return SubTopologyWork(
         sub_topology=part.index,
-        run=1,
-        attempt="bench",
-        partitions=len(log),
+        identity=RunIdentity("", 1, "bench", topology().fingerprint()),
+        code=JobCode(topology, partial(logs), Semantics()),
         epochs=tuple(Epoch(n, START_MS + n * HOUR_MS) for n in range(1, epochs + 1)),
         tasks=tuple(tasks),
-        roots={target: str(root / target) for target in targets},
-        load_topology=topology,
-        fingerprint=topology().fingerprint(),
-        load_logs=partial(logs),
-        semantics=Semantics(),
+        staging=StagingArea({target: str(root / target) for target in targets}, len(log)),
         execution=execution,
     )

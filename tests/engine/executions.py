@@ -11,7 +11,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.contracts.tasks import Epoch, Execution, LogFile, LogSlice, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import (
+    Epoch,
+    Execution,
+    JobCode,
+    LogFile,
+    LogSlice,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
+from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.streams.checkpoint import TaskState
@@ -93,10 +104,10 @@ def replay(
         state = report.state
         done = Left(report)
         for file in report.files:
-            done.files.setdefault(file.target, []).append(f"{work.roots[file.target]}/{file.path}")
+            done.files.setdefault(file.target, []).append(f"{work.staging.roots[file.target]}/{file.path}")
             kind, _, name = file.target.partition("/")
             if kind == "changelog":
-                stores[name].append(f"{work.roots[file.target]}/{file.path}")
+                stores[name].append(f"{work.staging.roots[file.target]}/{file.path}")
         left.append(done)
     return left
 
@@ -107,20 +118,15 @@ def sub_topology_work(
     """Return the work of one run."""
     (part,) = case.topology.sub_topologies()
     targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
-    return SubTopologyWork(
+    work = SubTopologyWork(
         sub_topology=0,
-        run=run,
-        attempt=f"run{run}",
-        fingerprint=case.topology.fingerprint(),
-        partitions=PARTITION + 1,
+        identity=RunIdentity("job", run, f"run{run}", case.topology.fingerprint()),
+        code=JobCode(lambda: case.topology, lambda: logs(case), case.semantics),
         epochs=case.epochs[slice(*epochs)],
         tasks=(),
-        roots={target: str(root / target) for target in targets},
-        load_topology=lambda: case.topology,
-        load_logs=lambda: logs(case),
-        semantics=case.semantics,
-        execution=execution,
+        staging=StagingArea({target: str(root / target) for target in targets}, PARTITION + 1),
     )
+    return LocalEngine(execution).with_execution(work)
 
 
 def assert_equal(found: Sequence[Left], expected: Sequence[Left]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rewindow import StreamsBuilder, Topology
-from rewindow.contracts.tasks import Epoch, LogSlice, LogTable, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import (
+    Epoch,
+    Execution,
+    JobCode,
+    LogSlice,
+    LogTable,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.engine.worker.inline import InlineEngine, size_of
 from rewindow.errors import DataError, RewindowError, StorageError
 from rewindow.streams.semantics import Semantics
@@ -68,10 +79,9 @@ def stage(log: Any, root: Path, make: Callable[[], Topology] = plain, **more: An
         TaskWork(p, {"events": LogSlice(log.files[p], tuple(log.bounds(p)))}, {}, None, {}) for p in range(PARTITIONS)
     ]
     epochs = tuple(Epoch(epoch + 1, log.watermark(epoch)) for epoch in range(EPOCHS))
-    roots = {"output/results": str(root / "results")}
-    return SubTopologyWork(
-        0, 1, "attempt", make().fingerprint(), PARTITIONS, epochs, tuple(tasks), roots, make, logs, Semantics(), **more
-    )
+    identity, code = RunIdentity("", 1, "attempt", make().fingerprint()), JobCode(make, logs, Semantics())
+    staging = StagingArea({"output/results": str(root / "results")}, PARTITIONS)
+    return SubTopologyWork(0, identity, code, epochs, tuple(tasks), staging, **more)
 
 
 def run(work: SubTopologyWork, most: int = RECORDS) -> tuple[list[TaskReport], Asked]:
@@ -86,7 +96,7 @@ def test_a_stage_of_so_many_records_runs_here_and_one_of_more_on_spark(log: Any,
     assert [report.partition for report in reports] == list(range(PARTITIONS))
     assert not spark.works
     _, spark = run(work, RECORDS - 1)
-    assert spark.works == [work]
+    assert spark.works == [replace(work, execution=Execution.RECORD)]
 
 
 def test_a_log_that_only_spark_reads_is_read_by_spark(log: Any, tmp_path: Path) -> None:
@@ -125,5 +135,26 @@ def test_what_nobody_foresaw_has_the_words_that_it_has_from_a_worker(
 
 
 def test_an_error_of_ours_is_left_as_it_is(log: Any, tmp_path: Path) -> None:
+    work = stage(log, tmp_path)
     with pytest.raises(RewindowError, match="built another topology"):
-        run(replace(stage(log, tmp_path), fingerprint="another"))
+        run(replace(work, identity=replace(work.identity, fingerprint="another")))
+
+
+def test_the_topology_for_planning_is_built_once_and_each_record_task_builds_its_own(log: Any, tmp_path: Path) -> None:
+    built: list[Topology] = []
+
+    def make() -> Topology:
+        built.append(plain())
+        return built[-1]
+
+    work = stage(log, tmp_path, make)
+    built.clear()
+    run(work)
+    run(work)
+    assert len(built) == 1 + 2 * PARTITIONS
+
+
+def test_job_code_travels_without_its_topology() -> None:
+    code = JobCode(plain, logs, Semantics())
+    assert code.topology is code.topology
+    assert "topology" not in vars(copy(code))

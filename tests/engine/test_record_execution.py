@@ -26,7 +26,18 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import (
+    Epoch,
+    Execution,
+    InternalFile,
+    JobCode,
+    LogFile,
+    LogSlice,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.errors import DataError, StorageError
@@ -158,19 +169,9 @@ def replay(
                 inside = {"seconds-repartition": tuple(internal.get(p, ()))}
                 changed = {name: tuple(paths) for name, paths in stores.get(at, {}).items()}
                 tasks.append(TaskWork(p, slices, inside, state, changed))
-            work = SubTopologyWork(
-                part.index,
-                run,
-                f"attempt{run}",
-                make().fingerprint(),
-                PARTITIONS,
-                epochs,
-                (),
-                roots,
-                make,
-                logs,
-                semantics,
-            )
+            identity = RunIdentity("", run, f"attempt{run}", make().fingerprint())
+            code, staging = JobCode(make, logs, semantics), StagingArea(roots, PARTITIONS)
+            work = SubTopologyWork(part.index, identity, code, epochs, (), staging, execution=Execution.RECORD)
             for task_work in chance.sample(tasks, len(tasks)):
                 at = (part.index, task_work.partition)
                 report = run_task(work, task_work)

@@ -71,7 +71,7 @@ def describe_topology(
 
     keeps_dropped = QUARANTINE in job.binding.tables
     logs = job.code.load_logs()
-    topology = job.code.load_topology()
+    topology = job.code.topology
     parts = []
     for part, described in zip(topology.sub_topologies(), topology.describe(), strict=True):
         parts.append(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from rewindow.contracts.ingest import SourceOffsets
 from rewindow.streams.checkpoint import TaskState
@@ -20,12 +21,14 @@ ROWS_AT_ONCE = 65_536
 
 
 class Execution(StrEnum):
-    """How sub-topologies run: both execution modes give the same rows (L4)."""
+    """How a sub-topology runs. Both modes write the same rows (L4)."""
 
     AUTO = "auto"
-    """On whole columns where that can be done exactly, else record by record."""
+    """Vectorized where that is exact, else record by record. The engine chooses once, before it runs the work."""
     RECORD = "record"
     """Record by record."""
+    VECTORIZED = "vectorized"
+    """Whole columns at a time. A task whose values exceed the kernels falls back to record execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +114,64 @@ class TaskWork:
 
 
 @dataclass(frozen=True, slots=True)
-class SubTopologyWork:
-    """One sub-topology of a run. ``roots`` says for each target (`StagedFile.target`) the folder of its table.
+class RunIdentity:
+    """Which attempt at which run of which job, and the fingerprint of the topology that the driver planned."""
 
-    A job that wants what it drops in the quarantine has a root for it (`staging.QUARANTINE`).
-
-    ``fingerprint`` is that of the topology that was planned; a worker that builds another one refuses.
-
-    ``tables``: of its topics those that Spark reads (`engine.spark.shuffle_reader`); the others are read file by file.
-
-    ``rows_at_once``: how many rows are read at once, and a quarter of it written; the rows are the same (L3).
-
-    ``load_topology`` and ``load_logs`` must survive the way to a worker: functions of importable modules, or partials.
-    """
-
-    sub_topology: int
+    job: str
     run: int
     attempt: str
     fingerprint: str
-    partitions: int
-    epochs: tuple[Epoch, ...]
-    tasks: tuple[TaskWork, ...]
-    roots: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class JobCode:
+    """A job's code and settings.
+
+    ``load_topology`` and ``load_logs`` travel to workers: use functions of importable modules, or partials of them.
+    """
+
     load_topology: Callable[[], Topology]
     load_logs: Callable[[], LogShapes]
     semantics: Semantics
-    job: str = ""
-    execution: Execution = Execution.AUTO
     settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The topology, built once per process, for planning. Tasks that run user code build their own."""
+        return self.load_topology()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the fields only: a topology holds user code, and each worker builds its own."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True)
+class StagingArea:
+    """Where tasks stage files: the root folder of each target (`StagedFile.target`).
+
+    If the job quarantines dropped records, there is a root for `staged_files.QUARANTINE`. ``partitions`` is the number
+    of partitions of internal logs.
+    """
+
+    roots: Mapping[str, str]
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubTopologyWork:
+    """One sub-topology of a run: all its tasks and what they share.
+
+    ``tables``: the topics that Spark reads (`engine.spark.shuffle_reader`); tasks open the files of the others.
+
+    ``rows_at_once``: rows per batch read; a quarter of it per batch written. It does not change the rows (L3).
+    """
+
+    sub_topology: int
+    identity: RunIdentity
+    code: JobCode
+    epochs: tuple[Epoch, ...]
+    tasks: tuple[TaskWork, ...]
+    staging: StagingArea
     tables: Mapping[str, LogTable] = field(default_factory=dict)
+    execution: Execution = Execution.AUTO
     rows_at_once: int = ROWS_AT_ONCE

@@ -52,9 +52,9 @@ class SparkEngine(LocalEngine):
         ``execution``: that of all work, unless the work itself says `Execution.RECORD`. ``on_share`` is told twice a second how
         much of a stage is done, from 0 to 1, and ``on_task`` each task's report.
         """
+        super().__init__(execution)
         self._spark = spark
         self._on_share, self._on_task = on_share, on_task
-        self._execution = execution
         self._slots = slots
         self._import_paths = tuple(import_paths)
 
@@ -80,12 +80,11 @@ class SparkEngine(LocalEngine):
     def _source_offsets(self, work: SubTopologyWork) -> DataFrame:
         """Return the reports of a sub-topology as a frame that is not computed yet."""
         groups = groups_of(work.tasks, self._slots)
-        execution = self._execution if work.execution is Execution.AUTO else work.execution
-        bare = replace(work, tasks=(), execution=execution)
+        bare = replace(self.with_execution(work), tasks=())
         if not work.tables:
             run_group = partial(_run_group, bare, groups, self._import_paths, known())
             return self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string")
-        logs = work.load_logs()
+        logs = work.code.load_logs()
         colocated = colocated_frame(self._spark, work, groups, logs)
         if colocated is not None:
             rows, packing = colocated

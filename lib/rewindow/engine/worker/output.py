@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.arrow_rows import arrow_schema, encode, encode_column, encode_values
 from rewindow.engine.worker.batch_size import written_rows
 from rewindow.engine.worker.parquet_writer import FileWriter
@@ -151,6 +152,17 @@ class StagingTarget:
             partition_values=values,
             stats_columns=list(stats),
         )
+
+
+def staging_target(work: SubTopologyWork, task_work: TaskWork, target: str, sender: str = "") -> StagingTarget:
+    """Return where a task of a sub-topology stages the files of a target."""
+    return StagingTarget(
+        target,
+        work.staging.roots[target],
+        attempt=work.identity.attempt,
+        partition=task_work.partition,
+        sender=sender,
+    )
 
 
 class OutputWriter(RecordBuffer, Sink):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
 from rewindow.engine.worker.log_reader import ordered_batches
-from rewindow.engine.worker.output import StagingTarget
+from rewindow.engine.worker.output import staging_target
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.vectorized import changelog, session_changelog
 from rewindow.engine.worker.vectorized.arrays import UnfitError
@@ -35,19 +35,19 @@ def run_finals(work: SubTopologyWork, task_work: TaskWork, plan: Finals) -> Task
     restore: Any
     stage: Any
     if isinstance(plan.windows, SessionWindows):
-        task = SessionTask(plan, plan.windows, work.semantics, task_work.state)
+        task = SessionTask(plan, plan.windows, work.code.semantics, task_work.state)
         restore, stage = session_changelog.restore, session_changelog.stage
     else:
-        task = FinalsTask(plan, plan.windows, work.semantics, task_work.state)
+        task = FinalsTask(plan, plan.windows, work.code.semantics, task_work.state)
         restore, stage = changelog.restore, changelog.stage
     target = f"output/{plan.sink.topic}"
     key, value = plan.sink_shapes
     columns = (*key.columns, *value.columns, *OUTPUT_META)
     sender = ", ".join(plan.sink.parents)
-    output = _place(work, task_work, target, sender).file(columns, [column.name for column in columns])
+    output = staging_target(work, task_work, target, sender).file(columns, [column.name for column in columns])
     buffers = [plan.suppress.store] if plan.suppress else []
     stores = [plan.store.name, *buffers]
-    places = {name: _place(work, task_work, f"changelog/{name}") for name in stores}
+    places = {name: staging_target(work, task_work, f"changelog/{name}") for name in stores}
     if times := task_work.enforced:
         task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
     first = task.clocks.offset
@@ -55,7 +55,7 @@ def run_finals(work: SubTopologyWork, task_work: TaskWork, plan: Finals) -> Task
         with output:
             restore(task, task_work.stores)
             _replay(work, task_work, task, output)
-            changed = stage(task, places, partition=task_work.partition, run=work.run)
+            changed = stage(task, places, partition=task_work.partition, run=work.identity.run)
         staged = output.close()
     except UnfitError:
         return None
@@ -82,7 +82,7 @@ def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, ou
         emitted = task.emitted
         leaving = task.end_epoch(epoch)
         if leaving:
-            output.write(_rows(output.schema, leaving, epoch, emitted, task_work.partition, work.run))
+            output.write(_rows(output.schema, leaving, epoch, emitted, task_work.partition, work.identity.run))
 
 
 def _rows(
@@ -91,10 +91,6 @@ def _rows(
     rows = len(leaving[0])
     meta = [pa.repeat(epoch.number, rows), pa.repeat(partition, rows), pa.array(np.arange(first, first + rows))]
     return pa.RecordBatch.from_arrays([*leaving, *meta, pa.repeat(run, rows)], schema=schema)
-
-
-def _place(work: SubTopologyWork, task_work: TaskWork, target: str, sender: str = "") -> StagingTarget:
-    return StagingTarget(target, work.roots[target], attempt=work.attempt, partition=task_work.partition, sender=sender)
 
 
 Batch = tuple[Array, list[pa.Array], dict[int, pa.Array]]
