@@ -58,7 +58,7 @@ CASES = {
         "Python worker exited unexpectedly (crashed): Fatal Python error: Segmentation fault: a Python worker was",
     ),
     "heap": (stage("java.lang.OutOfMemoryError: Java heap space"), LimitError, "Java heap space: give the target more"),
-    "disk": (stage("java.io.IOException: No space left on device"), LimitError, "free space on the disk"),
+    "disk": (stage("java.io.IOException: No space left on device"), LimitError, "free space on the full disk"),
     "access": (
         stage("java.io.IOException: Mkdirs failed to create file:/x (exists=false)"),
         AccessError,
@@ -67,7 +67,7 @@ CASES = {
     "path": (
         "[PATH_NOT_FOUND] Path does not exist: file:/nope. SQLSTATE: 42K03",
         SourceError,
-        "file:/nope: put it back, or",
+        "file:/nope: restore it, or",
     ),
     "csv": (
         stage(
@@ -84,7 +84,7 @@ CASES = {
             "java.lang.RuntimeException: f is not a Parquet file",
         ),
         StorageError,
-        "(f is not a Parquet file): the file is damaged",
+        "(f is not a Parquet file): the file is corrupt",
     ),
     "column": (
         "[UNRESOLVED_COLUMN.WITH_SUGGESTION] `nope` cannot be resolved. SQLSTATE: 42703;\n'Project ['nope]\n+- Range",
@@ -97,7 +97,7 @@ CASES = {
         "fix the",
     ),
     "other": (stage("java.lang.IllegalStateException: strange"), StorageError, "strange: run again; --debug"),
-    "silent": ("", StorageError, "Spark failed without a word"),
+    "silent": ("", StorageError, "Spark failed without a message"),
 }
 
 

@@ -45,7 +45,7 @@ def test_rewritten_files_give_every_offset_once(
 
 @pytest.mark.parametrize(("offsets", "wrong"), [([0, 1, 3, 4], 2), ([0, 1, 2, 2, 3, 4], 2), ([0, 1, 2], 3)])
 def test_a_missing_or_doubled_offset_is_an_error(tmp_path: Path, offsets: list[int], wrong: int) -> None:
-    with pytest.raises(StorageError, match=f"offset {wrong} is not there exactly once"):
+    with pytest.raises(StorageError, match=f"offset {wrong} is missing or duplicated"):
         read([file(tmp_path, "a", offsets)], 0, 5)
 
 

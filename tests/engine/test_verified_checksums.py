@@ -62,13 +62,14 @@ def test_a_file_is_compared_with_its_name(
     scheme: str, said: Any, work: SubTopologyWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "rewindow.engine.worker.checksums.opened", lambda path: (fs.LocalFileSystem(), path.removeprefix("mock:"))
+        "rewindow.engine.worker.checksums.filesystem_of",
+        lambda path: (fs.LocalFileSystem(), path.removeprefix("mock:")),
     )
     frame: Any = Frame(scheme + said(str(a_file(tmp_path, flipped=False))), f"file:{tmp_path}/part-0.snappy.parquet")
     with verified(frame, work):
         pass
     a_file(tmp_path, flipped=True)
-    with pytest.raises(StorageError, match=r"log 'clicks': cannot read .*its bytes are not"), verified(frame, work):
+    with pytest.raises(StorageError, match=r"log 'clicks': cannot read .*its bytes differ"), verified(frame, work):
         pass
 
 

@@ -1,4 +1,4 @@
-"""What an engine is asked to do: one sub-topology over some epochs, task by task, with every file named. Plain values."""
+"""The work of an engine: one sub-topology over some epochs, task by task, with every input file named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewindow.streams.settings import Settings
 from rewindow.streams.topology import Topology
 
 ROWS_AT_ONCE = 65_536
-"""How many rows a worker reads at once."""
+"""Rows per batch that a worker reads."""
 
 
 class Execution(StrEnum):
@@ -33,7 +33,7 @@ class Execution(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file of a log's partition that has offsets from ``first`` to ``last``, both included, as statistics tell."""
+    """A file of a log's partition with its first and last offset (both inclusive), from its statistics."""
 
     path: str
     first: int
@@ -41,9 +41,9 @@ class LogFile:
 
 
 class LogSpan(NamedTuple):
-    """Offsets from ``first`` to ``last``, both included, of a log's partition; a generation landed them.
+    """Offsets ``first`` to ``last`` (both inclusive) of a log's partition, landed by one generation.
 
-    ``base``: what the table calls offset 0, where the offsets are the table's own.
+    ``base``: the source's offset that corresponds to offset 0, if the log keeps its source's offsets.
     """
 
     generation: int
@@ -54,9 +54,9 @@ class LogSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogTable:
-    """A log that Spark reads for the tasks: its Delta table, why it is not read file by file, and its own columns.
+    """A log that Spark reads for the tasks: its Delta table, and why tasks do not open its files.
 
-    ``source_offsets`` is None for a log that `land` wrote, whose columns are always called the same.
+    ``source_offsets`` describes a table with its own offsets; None for a log that `land` wrote.
     """
 
     location: str
@@ -66,7 +66,7 @@ class LogTable:
 
 @dataclass(frozen=True, slots=True)
 class InternalFile:
-    """A file of an internal log: what the task ``upstream`` sent to one partition."""
+    """A file of an internal log: the records that task ``upstream`` sent to one partition."""
 
     path: str
     upstream: int
@@ -76,8 +76,8 @@ class InternalFile:
 class Epoch:
     """An epoch to replay: its number and watermark (epoch ms, -1 for none).
 
-    ``clock_to_ms``: where the wall clock jumps when its records are done (D8, ``run``); -1: it does not. ``is_final``:
-    nothing ever comes after it (D18); it is an epoch of its own, without records.
+    ``clock_to_ms``: the time to which the wall clock jumps after the records (D8, ``run``); -1 for no jump. ``is_final``:
+    the last epoch of the job (D18), which has no records.
     """
 
     number: int
@@ -88,9 +88,9 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """What a task reads of one log: its files, and the offsets ``[start, end)`` of each epoch, in order.
+    """The part of one log that a task reads: its files, and the offsets ``[start, end)`` of each epoch, in order.
 
-    Of a log that Spark reads there are no files but spans.
+    A log that Spark reads has ``spans`` instead of files.
     """
 
     files: tuple[LogFile, ...]
@@ -100,9 +100,10 @@ class LogSlice:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """One task: what it reads and where it goes on. ``stores`` names changelog files in the order of their runs.
+    """One task: its inputs and the checkpoint that it resumes from.
 
-    ``enforced``: in how many of its epochs it takes records although a topic is waited for no longer (D16).
+    ``stores`` lists the changelog files of each store in the order of their runs. ``enforced``: the number of epochs that
+    process records without waiting for an idle topic (D16).
     """
 
     partition: int

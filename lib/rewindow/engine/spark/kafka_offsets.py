@@ -29,8 +29,8 @@ def source_offset_blocks(write: LogWrite, rows: DataFrame) -> list[Block]:
     Raises `DataError` (65) for an offset that is missing or there twice, or a record without a valid place or timestamp;
     `ConfigError` (78) for a partition that the feed does not have.
     """
-    (slot,) = write.slots
-    return [_block(write, rows, slot.number, found) for found in _ranges(write, rows)]
+    (landing,) = write.landings
+    return [_block(write, rows, landing.number, found) for found in _ranges(write, rows)]
 
 
 def first_above(

@@ -19,7 +19,7 @@ from rewindow.engine.worker.failures import translate_text
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.errors import RewindowError
-from rewindow.storage.locations import opened
+from rewindow.storage.locations import filesystem_of
 from rewindow.streams.key_pruning import asked_by_topics
 from rewindow.streams.state.stores import WINDOW
 
@@ -87,7 +87,7 @@ def size_of(work: SubTopologyWork) -> int:
 
 
 def _bytes(paths: Iterable[str]) -> int:
-    located = [opened(path) for path in paths]
+    located = [filesystem_of(path) for path in paths]
     if not located:
         return 0
     system, _ = located[0]

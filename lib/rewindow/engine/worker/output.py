@@ -1,4 +1,4 @@
-"""From emissions to staged files: what a task sends to its sinks, and what its stores changed."""
+"""Stage a task's output records and its stores' changes as files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TIMESTAMP = pa.field("_timestamp", pa.int64())
 
 
 class RowBuffer:
-    """Rows of cells on their way into one file."""
+    """Buffers rows for one file."""
 
     def __init__(self, file: FileWriter, target: str) -> None:
         self._file, self._target = file, target
@@ -36,12 +36,12 @@ class RowBuffer:
         self.append = self._rows.append
 
     def flush_if_full(self) -> None:
-        """Hand the rows to the file once there are many."""
+        """Write the rows if the buffer is full."""
         if len(self._rows) >= self._limit:
             self._flush()
 
     def close(self) -> list[StagedFile]:
-        """Finish the file; the list is empty if there were no rows."""
+        """Finish the file. Returns nothing if there were no rows."""
         self._flush()
         staged = self._file.close()
         return [staged] if staged else []
@@ -53,37 +53,37 @@ class RowBuffer:
 
 
 class RecordBuffer(ABC):
-    """Emitted records on their way into one file: kept as they are, and made columns of when there are many.
+    """Buffers output records for one file and converts them to columns in bulk.
 
-    Whoever fills it appends to ``records`` what `kept` returns, and flushes when there are `written_rows`.
+    Callers append the result of `kept` to ``records`` and flush when there are `written_rows`.
     """
 
-    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: StagingTarget) -> None:
-        self._file, self._target, self._sender = file, place.target, place.sender
+    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], target: StagingTarget) -> None:
+        self._file, self._target, self._sender = file, target.target, target.sender
         self._key, self._value = shapes
         self._value_schema = arrow_schema(self._value.columns)
         self.records: list[Record] = []
-        # What has no declared type may be a list that its sender goes on changing: its text is made at once.
+        # A value without a declared type may be a list that user code still changes, so it is encoded immediately.
         self.may_change = self._value.has_json
 
     def kept(self, record: Record) -> Record:
-        """Return a record that nobody can change any more."""
-        return record.with_value(self._cells(record.value)) if self.may_change else record
+        """Return a record that user code can no longer change."""
+        return record.with_value(self._encoded(record.value)) if self.may_change else record
 
     def close(self) -> list[StagedFile]:
-        """Finish the file; the list is empty if there were no records."""
+        """Finish the file. Returns nothing if there were no records."""
         self.flush()
         staged = self._file.close()
         return [staged] if staged else []
 
     def flush(self) -> None:
-        """Make columns of the records at hand; those are small. Raises `EmissionError` (65) for what does not fit."""
+        """Write the buffered records. Raises `EmissionError` (65) for a record that does not fit its columns."""
         if self.records:
             try:
                 arrays = self._columns(self.records)
             except DataError:
-                for place, record in enumerate(self.records):
-                    self._check(record, place)
+                for index, record in enumerate(self.records):
+                    self._check(record, index)
                 raise
             arrays += self._meta()
             self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
@@ -91,14 +91,14 @@ class RecordBuffer(ABC):
 
     @abstractmethod
     def _meta(self) -> list[pa.Array]:
-        """Return the columns after the timestamps, and forget what they are made of."""
+        """Return the columns after the timestamps, and reset their state."""
 
     @abstractmethod
-    def _epoch_and_number(self, place: int) -> tuple[int, int]:
-        """Return the epoch in which a record at hand was sent, and its number in the topic."""
+    def _epoch_and_number(self, index: int) -> tuple[int, int]:
+        """Return the epoch of a buffered record, and its number in the topic."""
 
     def _columns(self, records: Sequence[Record]) -> list[pa.Array]:
-        """Return the columns that user code gives: keys, values, and the timestamps last."""
+        """Return the columns of keys, values and timestamps."""
         arrays = encode_values(self._key, [record.key for record in records], self._target)
         values = [record.value for record in records]
         if self.may_change:
@@ -107,18 +107,18 @@ class RecordBuffer(ABC):
             arrays += encode_values(self._value, values, self._target)
         return [*arrays, encode_column(_TIMESTAMP, [record.timestamp for record in records], self._target)]
 
-    def _check(self, record: Record, place: int) -> None:
+    def _check(self, record: Record, index: int) -> None:
         try:
             self._columns([record])
         except DataError as error:
-            epoch, number = self._epoch_and_number(place)
+            epoch, number = self._epoch_and_number(index)
             message = (
                 f"{error} [the record with the key {record.key!r} and the timestamp {record.timestamp}, number {number} "
                 f"of its topic, sent by {self._sender} in epoch {epoch}]"
             )
             raise EmissionError(message) from error
 
-    def _cells(self, value: Any) -> tuple[Any, ...]:
+    def _encoded(self, value: Any) -> tuple[Any, ...]:
         try:
             return self._value.encode(value)
         except DataError as error:
@@ -130,16 +130,16 @@ class StagingTarget:
     """Where a task stages files for one target."""
 
     def __init__(self, target: str, root: str, *, attempt: str, partition: int, sender: str = "") -> None:
-        """Name the place. ``sender``: the nodes that emit what goes there, for messages."""
+        """``sender``: the nodes that send these records, for messages."""
         self.target, self.sender = target, sender
         self._root, self._attempt, self._partition = root, attempt, partition
 
     def buffer(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> RowBuffer:
-        """Return a buffer of rows that fills one file."""
+        """Return a row buffer for one file."""
         return RowBuffer(self.file(columns, stats, partition), self.target)
 
     def file(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> FileWriter:
-        """Return the writer of one file, in the directory of a partition if the table has any."""
+        """Return the writer of one file, in a partition's directory if the table is partitioned."""
         directory = "" if partition is None else f"{PARTITION}={partition}"
         values = {} if partition is None else {PARTITION: str(partition)}
         return FileWriter(
@@ -166,19 +166,19 @@ def staging_target(work: SubTopologyWork, task_work: TaskWork, target: str, send
 
 
 class OutputWriter(RecordBuffer, Sink):
-    """Takes the emissions of one output topic. ``epoch`` is set by whoever drives the task."""
+    """Writes the records of one output topic. The caller sets ``epoch``."""
 
-    def __init__(self, place: StagingTarget, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
+    def __init__(self, target: StagingTarget, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
         columns = (*shapes[0].columns, *shapes[1].columns, *OUTPUT_META)
-        super().__init__(place.file(columns, [column.name for column in columns]), shapes, place)
+        super().__init__(target.file(columns, [column.name for column in columns]), shapes, target)
         self._partition, self._run = partition, run
         self._first = 0
         self._epochs: list[tuple[int, int]] = []
-        """From which place of the records at hand on it is which epoch."""
+        """Index of the first buffered record of each epoch, with the epoch."""
 
-    def begin(self, moment: RecordContext, number: int, outputs: Outputs) -> None:
+    def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:
         """See `Sink`."""
-        del moment
+        del record_context
         self._first = number
         records, append, kept, limit = self.records, self.records.append, self.kept, written_rows()
 
@@ -213,81 +213,81 @@ class OutputWriter(RecordBuffer, Sink):
         constants = [pa.repeat(pa.scalar(value, pa.int64()), count) for value in (self._partition, self._run)]
         return [pa.array(np.repeat(epochs, of_epoch)), constants[0], pa.array(numbers), constants[1]]
 
-    def _epoch_and_number(self, place: int) -> tuple[int, int]:
-        return [epoch for start, epoch in self._epochs if start <= place][-1], self._first + place
+    def _epoch_and_number(self, index: int) -> tuple[int, int]:
+        return [epoch for start, epoch in self._epochs if start <= index][-1], self._first + index
 
 
 class InternalBuffer(RecordBuffer):
-    """What is emitted to one partition of a repartition topic."""
+    """Buffers the records of one partition of a repartition topic."""
 
-    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], place: StagingTarget) -> None:
-        super().__init__(file, shapes, place)
-        self._places: list[tuple[int, int, int]] = []
+    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], target: StagingTarget) -> None:
+        super().__init__(file, shapes, target)
+        self._positions: list[tuple[int, int, int]] = []
 
     def take(self, record: Record, epoch: int, order_ms: int, number: int) -> None:
-        """Take one emission."""
+        """Add one record."""
         self.records.append(self.kept(record))
-        self._places.append((epoch, order_ms, number))
+        self._positions.append((epoch, order_ms, number))
 
     def _meta(self) -> list[pa.Array]:
-        arrays = [pa.array(column, pa.int64()) for column in zip(*self._places, strict=True)]
-        self._places.clear()
+        arrays = [pa.array(column, pa.int64()) for column in zip(*self._positions, strict=True)]
+        self._positions.clear()
         return arrays
 
-    def _epoch_and_number(self, place: int) -> tuple[int, int]:
-        epoch, _, number = self._places[place]
+    def _epoch_and_number(self, index: int) -> tuple[int, int]:
+        epoch, _, number = self._positions[index]
         return epoch, number
 
 
 class InternalWriter:
-    """Takes the emissions of one repartition topic; each goes to the partition of its key (a null key to 0)."""
+    """Writes the records of one repartition topic, each to the partition of its key (0 for a null key)."""
 
-    def __init__(self, place: StagingTarget, shapes: tuple[Shape, Shape], *, partitions: int) -> None:
+    def __init__(self, target: StagingTarget, shapes: tuple[Shape, Shape], *, partitions: int) -> None:
         self.epoch = 0
-        self._place, self._shapes = place, shapes
+        self._target, self._shapes = target, shapes
         self._partitions = partitions
         self._buffers: dict[int, InternalBuffer] = {}
         self._held = 0
         self._limit = written_rows()
 
     def take(self, record: Record, order_ms: int, number: int) -> None:
-        """Take one emission."""
+        """Add one record."""
         partition = 0 if record.key is None else partition_of(record.key, self._partitions)
         buffer = self._buffers.get(partition)
         if buffer is None:
             columns = (*self._shapes[0].columns, *self._shapes[1].columns, *INTERNAL_META)
-            file = self._place.file(columns, ["_epoch"], partition)
-            buffer = self._buffers[partition] = InternalBuffer(file, self._shapes, self._place)
+            file = self._target.file(columns, ["_epoch"], partition)
+            buffer = self._buffers[partition] = InternalBuffer(file, self._shapes, self._target)
         buffer.take(record, self.epoch, order_ms, number)
         self._held += 1
         if self._held >= self._limit:
-            # However many partitions there are, no more records than this are held as Python objects.
+            # Bounds the records held as Python objects, however many partitions there are.
             self._held = 0
             for full in self._buffers.values():
                 full.flush()
 
     def close(self) -> list[StagedFile]:
-        """Finish; return what was staged."""
+        """Finish all files and return them."""
         return [file for _, buffer in sorted(self._buffers.items()) for file in buffer.close()]
 
 
-def stage_rows(place: StagingTarget, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]) -> list[StagedFile]:
-    """Stage rows of cells in one file of a table that is not partitioned."""
-    buffer = place.buffer(columns, [column.name for column in columns])
+def stage_rows(target: StagingTarget, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]) -> list[StagedFile]:
+    """Stage rows in one file of an unpartitioned table."""
+    buffer = target.buffer(columns, [column.name for column in columns])
     for row in rows:
         buffer.append(row)
     return buffer.close()
 
 
 def stage_changes(
-    place: StagingTarget, shapes: tuple[Shape, Shape], rows: Iterable[tuple[Any, Any]], *, partition: int, run: int
+    target: StagingTarget, shapes: tuple[Shape, Shape], rows: Iterable[tuple[Any, Any]], *, partition: int, run: int
 ) -> list[StagedFile]:
-    """Stage what a store changed: one row a key, a None value as a tombstone."""
+    """Stage the changes of a store: one row per key, with a tombstone for a None value."""
     key, value = shapes
-    buffer = place.buffer((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition)
+    buffer = target.buffer((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition)
     gone = (None,) * len(value.columns)
     for row_key, row_value in rows:
-        cells = gone if row_value is None else value.encode(row_value)
-        buffer.append((*key.encode(row_key), *cells, run, row_value is None))
+        values = gone if row_value is None else value.encode(row_value)
+        buffer.append((*key.encode(row_key), *values, run, row_value is None))
         buffer.flush_if_full()
     return buffer.close()

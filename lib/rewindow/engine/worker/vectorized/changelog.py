@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.engine.worker.changelog_reader import Reaches, changelog_batches
+from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
 from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, UnfitError
 from rewindow.engine.worker.vectorized.final_results import FinalsTask
@@ -72,7 +72,7 @@ def _open_rows(
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
     start = key.names[width - 2]
-    for batch in changelog_batches(paths, columns, wanted=Reaches(start, open_from_ms)):
+    for batch in changelog_batches(paths, columns, wanted=RowGroupFilter(start, open_from_ms)):
         is_open = np.asarray(batch.column(width - 2)) > open_from_ms
         arrays = batch.columns if is_open.all() else batch.filter(pa.array(is_open)).columns
         if len(arrays[0]):

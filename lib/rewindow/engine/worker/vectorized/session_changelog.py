@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.engine.worker.changelog_reader import Reaches, changelog_batches
+from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
 from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, UnfitError
 from rewindow.engine.worker.vectorized.changelog import write_rows
@@ -141,7 +141,7 @@ def _rows(
     key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
-    for batch in changelog_batches(paths, columns, wanted=Reaches(key.names[-1], ends_from_ms - 1)):
+    for batch in changelog_batches(paths, columns, wanted=RowGroupFilter(key.names[-1], ends_from_ms - 1)):
         mask = np.asarray(batch.column(width - 1)) >= ends_from_ms
         some = batch if mask.all() else batch.filter(pa.array(mask))
         if some.num_rows:
