@@ -31,8 +31,8 @@ from rewindow import (
 )
 from rewindow.contracts.tasks import Epoch, Execution
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.vectorized.choose_kernel import NotVectorizableError
-from rewindow.engine.worker.vectorized.plan import plan_of
+from rewindow.engine.worker.vectorized.errors import NotVectorizableError
+from rewindow.engine.worker.vectorized.planner import plan_vectorized
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.semantics import Semantics
@@ -192,7 +192,7 @@ def test_both_execution_modes_leave_the_same_sessions(case: Case, data: st.DataO
 def hold_execution_modes_against_each_other(case: Case, data: st.DataObject) -> None:
     (part,) = case.topology.sub_topologies()
     try:
-        plan_of(part, logs(case))
+        plan_vectorized(part, logs(case))
     except NotVectorizableError as reason:
         assume("compares" not in str(reason))  # a condition of a name that a select gave another type
         raise

@@ -30,7 +30,7 @@ from rewindow.contracts.tasks import Epoch, Execution
 from rewindow.dsl.operators.compound import Reduce
 from rewindow.engine.worker import parquet_writer
 from rewindow.engine.worker.vectorized import final_results
-from rewindow.engine.worker.vectorized.plan import describe_execution
+from rewindow.engine.worker.vectorized.planner import describe_execution
 from rewindow.errors import DataError
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
@@ -115,9 +115,9 @@ def test_a_sum_that_is_too_long_has_the_record_execution_modes_error(tmp_path):
 def test_keys_without_a_window_are_forgotten(tmp_path, monkeypatch):
     monkeypatch.setattr(final_results, "IDLE_KEYS", 3)
     kept: list[int] = []
-    forget = final_results.FinalsTask._forget
+    forget = final_results.WindowTask._forget
     monkeypatch.setattr(
-        final_results.FinalsTask, "_forget", lambda task: (forget(task), kept.append(len(task.keys)))[0]
+        final_results.WindowTask, "_forget", lambda task: (forget(task), kept.append(len(task.keys)))[0]
     )
     rows = [(time, f"key-{time}", 1) for time in range(0, 3000, 7)]
     (left,) = both(case({"n": Count(), "sum": Sum("amount")}, Column("amount", "long"), rows, 20), tmp_path, [(0, 20)])
@@ -136,15 +136,15 @@ def test_closed_windows_are_not_read_from_a_checkpoint(tmp_path, monkeypatch):
     ("aggregate", "value", "stream", "said"),
     [
         (Count(), "long", None, "vectorized execution"),
-        (Sum("amount"), "json", None, r"record execution .*: there is no kernel for sum\(amount\) of the type json"),
-        (Mean("amount"), "string", None, r"no kernel for mean\(amount\) of the type string"),
+        (Sum("amount"), "json", None, r"record execution .*: sum\(amount\) of type json has no kernel"),
+        (Mean("amount"), "string", None, r"mean\(amount\) of type string has no kernel"),
         (Count(), "long", lambda s: s.where("amount > 1"), "vectorized execution"),
         (Count(), "long", lambda s: s.where("amount > 1.5"), "where-1: amount > 1.5 compares long with another type"),
         (Collect("amount"), "json", None, "vectorized execution"),
         (Collect(), "string", lambda s: s.select("amount as text, key as user"), "vectorized execution"),
         (Reduce(max), "long", None, r"record execution .*: the aggregate reduce has no kernel"),
-        (First("amount"), "json", None, r"no kernel for first\(amount\) of the type json"),
-        (Last(), "long", None, r"no kernel for last\(\) of whole rows"),
+        (First("amount"), "json", None, r"first\(amount\) of type json has no kernel"),
+        (Last(), "long", None, r"last\(\) of whole rows has no kernel"),
         ({"a": First("amount"), "z": Last("amount")}, "long", None, "vectorized execution"),
         (Sum("twice"), "long", lambda s: s.select("amount * 2 as twice"), "vectorized execution"),
         (Max("user"), "long", lambda s: s.select("key as user"), "vectorized execution"),
@@ -177,11 +177,11 @@ def test_a_job_that_keeps_what_it_drops_takes_the_record_execution():
     ("store", "aggregate", "said"),
     [
         ("sessions", {"n": Count(), "most": Max("amount")}, "vectorized execution"),
-        (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions for longer than they may change"),
-        ("sessions", Sum("money"), "decimals, texts or bytes in sessions above a suppress"),
+        (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions longer than they can change"),
+        ("sessions", Sum("money"), "sessions above a suppress may not be decimals, texts or bytes"),
         ("sessions", {"n": Count(), "last": Last("amount")}, "vectorized execution"),
         ("sessions", {"n": Count(), "all": Collect("amount")}, "vectorized execution"),
-        ("sessions", {"most": Max("amount"), "all": Collect("amount")}, "beside what is neither count nor collect"),
+        ("sessions", {"most": Max("amount"), "all": Collect("amount")}, "can be combined only with count and collect"),
     ],
 )
 def test_explain_says_which_sessions_are_vectorized(store, aggregate, said):

@@ -67,7 +67,7 @@ def describe_topology(
 
     ``tables`` maps each topic to its log's table if Spark must read it for the tasks.
     """
-    from rewindow.engine.worker.vectorized.plan import describe_execution  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.vectorized.planner import describe_execution  # noqa: PLC0415 - loads pyarrow
 
     keeps_dropped = QUARANTINE in job.binding.tables
     logs = job.code.load_logs()

@@ -18,8 +18,9 @@ from rewindow.engine.worker.quarantine import DropWriter
 from rewindow.engine.worker.repartition_reader import InternalReader
 from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.sqlite_spill import spills
-from rewindow.engine.worker.vectorized.execution import run_finals
-from rewindow.engine.worker.vectorized.plan import Finals, plan_of
+from rewindow.engine.worker.vectorized.execution import run_vectorized
+from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
+from rewindow.engine.worker.vectorized.planner import plan_vectorized
 from rewindow.errors import InvariantError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.metrics import ENFORCED_PROCESSING
@@ -54,20 +55,20 @@ def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[Task
     plan = _vectorized_plan(work)
     for task_work in tasks:
         with _rare_collections(), rows_at_once(work.rows_at_once):
-            report = run_finals(work, task_work, plan) if plan else None
+            report = run_vectorized(work, task_work, plan) if plan else None
             if report is None:
                 report = _run_records(work, task_work, _checked(work, work.code.load_topology()))
         yield report
 
 
-def _vectorized_plan(work: SubTopologyWork) -> Finals | None:
+def _vectorized_plan(work: SubTopologyWork) -> FinalResultsPlan | None:
     if work.execution is Execution.AUTO:
         message = f"the execution of sub-topology {work.sub_topology} was not chosen before it ran"
         raise InvariantError(message)
     if work.execution is Execution.RECORD:
         return None
     topology = _checked(work, work.code.topology)
-    return plan_of(topology.sub_topologies()[work.sub_topology], work.code.load_logs())
+    return plan_vectorized(topology.sub_topologies()[work.sub_topology], work.code.load_logs())
 
 
 def _checked(work: SubTopologyWork, topology: Topology) -> Topology:
