@@ -9,7 +9,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from rewindow import errors
-from rewindow.engine.spark.errors import java_error_message, mapped, translate
+from rewindow.engine.spark.errors import mapped, translate
 from rewindow.engine.worker.failures import find_marked, mark
 from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
 
@@ -143,7 +143,7 @@ def test_the_last_mark_counts_because_a_traceback_shows_source_lines_first():
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111)])
 def test_a_jvm_that_is_gone_is_told(error):
-    assert "Spark's JVM is gone" in java_error_message(error)
+    assert "Spark's JVM has ended" in str(translate(error))
     assert translate(error).exit_code == 71
 
 

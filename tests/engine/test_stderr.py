@@ -30,7 +30,7 @@ def passed_on(tmp_path: Path, said: str, *, everything: bool = False) -> tuple[s
     relay = Relay(everything=everything, to=file)
     os.write(relay.write_end, said.encode())
     relay.close()
-    last = relay.last_word()
+    last = relay.last_line()
     os.close(file)
     return (tmp_path / "stderr").read_text(), last
 

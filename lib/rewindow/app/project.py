@@ -159,7 +159,7 @@ class Project:
             for part, work in zip(
                 described["sub_topologies"], first_run(bound, this_attempt(), self.tables), strict=True
             ):
-                part["spark_plan"] = engine.plan_of(work)
+                part["spark_plan"] = engine.spark_plan(work)
         return described
 
     @cached_property
