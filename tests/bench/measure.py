@@ -42,7 +42,7 @@ PARTS = {
     "streams/state/stores.py": "stores",
     "streams/state/suppress_buffer.py": "stores",
     "streams/serde/key_bytes.py": "key bytes",
-    "engine/worker/output.py": "output",
+    "engine/worker/record_writers.py": "output",
     "engine/worker/parquet_writer.py": "write",
     "engine/worker/stats.py": "statistics, digest",
     "engine/worker/digest.py": "statistics, digest",

@@ -36,7 +36,7 @@ from rewindow.contracts.tasks import (
     SubTopologyWork,
     TaskWork,
 )
-from rewindow.engine.worker.output import StagingTarget
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.key_bytes import partition_of

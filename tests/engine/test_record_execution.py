@@ -38,8 +38,8 @@ from rewindow.contracts.tasks import (
     SubTopologyWork,
     TaskWork,
 )
-from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.errors import DataError, StorageError
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.semantics import Semantics

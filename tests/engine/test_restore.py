@@ -10,8 +10,8 @@ import pytest
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, Window, Windowed
 from rewindow.contracts.tasks import LogFile, LogSlice, TaskWork
 from rewindow.engine.worker import restore
-from rewindow.engine.worker.output import StagingTarget, stage_changes
 from rewindow.engine.worker.restore import Restore
+from rewindow.engine.worker.staging import StagingTarget, stage_changes
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.serde.binding import LogShapes, bind_store, log_shape
 from rewindow.streams.serde.schema import Column

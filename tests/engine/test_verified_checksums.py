@@ -84,7 +84,7 @@ def test_damage_is_told_before_what_came_of_it(work: SubTopologyWork, tmp_path: 
 
 def test_rows_of_files_that_nobody_knows_are_not_believed(work: SubTopologyWork) -> None:
     frame: Any = Frame()
-    with pytest.raises(StorageError, match="which files"), verified(frame, work):
+    with pytest.raises(StorageError, match="which log files"), verified(frame, work):
         pass
     with verified(frame, replace(work, tasks=())):
         pass

@@ -195,7 +195,7 @@ class SourceFrame:
                 schema = T.DataType.fromDDL(source.schema)
                 return schema if isinstance(schema, T.StructType) else T.StructType([T.StructField("value", schema)])
             except Exception as error:
-                message = f"log {self._spec.topic}: `schema: {source.schema}` is not a list of columns. Write `a STRING, b BIGINT`"
+                message = f"log {self._spec.topic}: `schema: {source.schema}` is not a list of columns like `a STRING, b BIGINT`"
                 raise ConfigError(message) from error
         options = self._options()
         if source.format == "csv":

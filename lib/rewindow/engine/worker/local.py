@@ -8,8 +8,8 @@ from typing import Any
 
 from rewindow.contracts.staged_files import QUARANTINE, StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
-from rewindow.engine.worker.output import StagingTarget, stage_rows
 from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.engine.worker.vectorized.planner import choose_execution
 from rewindow.errors import ConfigError
 from rewindow.streams.error_policy import policies_of

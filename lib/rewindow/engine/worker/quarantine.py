@@ -9,8 +9,8 @@ import pyarrow as pa
 from rewindow.contracts.ingest import QUARANTINE_COLUMNS, LogWrite, PendingLanding
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema
-from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.timestamps import Refusal
 from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.record import row_class

@@ -13,11 +13,12 @@ from rewindow.contracts.staged_files import QUARANTINE, StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.engine.worker.batch_size import rows_at_once
 from rewindow.engine.worker.log_reader import LogReader
-from rewindow.engine.worker.output import InternalWriter, OutputWriter, stage_changes, staging_target
 from rewindow.engine.worker.quarantine import DropWriter
+from rewindow.engine.worker.record_writers import InternalWriter, OutputWriter
 from rewindow.engine.worker.repartition_reader import InternalReader
 from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.sqlite_spill import spills
+from rewindow.engine.worker.staging import stage_changes, staging_target
 from rewindow.engine.worker.vectorized.execution import run_vectorized
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.planner import plan_vectorized

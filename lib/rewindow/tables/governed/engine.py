@@ -38,7 +38,7 @@ from rewindow.engine.spark.shuffle_reader import (
     shuffle_frame,
 )
 from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.output import StagingTarget, stage_rows
+from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import REPORT, ROW, SparkJournal, file_row, journal_row

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
-from rewindow.engine.worker.output import StagingTarget
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask

@@ -14,8 +14,8 @@ import pyarrow as pa
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
 from rewindow.engine.worker.log_reader import ordered_batches
-from rewindow.engine.worker.output import staging_target
 from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized import changelog, session_changelog
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask
