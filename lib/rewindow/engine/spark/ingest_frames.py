@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column as Expression
@@ -228,12 +227,6 @@ def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
     declared = [name if name in landed_names else order_name(name) for name in spec.order]
     others = [column.name for column in columns.all if column.name not in spec.order]
     return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT)]
-
-
-def without_arrival(look: SourceLook) -> SourceLook:
-    """Return the look without commit times, for logs that declare ``arrived_at``."""
-    cleared = [tuple(replace(piece, arrival_ms=None) for piece in pieces) for pieces in (look.fresh, look.rest)]
-    return replace(look, fresh=cleared[0], rest=cleared[1])
 
 
 def _piece_of_row() -> Expression:
