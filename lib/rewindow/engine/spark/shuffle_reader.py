@@ -196,4 +196,4 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
 def values(spark: SparkSession, rows: Sequence[tuple[int, ...]], names: Sequence[str]) -> DataFrame:
     """Return a few rows of longs. It uses SQL text, because `createDataFrame` would start Python workers."""
     listed = ", ".join("(" + ", ".join(f"{number}L" for number in row) + ")" for row in rows)
-    return spark.sql(f"SELECT * FROM VALUES {listed} AS t({', '.join(names)})")
+    return spark.sql(f"SELECT * FROM VALUES {listed} AS t({', '.join(names)})")  # noqa: S608 - only our own numbers
