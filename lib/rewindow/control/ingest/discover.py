@@ -82,7 +82,9 @@ def find_due(call: Call) -> Due | None:
         expected = []
     if not intervals or not (expected or sources.epochs or _rises(call, window)):
         return None
-    slots = tuple(PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1))
+    slots = tuple(
+        PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1)
+    )
     return Due(looks, columns, window, tuple(intervals), slots, sources.epochs)
 
 
