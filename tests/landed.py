@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
@@ -23,7 +24,7 @@ from rewindow.control.ingest.landings import (
 )
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import Attempt, RunRequest
-from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, RunReport, steps
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.record import TopicPartition

@@ -88,7 +88,7 @@ def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Call
 
 
 _AGAIN = "`rewindow land activity --new-generation`"
-_OTHERS = ("a new file has other columns than were landed", _AGAIN)
+_OTHERS = ("a new file has other columns than the landed files", _AGAIN)
 SCHEMAS = [
     _changed("a new file without the key", ("h2.parquet has no column user", _AGAIN), _with("user", None)),
     _changed("a new file without the time", ("has no column t,", _AGAIN), _with("t", None)),

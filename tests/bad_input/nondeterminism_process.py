@@ -25,11 +25,12 @@ class GroupedEngine(LocalEngine):
     """One group of tasks after the other, each as in a new worker."""
 
     def __init__(self, *_args: Any, slots: int, **_options: Any) -> None:
+        super().__init__()
         self._slots = slots
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition."""
-        reports = []
+        work, reports = self.with_execution(work), []
         for group in groups_of(work.tasks, self._slots):
             for name in [name for name in sys.modules if name.startswith("bench_")]:
                 del sys.modules[name]

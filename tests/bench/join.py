@@ -1,8 +1,8 @@
-"""`join` and `join-streams`: records joined with a table by key, and two streams within five minutes of each other.
+"""`join` and `join-streams`: a stream joined with a table by key, and two streams joined within five minutes.
 
-The yardstick is Spark's equi-join, or its join by key and a range of times, of the same logs, written to Delta, alternated
-with ours in one warm session. Every record finds its row, and no record is late (a day of grace), so both give the same
-rows, and they are held against each other.
+The yardstick is Spark's equi-join, or its join by key and time range, of the same logs, written to Delta. It alternates with
+ours in one warm session. Every record has a match and none is late (a grace of one day), so both sides produce the same
+rows, which are compared.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def build_topology() -> Topology:
 
 
 def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]:
-    """Land, warm up, measure by turns, check; return the figures."""
+    """Land, warm up, measure alternately, check; return the figures."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
         _write(root, rows, kind)
@@ -134,11 +134,11 @@ def _baseline(project: Project, spark: SparkSession, path: Path, kind: str) -> d
 
 
 def _write(root: Path, rows: int, kind: str) -> None:
-    said = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
+    settings = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
     for name, text in {**CONF, "feeds/bench.yaml": FEEDS}.items():
         file = root / "conf" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text.format(**said))
+        file.write_text(text.format(**settings))
     (root / "bench_job.py").write_text(TOPOLOGY.format(joined=TOPOLOGIES[kind]))
     rng = np.random.default_rng(1)
     users = rng.integers(0, KEYS, rows)

@@ -1,8 +1,8 @@
-"""`limits`: the same finals by polars alone over the same files, with the exact rule: how far we are from what is possible.
+"""`limits`: the same finals with polars over the same files and with exact semantics, as a lower bound.
 
-Polars reads the files of each partition in offset order, takes the running maximum for the clock, drops what is late, adds
-up, leaves out what is not final, and writes one Parquet file a partition. It keeps no state, no metrics, no digests and
-commits nothing. Each side's results are checked against the other's.
+Polars reads the files of each partition in offset order, uses the running maximum as the clock, drops late records,
+aggregates, omits open windows, and writes one Parquet file per partition. It has no state, metrics, digests or commits. The
+results of both sides are compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.bench.workload import GRACE_MS, HOUR_MS, PARTITIONS
 
 
 def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "auto", **_: object) -> dict[str, Any]:
-    """Land, warm up, measure by turns, check; return the figures."""
+    """Land, warm up, measure alternately, check; return the figures."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
         write_project(root, execution="auto", landings=landings, source=source, advance=60)

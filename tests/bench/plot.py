@@ -1,4 +1,4 @@
-"""Bars as SVG, for the results page. A dozen rectangles: a library of its own for them would be most of the lock file's news."""
+"""Bar charts as SVG for the results page. A dozen rectangles do not justify a plotting library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STYLE = "font-family:sans-serif;font-size:13px"
 
 
 def bars(title: str, values: Mapping[str, float], unit: str) -> str:
-    """Return a picture of named values, each a bar with its number."""
+    """Return a chart of named values, each as a bar with its number."""
     most = max(values.values(), default=0.0) or 1.0
     height = 34 + len(values) * (BAR + GAP)
     lines = [

@@ -87,7 +87,7 @@ def _measured(job: str, ways: list[str], folder: Path, rows: int, rounds: int) -
 
 
 def child(way: str, job: str, folder: Path) -> dict[str, Any]:
-    """Measure one way of doing a job, in a process of its own (`measure`)."""
+    """Measure one way of running a job, in a new process (`measure`)."""
     command = [sys.executable, "-m", "tests.bench.measure", way, job, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode:

@@ -15,12 +15,13 @@ from uuid import uuid4
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import log_shapes
 from rewindow.control.ingest.protocols import LandRequest
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
-from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, steps
 from rewindow.engine.spark.engine import LocalEngine
 from rewindow.streams.semantics import Semantics

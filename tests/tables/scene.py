@@ -14,11 +14,12 @@ import pyarrow as pa
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import Attempt, RunRequest
-from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Job, steps
 from rewindow.dsl.grouped import AggregateSpec
 from rewindow.engine.worker.local import LocalEngine

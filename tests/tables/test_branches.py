@@ -17,7 +17,7 @@ from rewindow.control.plan.branches import CommittedRun, LedgerRow
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.verify import verify
-from rewindow.engine.worker import record_execution
+from rewindow.engine.worker import local
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, NotNowError, UsageError
@@ -201,7 +201,7 @@ def test_a_run_is_verified_in_the_execution_that_it_took(tmp_path, monkeypatch):
     place = str(tmp_path / "w")
     land(place, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(record_execution, "choose_execution", lambda *_given, **_more: "as before there was another")
+        patch.setattr(local, "choose_execution", lambda *_given, **_more: "as before there was another")
         replay(place, "a", through_landing=2)
     replay(place, "b")
     tables = DeltaTables(place)

@@ -18,7 +18,7 @@ from rewindow import (
     Topology,
     until_time_limit,
 )
-from rewindow.control.plan.tasks import JobCode
+from rewindow.contracts.tasks import JobCode
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.settings import Limits, Settings
 from rewindow.tables.delta.warehouse import DeltaTables

@@ -217,5 +217,5 @@ class JobBranches:
     def _output_keys(self) -> Mapping[str, Sequence[str]]:
         job = self._project.bind(self._job)
         logs = job.code.load_logs()
-        sinks = [sink for part in job.code.load_topology().sub_topologies() for sink in part.sinks]
+        sinks = [sink for part in job.code.topology.sub_topologies() for sink in part.sinks]
         return {f"{OUTPUT}{sink.topic}": bind_sink(sink, logs)[0].names for sink in sinks if not sink.is_internal}

@@ -67,11 +67,11 @@ def describe_topology(
 
     ``tables`` maps each topic to its log's table if Spark must read it for the tasks.
     """
-    from rewindow.engine.worker.vectorized.plan import describe_execution  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.vectorized.planner import describe_execution  # noqa: PLC0415 - loads pyarrow
 
     keeps_dropped = QUARANTINE in job.binding.tables
     logs = job.code.load_logs()
-    topology = job.code.load_topology()
+    topology = job.code.topology
     parts = []
     for part, described in zip(topology.sub_topologies(), topology.describe(), strict=True):
         parts.append(

@@ -23,7 +23,7 @@ from rewindow.config.load import find_project, load_feed, load_job, load_target,
 from rewindow.config.target import TargetConfig
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.steps import drive
-from rewindow.contracts.tasks import Execution
+from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
 from rewindow.control.ingest.landings import Feed, log_shapes
@@ -32,7 +32,7 @@ from rewindow.control.load_topology import TopologyLoader
 from rewindow.control.plan.explain import describe_plan
 from rewindow.control.plan.planner import UpToDate, plan_run
 from rewindow.control.plan.spec import MAIN, RunRequest
-from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, RunReport, first_run, steps
 from rewindow.errors import ConfigError, SourceError, naming
 from rewindow.streams.error_policy import check_policies
@@ -100,12 +100,12 @@ class Project:
         feed = self._landed(config)
         loader = TopologyLoader(job, config.topology, str(self.root))
         semantics = Semantics(**config.semantics.model_dump())
-        topology = loader()
         settings = Settings(
             config.on_error, Limits(**config.limits.model_dump()), keeps_dropped=config.dropped == "quarantine"
         )
-        quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
         code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
+        topology = code.topology
+        quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
         paths = TablePaths(
             output=partial(output_location, config, branch, self.target.catalog),
             changelog=partial(changelog_path, job),
@@ -159,7 +159,7 @@ class Project:
             for part, work in zip(
                 described["sub_topologies"], first_run(bound, this_attempt(), self.tables), strict=True
             ):
-                part["spark_plan"] = engine.plan_of(work)
+                part["spark_plan"] = engine.spark_plan(work)
         return described
 
     @cached_property

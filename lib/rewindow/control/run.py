@@ -15,13 +15,13 @@ from typing import Any, Protocol
 
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.steps import Step
-from rewindow.contracts.tasks import LogFile, LogTable, SubTopologyWork
+from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
-from rewindow.control.plan.tasks import METRICS_TARGET, JobCode, Restored, metrics_rows, sub_topology_work
+from rewindow.control.plan.tasks import METRICS_TARGET, Restored, metrics_rows, sub_topology_work
 from rewindow.errors import InvariantError, NotNowError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
@@ -160,7 +160,7 @@ def execute(
     job: Job, spec: RunSpec, engine: Engine, tables: Tables, roots_of: RootsOf, restore: Restore | None = None
 ) -> Generator[str, None, list[TaskReport]]:
     """Run each sub-topology once, upstream first; what it sends to internal logs is read by those after it."""
-    parts = job.code.load_topology().sub_topologies()
+    parts = job.code.topology.sub_topologies()
     roots = roots_of(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
     restored = (restore or tables.restore)(tables.state(job.name), spec)
     reports: list[TaskReport] = []
@@ -199,7 +199,7 @@ def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[SubTopologyWor
     spec = plan_run(JobState(), job.feed, RunRequest(), job.binding, attempt, lambda _attempt: False)
     if isinstance(spec, UpToDate):
         return []
-    parts = job.code.load_topology().sub_topologies()
+    parts = job.code.topology.sub_topologies()
     return [_work(job, spec, part, tables, Restored({}, {}), (), {}) for part in parts]
 
 

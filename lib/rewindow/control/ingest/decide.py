@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.contracts.ingest import Block, Slot
+from rewindow.contracts.ingest import Block, PendingLanding
 from rewindow.control.ingest.landings import LandedRange, Landing
 from rewindow.control.ingest.progress import Progress, held_file, held_range
 from rewindow.control.ingest.watermarks import (
@@ -77,7 +77,10 @@ class Numbering:
         self._held = dict(progress.held)
 
     def decide(
-        self, intervals: Sequence[tuple[int, int] | None], blocks: Mapping[str, Sequence[Block]], slots: Sequence[Slot]
+        self,
+        intervals: Sequence[tuple[int, int] | None],
+        blocks: Mapping[str, Sequence[Block]],
+        slots: Sequence[PendingLanding],
     ) -> list[DecidedLanding]:
         """Return the landings of a call.
 

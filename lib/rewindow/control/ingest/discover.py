@@ -8,7 +8,16 @@ from functools import partial
 from typing import Any
 
 from rewindow.config.feed_spec import TABLE_FORMATS
-from rewindow.contracts.ingest import JOB, FeedSpec, Intervals, LogColumns, LogSpec, ReadWindow, Slot, SourceLook
+from rewindow.contracts.ingest import (
+    JOB,
+    FeedSpec,
+    Intervals,
+    LogColumns,
+    LogSpec,
+    PendingLanding,
+    ReadWindow,
+    SourceLook,
+)
 from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
@@ -28,7 +37,7 @@ class Due:
     columns: Mapping[str, LogColumns]
     window: ReadWindow
     intervals: tuple[Interval | None, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[PendingLanding, ...]
     epochs: Mapping[int, int] | None = None
     """For a feed of another job's outputs: new epoch -> watermark. The intervals are then epochs."""
 
@@ -65,7 +74,7 @@ def find_due(call: Call) -> Due | None:
     looks, window = sources.looks, sources.window
     columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in call.feed.logs}
     if sources.grid is None:
-        slot = Slot(call.progress.number + 1)
+        slot = PendingLanding(call.progress.number + 1)
         return Due(looks, columns, window, (None,), (slot,) if sources.has_rows else ())
     arrivals = partial(_arrivals, call, columns, looks, window, sources.grid) if sources.has_rows else set
     intervals, expected = due_intervals(sources.grid, window, arrivals, all_of_them=call.feed.interval_end)
@@ -73,7 +82,9 @@ def find_due(call: Call) -> Due | None:
         expected = []
     if not intervals or not (expected or sources.epochs or _rises(call, window)):
         return None
-    slots = tuple(Slot(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1))
+    slots = tuple(
+        PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1)
+    )
     return Due(looks, columns, window, tuple(intervals), slots, sources.epochs)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
-from rewindow.contracts.ingest import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
+from rewindow.contracts.ingest import Block, FeedSpec, LogSpec, LogWrite, PendingLanding, ReadWindow, TimestampPolicy
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
@@ -214,9 +214,9 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
     return None if found is None else found - file.base
 
 
-def _slot(decided: DecidedLanding) -> Slot:
+def _slot(decided: DecidedLanding) -> PendingLanding:
     number = decided.landing.number
-    return Slot(number, *decided.interval) if decided.interval else Slot(number)
+    return PendingLanding(number, *decided.interval) if decided.interval else PendingLanding(number)
 
 
 def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
@@ -230,7 +230,7 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
         columns=due.columns[spec.topic],
         log_root=log_root,
         quarantine_root=quarantine_root,
-        slots=due.slots,
+        landings=due.slots,
         starts={
             where.partition: (landed.end, landed.max_timestamp)
             for where, landed in call.progress.ranges.items()

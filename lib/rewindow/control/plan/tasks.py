@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.contracts.ingest import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS, QUARANTINE, StagedFile, TaskReport
-from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, LogTable, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import (
+    Epoch,
+    InternalFile,
+    JobCode,
+    LogFile,
+    LogSlice,
+    LogTable,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.spec import JobBinding, RunSpec, TableSpec
 from rewindow.errors import ConfigError
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
 from rewindow.streams.record import UNKNOWN, TopicPartition
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
 from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META, PARTITION
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import Settings
 from rewindow.streams.topology import SubTopology, Topology
 
 METRICS_TARGET = "metrics"
@@ -32,16 +41,6 @@ class Restored:
 
     states: Mapping[tuple[int, int], Mapping[str, Any]]
     stores: Mapping[tuple[str, int], tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class JobCode:
-    """A job's code and settings. Both functions must be picklable, because they are sent to workers."""
-
-    load_topology: Callable[[], Topology]
-    load_logs: Callable[[], LogShapes]
-    semantics: Semantics
-    settings: Settings = field(default_factory=Settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +169,11 @@ def sub_topology_work(
         )
     return SubTopologyWork(
         sub_topology=part.index,
-        run=spec.run,
-        attempt=spec.attempt.id,
-        fingerprint=spec.binding.fingerprint,
-        partitions=feed.definition.partitions,
+        identity=RunIdentity(spec.job, spec.run, spec.attempt.id, spec.binding.fingerprint),
+        code=code,
         epochs=epochs,
         tasks=tuple(tasks),
-        roots=roots,
-        load_topology=code.load_topology,
-        load_logs=code.load_logs,
-        semantics=code.semantics,
-        job=spec.job,
-        settings=code.settings,
+        staging=StagingArea(roots, feed.definition.partitions),
         tables=tables,
     )
 

@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from rewindow.contracts.staged_files import named_checksum, staged_name
 from rewindow.errors import StorageError, failed_io
-from rewindow.storage.locations import is_uri, opened
+from rewindow.storage.locations import filesystem_of, is_uri
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
@@ -33,7 +33,7 @@ class Folder:
     def __init__(self, root: str) -> None:
         """Bind to a local path or a URI. Nothing is read or made."""
         self.root = root.rstrip("/")
-        self._fs, self._base = opened(self.root)
+        self._fs, self._base = filesystem_of(self.root)
 
     def full_path(self, path: str) -> str:
         """Return the path or URI of a file, for people and error messages."""

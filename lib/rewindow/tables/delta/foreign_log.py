@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from rewindow.storage.locations import is_uri, opened
+from rewindow.storage.locations import filesystem_of, is_uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> TableC
 
 def _read(path: str) -> str | None:
     if is_uri(path):
-        system, place = opened(path)
+        system, place = filesystem_of(path)
         if system.get_file_info(place).type == fs.FileType.NotFound:
             return None
         with system.open_input_stream(place) as stream:

@@ -38,7 +38,7 @@ from rewindow.engine.spark.shuffle_reader import (
     shuffle_frame,
 )
 from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.output import StagingTarget, stage_rows
+from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import REPORT, ROW, SparkJournal, file_row, journal_row
@@ -72,15 +72,15 @@ class RowsEngine(SparkEngine):
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology: one job of Spark's, one append to the journal. Raises the worker's own `RewindowError`."""
         failure: RewindowError | None = None
-        self._journal = self._journal_of(work.job)
+        self._journal = self._journal_of(work.identity.job)
         try:
             with mapped(), for_packs(self._spark, has_files=True):
-                self._journal.append(work.attempt, work.sub_topology, self._rows(work))
+                self._journal.append(work.identity.attempt, work.sub_topology, self._rows(work))
         except RewindowError as error:
             failure = error  # the append may have landed all the same: the journal says
-        reports = self._journal.reports(work.attempt, work.sub_topology)
+        reports = self._journal.reports(work.identity.attempt, work.sub_topology)
         if len(reports) != len(work.tasks):
-            message = f"stage {work.sub_topology} of attempt {work.attempt} is not in the journal: run again"
+            message = f"stage {work.sub_topology} of attempt {work.identity.attempt} is not in the journal: run again"
             raise failure or StorageError(message)
         return reports
 
@@ -103,9 +103,8 @@ class RowsEngine(SparkEngine):
 
     def _rows(self, work: SubTopologyWork) -> DataFrame:
         groups = groups_of(work.tasks, self._slots)
-        execution = self._execution if work.execution is Execution.AUTO else work.execution
-        bare = replace(work, tasks=(), execution=execution)
-        rows = shuffle_frame(self._spark, work, groups, work.load_logs(), [*self._blocks(groups)])
+        bare = replace(self.with_execution(work), tasks=())
+        rows = shuffle_frame(self._spark, work, groups, work.code.load_logs(), [*self._blocks(groups)])
         tasks = {task.partition: task for task in work.tasks}
         return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths), ROW)
 
@@ -143,13 +142,17 @@ def _run_rows(
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
     with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
         here = {partition: _moved(task, folder) for partition, task in tasks.items()}
-        made = {target: f"{folder}/made/{target}" for target in work.roots}
+        made = {target: f"{folder}/made/{target}" for target in work.staging.roots}
         try:
-            for report in run_shuffle(replace(work, roots=made), here, _laid_down(batches, tasks, folder)):
+            for report in run_shuffle(
+                replace(work, staging=replace(work.staging, roots=made)), here, _laid_down(batches, tasks, folder)
+            ):
                 text = json.dumps(report.as_json())
                 yield journal_row(report.sub_topology, report.partition, REPORT, "", text, None)
                 for file in report.files:
-                    yield file_row(report.sub_topology, report.partition, work.attempt, file, made[file.target])
+                    yield file_row(
+                        report.sub_topology, report.partition, work.identity.attempt, file, made[file.target]
+                    )
         except RewindowError as error:
             raise RuntimeError(mark(error)) from error
 

@@ -1,4 +1,4 @@
-"""Named columns of numbers that grow together: the groups of vectorized execution, one slot each."""
+"""The state of groups as named NumPy columns of equal length. A slot is the row of one group."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Column = tuple[Any, Any]
-"""The type of a column and what a new slot has in it."""
+"""The dtype of a column, and the value that new slots have."""
 
 
-class Frame:
-    """Columns of one length. What `__getitem__` gives is a view: it is void after `extend` or `keep`."""
+class GroupFrame:
+    """Columns of equal length. A column from `__getitem__` is a view that `extend` and `keep` invalidate."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
-        """Name the columns; there are no slots yet."""
+        """Define the columns. There are no slots yet."""
         self._fills = dict(columns)
         self._arrays = {name: np.empty(0, dtype) for name, (dtype, _) in columns.items()}
         self.size = 0
@@ -27,7 +27,7 @@ class Frame:
         return self._arrays[name][: self.size]
 
     def extend(self, number: int) -> Array:
-        """Add slots; return their places."""
+        """Add slots and return them."""
         first, self.size = self.size, self.size + number
         for name, (dtype, fill) in self._fills.items():
             array = self._arrays[name]
@@ -37,7 +37,7 @@ class Frame:
         return np.arange(first, self.size)
 
     def keep(self, mask: Array) -> None:
-        """Drop the slots where the mask is false; those that stay move together, in their order."""
+        """Drop the slots where the mask is false. The others keep their order and move together."""
         for name in self._arrays:
             self._arrays[name] = self[name][mask]
         self.size = int(np.count_nonzero(mask))

@@ -1,31 +1,31 @@
-"""The partition of a key as a Spark expression: the same bytes as `streams.serde.key_bytes`, without leaving the JVM."""
+"""Partitions on Spark: the partition of a key as an expression, and repartitioning by a number."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.errors import ConfigError
 
 NULL_PARTITION = 0
-"""Where records without a key lie."""
+"""The partition of records without a key."""
 
 
 def partition_column(keys: Sequence[tuple[Column, str]], *, is_scalar: bool, partitions: int) -> Column:
-    """Return the partition of keys given as (column, column type). Records without a key lie in partition 0.
+    """Return the partition of keys given as (column, column type), computed as in `streams.serde.key_bytes`.
 
-    A key of several columns is a tuple: nulls among its items count, and it is never null itself.
+    A key of several columns is never null, but its items may be. Records without a key go to partition 0.
     """
     encoded = key_bytes(*keys[0]) if is_scalar else F.concat(*(_item(*key) for key in keys))
     return F.coalesce((F.crc32(encoded) % partitions).cast("int"), F.lit(NULL_PARTITION))
 
 
 def key_bytes(column: Column, column_type: str) -> Column:
-    """Return the canonical bytes of a key's column (`streams.serde.key_bytes`); null for null.
+    """Return the canonical bytes of a key column (`streams.serde.key_bytes`); null for null.
 
-    Raises `ConfigError` for a type that has none.
+    Raises `ConfigError` (78) for a type that cannot be a key.
     """
     if column_type == "string":
         return F.encode(column, "UTF-8")
@@ -36,17 +36,28 @@ def key_bytes(column: Column, column_type: str) -> Column:
     if column_type == "long":
         return _big_endian(column, 16)
     if column_type == "double":
-        # No SQL function gives the bits of a double.
+        # No SQL function returns the bits of a double.
         one_zero = F.when(column == 0, F.lit(0.0)).otherwise(column)
         bits = F.reflect(F.lit("java.lang.Double"), F.lit("doubleToLongBits"), one_zero).cast("long")
         return F.when(column.isNotNull(), _big_endian(bits, 16))
     if column_type.startswith("decimal("):
-        # Spark's cast to text writes small numbers with an exponent.
+        # Spark's cast to text uses exponents for small numbers.
         scale = int(column_type[:-1].split(",")[1])
         text = F.replace(F.format_number(column, scale), F.lit(","))
         return F.encode(F.regexp_replace(text, r"\.?0+$", "") if scale else text, "UTF-8")
-    message = f"a column of type {column_type} cannot be a key: use text, numbers, booleans or bytes"
+    message = f"a column of type {column_type} cannot be a key. Use text, numbers, booleans or bytes"
     raise ConfigError(message)
+
+
+def repartition_by(rows: DataFrame, tasks: int, number: Column) -> DataFrame:
+    """Repartition rows by a number from 0 to ``tasks - 1``, each number to its own Spark task.
+
+    Before Spark 4.1 (Databricks runtime 17.3) the number is hashed, so two numbers may share a task. That only costs time.
+    """
+    number = number.cast("int")
+    if hasattr(rows, "repartitionById"):
+        return rows.repartitionById(tasks, number)
+    return rows.repartition(tasks, number)
 
 
 def _item(column: Column, column_type: str) -> Column:
