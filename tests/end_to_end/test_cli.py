@@ -18,7 +18,7 @@ def at(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 REFUSED = [
-    pytest.param(["run"], 2, "job", id="missing argument"),
+    pytest.param(["run"], 2, "JOB", id="missing argument"),
     pytest.param(["run", "nothing", "--wrong"], 2, "--wrong", id="unknown option"),
     pytest.param(["fly"], 2, "fly", id="unknown command"),
     pytest.param(["run", "hourly_departures", "--through", "soon"], 2, "2013-02-01", id="no time"),
