@@ -1,4 +1,4 @@
-"""Who may import whom, and what a pure layer may not ask: DESIGN.md's table as data, and one `ast` walk."""
+"""The rules of the architecture: DESIGN.md's table of layers as data, and checks of imports and purity."""
 
 from __future__ import annotations
 

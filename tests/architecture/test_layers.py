@@ -34,12 +34,12 @@ def read(path: str) -> str:
     return FILES[path].read_text(encoding="utf-8")
 
 
-def test_every_layer_imports_what_the_table_allows():
+def test_every_layer_imports_only_what_the_table_allows():
     wrong = [line for path in FILES for line in wrong_imports(path, read(path))]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_pure_layers_ask_for_no_time_chance_environment_or_hash_order():
+def test_the_pure_layers_use_no_clock_randomness_io_or_hash_order():
     pure = [path for path in FILES if is_pure(path)]
     assert len(pure) > len(PURE)
     wrong = [line for path in pure for line in impurities(path, read(path))]
@@ -198,7 +198,7 @@ def test_an_impurity_is_named(source):
         "late = []\nx = late.pop()",
     ],
 )
-def test_what_is_pure_passes(source):
+def test_pure_code_passes(source):
     assert impurities("streams/x.py", source) == []
 
 
@@ -238,5 +238,5 @@ def test_cycles_that_do_not_meet_are_two():
 
 
 @pytest.mark.parametrize("source", ["spark._jvm.x()", "frame.rdd.map(f)", "spark.sparkContext.broadcast(1)"])
-def test_what_connect_lacks_is_named(source):
+def test_features_missing_in_spark_connect_are_named(source):
     assert connect_unsafe("engine/spark/x.py", source)[0].startswith("engine/spark/x.py:1: ")

@@ -1,4 +1,4 @@
-"""Wrong keys and values in conf/: feeds, jobs, targets, and files that are no configuration at all."""
+"""Wrong keys and values in conf/: feeds, jobs, targets, and files that are not configuration at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that Spark's workers read, corrupted or under another schema: a log's, a new file of a source, a Delta table's."""
+"""Files that Spark's workers read, corrupted or with another schema: of a log, of a source, of a Delta table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _damaged(what: str, pattern: str, command: str, code: int, *says: str, witho
 _LOG = "warehouse/logs/activity/events/*/*/*.parquet"
 LOGS = _damaged("a log's file", _LOG, "run counts", 74, "Restore the file")
 _UNSEEN = ("with a flipped bit", "that is gone", "swapped with another")
-"""A source's own files have no checksums, and what was never landed is not missed."""
+"""Kinds of corruption that cannot be noticed: source files have no checksums, and unlanded files are not missed."""
 SOURCES = [
     *_damaged("a new file", "raw/h2.parquet", "land activity", 74, without=_UNSEEN),
     *_damaged("a table's new file", f"warehouse/{TABLE}/*.parquet", "land other", 74, without=_UNSEEN),
@@ -56,7 +56,7 @@ CSVS = {
 
 
 def _csv(name: str, header: str) -> Case:
-    """Land a feed of a CSV file, and give the next one another header."""
+    """Land a feed from a CSV file, and give the next file another header."""
 
     def given(bench: Bench) -> None:
         feed = scene.FEED.replace("feed: activity", "feed: text").replace(
@@ -75,7 +75,7 @@ def _csv(name: str, header: str) -> Case:
 
 
 def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Callable[[Path], None]:
-    """Return what gives a file's column another type or name, or takes it out."""
+    """Return a function that changes the type or name of a file's column, or removes it."""
 
     def change(path: Path) -> None:
         rows = pq.read_table(path)

@@ -1,4 +1,4 @@
-"""Jobs that are no functions of their records: planted one by one, for `verify` to find. And some that look so and are."""
+"""Jobs that are not deterministic, for `verify` to find, and some that only look so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def build_topology():
 
 
 class Planted(NamedTuple):
-    """A job's code, and what it does with its log."""
+    """The code of a job."""
 
     name: str
     code: str
@@ -197,7 +197,7 @@ FOUND = [*RANDOMNESS, *CLOCKS, *ORDERS, *MACHINE, *NEIGHBOURS]
 """`verify` finds each."""
 
 ON_SPARK = ("random.random", "the order of a set", "a counter of the module", "a sorted set")
-"""These are played on Spark too."""
+"""Cases that also run on Spark."""
 
 FINE = [
     _score("a sorted set", '",".join(sorted(words))', f"words = set({_WORDS})"),
@@ -217,4 +217,4 @@ FINE = [
         COUNTED,
     ),
 ]
-"""`verify` has nothing against them."""
+"""Deterministic cases, which `verify` accepts."""

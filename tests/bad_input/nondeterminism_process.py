@@ -22,14 +22,14 @@ from tests.bad_input import nondeterminism, scene
 
 
 class GroupedEngine(LocalEngine):
-    """One group of tasks after the other, each as in a new worker."""
+    """Runs one group of tasks after the other, each as in a new worker."""
 
     def __init__(self, *_args: Any, slots: int, **_options: Any) -> None:
         super().__init__()
         self._slots = slots
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition."""
+        """Run one sub-topology and return the reports by partition."""
         work, reports = self.with_execution(work), []
         for group in groups_of(work.tasks, self._slots):
             for name in [name for name in sys.modules if name.startswith("bench_")]:
@@ -39,7 +39,7 @@ class GroupedEngine(LocalEngine):
 
 
 def main(command: str, folder: Path, engine: str) -> None:
-    """Do the command in the project of each planted job: of those that say so on Spark, or of all in this process."""
+    """Run the command in the project of each planted job: all in this process, or those of `ON_SPARK` on Spark."""
     with scene.without_spark() if engine == "local" else nullcontext(), pytest.MonkeyPatch.context() as patched:
         if engine == "local":
             patched.setattr("rewindow.engine.spark.engine.SparkEngine", GroupedEngine)
@@ -55,7 +55,7 @@ def main(command: str, folder: Path, engine: str) -> None:
 
 
 def done(command: str, template: scene.Bench, root: Path, planted: nondeterminism.Planted) -> scene.Answer:
-    """Do the command in a planted job's project, which is made for its first."""
+    """Run the command in a planted job's project, which is created on first use."""
     bench = scene.Bench(root)
     if command == "run":
         name = f"bench_{root.name}"  # Spark's workers keep what they have imported

@@ -1,4 +1,4 @@
-"""Records that cannot be right: their timestamps, arrivals and keys."""
+"""Invalid records: bad timestamps, arrival times and keys."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DAY = 24 * HOUR
 
 
 def _bad(**values: Any) -> Callable[[Bench], None]:
-    """Add a record with these values to the feed's source, in a file of its own."""
+    """Add a record with these values to the feed's source, in a separate file."""
     return lambda bench: bench.rows("h2-bad", [{"user": "ann", "t": NOW, "got": NOW + 1, "x": 1, **values}])
 
 
 def _other(policy: str = "fail", **values: Any) -> Callable[[Bench], None]:
-    """Make another feed, under a policy of its own, whose second record has these values."""
+    """Create another feed with its own policy, whose second record has these values."""
 
     def given(bench: Bench) -> None:
         _bad(user="bob", **values)(bench)
@@ -30,7 +30,7 @@ def _other(policy: str = "fail", **values: Any) -> Callable[[Bench], None]:
 
 
 def _extractor(body: str, policy: str = "fail") -> Callable[[Bench], None]:
-    """Make another feed whose timestamps a function gives."""
+    """Create another feed with timestamps from a function."""
 
     def given(bench: Bench) -> None:
         bench.write("bench_times.py", f"def read(record, partition_time):\n    {body}\n")
@@ -41,7 +41,7 @@ def _extractor(body: str, policy: str = "fail") -> Callable[[Bench], None]:
 
 
 def _all_bad(bench: Bench) -> None:
-    """Make another feed of which every record is of the far future."""
+    """Create another feed with all records in the far future."""
     for name in ("h0", "h1", "h2"):
         bench.rows(name, [{**row, "t": YEAR_9999} for row in hour(int(name[1]))])
     bench.write("conf/feeds/other.yaml", FEED.replace("feed: activity", "feed: other"))
@@ -52,7 +52,7 @@ def _fails(name: str, says: str, **values: Any) -> Case:
 
 
 def _far(name: str, time_ms: int) -> Case:
-    """A record of the far future is quarantined, and the run after it is the clean one: it closed no window (D19)."""
+    """A record in the far future is quarantined and closes no window (D19), so the next run gives the clean result."""
     return Case(name, "land activity", 0, "1 quarantined", _bad(t=time_ms), refused=("too far ahead",))
 
 

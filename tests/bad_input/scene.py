@@ -66,7 +66,7 @@ def build_topology():
     return builder.build()
 """
 DONE = (0, 1)
-"""The hours that are landed and replayed when a case begins; the next one waits in the source."""
+"""Number of hours landed and replayed when a case starts; the next hour waits in the source."""
 FRESH = 2
 USERS = ("ann", "bob", "cyd")
 MODULES = ("bench_job", "bench_times")
@@ -83,7 +83,7 @@ def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command came to."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -91,7 +91,7 @@ class Answer:
 
 
 class Bench:
-    """A project of a case's own."""
+    """The project of a case."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -104,21 +104,21 @@ class Bench:
         file.write_text(text, encoding="utf-8")
 
     def edit(self, path: str, old: str, new: str) -> None:
-        """Replace a text that is there once."""
+        """Replace a text that occurs once in a file."""
         text = (self.root / path).read_text(encoding="utf-8")
         assert text.count(old) == 1, (path, old)
         self.write(path, text.replace(old, new))
 
     def code(self, score: str) -> None:
-        """Give the job another function of the user's."""
+        """Replace the job's user function."""
         self.write("bench_job.py", MODULE.format(score=score))
 
     def rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write a file of the source."""
+        """Write a source file."""
         write_rows(self.root, name, rows)
 
     def run(self, *words: str) -> Answer:
-        """Run a command line in this process, as nobody else's."""
+        """Run a command line in this process."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), _own_modules(self.root):
             code = run_command([*words, "--project", str(self.root)] if words[:1] != ("--help",) else [*words])
@@ -135,7 +135,7 @@ class Bench:
         return found
 
     def decided(self) -> list[tuple[str, int, str]]:
-        """Return the ledger rows that make something true. A PLAN and a NOTE do not."""
+        """Return the ledger rows that decide something, without PLAN and NOTE."""
         rows = []
         for path, name in ((RUNS, "counts"), (LANDINGS, "activity")):
             ledger = Ledger(table_path(str(self.warehouse), path), name)
@@ -170,7 +170,7 @@ def _own_modules(root: Path) -> Iterator[None]:
 
 @contextmanager
 def without_spark() -> Iterator[None]:
-    """Let the project work in this process: no JVM is started."""
+    """Execute the project's work in this process, without a JVM."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
             "rewindow.engine.spark.ingest.SparkLandingEngine", lambda _spark, project_root: LocalEngine(project_root)
@@ -182,7 +182,7 @@ def without_spark() -> Iterator[None]:
 
 
 def make_template(root: Path) -> Bench:
-    """Make the project of which each case has a copy: two hours are replayed, the third waits."""
+    """Create the project that each case copies: two hours are replayed, the third waits."""
     bench = Bench(root)
     bench.write("conf/feeds/activity.yaml", FEED)
     bench.write("conf/jobs/counts.yaml", JOB)
@@ -202,7 +202,7 @@ def copy_of(template: Bench, root: Path) -> Bench:
 
 
 def goes_on(bench: Bench) -> None:
-    """Land and replay what is there, and see that it works."""
+    """Land and replay everything, and check that it succeeds."""
     for words in (("land", "activity"), ("run", "counts")):
         answer = bench.run(*words)
         assert answer.code == 0, answer.err
@@ -210,7 +210,7 @@ def goes_on(bench: Bench) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """Something wrong, the command that meets it, the exit code, and words of the message: what it is and the fix."""
+    """An error, the command that meets it, the exit code, and parts of the message."""
 
     name: str
     command: str
@@ -218,15 +218,15 @@ class Case:
     says: str | tuple[str, ...]
     given: Callable[[Bench], None] = lambda _bench: None
     landed: bool = False
-    """Whether what is fresh is landed first, so that it is the run that has something to do."""
+    """Whether new records are landed first, so that the run has something to do."""
     goes_on: bool = True
-    """Whether the job gives the clean result when what was wrong is undone."""
+    """Whether the job gives the clean result once the error is undone."""
     refused: tuple[str, ...] = ()
-    """Where the command ends well: the reasons in the quarantine."""
+    """If the command succeeds: the reasons in the quarantine."""
 
 
 def check(case: Case, template: Bench, root: Path, clean: Mapping[str, str]) -> None:
-    """See that a case ends as it says, leaves the tables as they were, and that the job goes on afterwards."""
+    """Check that a case ends as expected, leaves the tables unchanged, and that the job continues afterwards."""
     bench = copy_of(template, root)
     before, decided = bench.files(), bench.decided()
     case.given(bench)
@@ -245,7 +245,7 @@ def check(case: Case, template: Bench, root: Path, clean: Mapping[str, str]) -> 
 
 
 def assert_clear(case: Case, answer: Answer) -> None:
-    """See that an answer is one clear sentence with the fix, under the code that is documented."""
+    """Check that an answer is one clear sentence with the fix and the documented exit code."""
     said = answer.out + answer.err
     assert answer.code == case.code, said
     for words in (case.says,) if isinstance(case.says, str) else case.says:
@@ -255,7 +255,7 @@ def assert_clear(case: Case, answer: Answer) -> None:
 
 
 def _assert_as_before(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Nothing is altered or gone; what is new is no commit of a table that people read, its first one apart."""
+    """Check that no file changed or disappeared, and that no public table got a commit after its first."""
     for name, digest in before.items():
         assert after.get(name) == digest, f"{name} was altered"
     for name in after.keys() - before.keys():
@@ -266,7 +266,7 @@ def _assert_as_before(before: Mapping[str, str], after: Mapping[str, str]) -> No
 
 
 def _undo(bench: Bench, whole: Path, before: Mapping[str, str], broken: Mapping[str, str]) -> None:
-    """Undo what a case did, and nothing of what the command did."""
+    """Undo the changes of a case, but not those of the command."""
     for name in before.keys() | broken.keys():
         if before.get(name) == broken.get(name):
             continue

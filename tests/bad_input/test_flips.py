@@ -31,10 +31,10 @@ from tests.tables.scene import JOB, a_job, land, replay
 pytestmark = pytest.mark.slow
 
 LANDINGS_MADE = 12
-"""So many that each ledger has a Delta checkpoint."""
+"""Enough for each ledger to have a Delta checkpoint."""
 SEED = 20261121
 FLIPS = examples(120).max_examples
-"""How many bytes of each file are corrupted: all of a small one in the profile `deep`."""
+"""Number of bytes to corrupt in each file: all bytes of small files in the profile `deep`."""
 
 Reader = Callable[[], Any]
 
@@ -131,7 +131,7 @@ LOGS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def flip_bits(warehouse: str, pattern: str, read: Callable[[str], Any], flips: int) -> dict[str, int]:
-    """Flip a bit at many positions of a file of this kind, and read; count what came of it."""
+    """Flip a bit at many positions of a file of this kind, read it, and count the outcomes."""
     expected = read(warehouse)
     rng = random.Random(SEED)
     path = rng.choice(sorted(Path(warehouse).glob(pattern)))

@@ -1,4 +1,4 @@
-"""A symbolic link below the warehouse that leads out of it is refused, whether something is read there or written."""
+"""A symbolic link that leads out of the warehouse is refused, for reads and for writes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_link_out_of_the_warehouse_is_refused(
     goes_on(bench)
 
 
-def test_a_warehouse_that_is_a_link_itself_is_one(template: Bench, tmp_path: Path) -> None:
+def test_a_warehouse_may_be_a_link_itself(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")
     shutil.move(bench.warehouse, tmp_path / "elsewhere")
     bench.warehouse.symlink_to(tmp_path / "elsewhere", target_is_directory=True)

@@ -1,4 +1,4 @@
-"""Names from outside: whatever they hold, a path that is made of one stays below the warehouse, or the name is refused."""
+"""Hostile names: every path built from a name stays below the warehouse, or the name is refused."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_path_of_any_name_stays_in_the_warehouse_or_is_refused(make: Callable[
 
 
 @pytest.mark.parametrize("read", [_name, _dotted, _output_table])
-def test_a_name_in_the_configuration_is_plain_or_refused(read: Callable[[object], str]) -> None:
+def test_a_name_in_the_configuration_is_safe_or_refused(read: Callable[[object], str]) -> None:
     for name in names():
         try:
             word = read(name)
@@ -125,7 +125,7 @@ def test_a_name_in_the_configuration_is_plain_or_refused(read: Callable[[object]
         assert ".." not in word
 
 
-def test_a_place_in_the_configuration_does_not_go_up() -> None:
+def test_a_location_in_the_configuration_does_not_go_up() -> None:
     for name in names():
         try:
             location = _location(name)
@@ -138,7 +138,7 @@ def test_a_place_in_the_configuration_does_not_go_up() -> None:
 FORBIDDEN = {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}
 
 
-def test_nothing_that_is_stored_is_unpickled_and_no_text_is_run() -> None:
+def test_no_stored_value_is_unpickled_and_no_text_is_executed() -> None:
     for path in Path(rewindow.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -1,4 +1,4 @@
-"""Secrets in the configuration: no file of the warehouse, no output and no message has them."""
+"""Secrets in the configuration appear in no file of the warehouse, no output and no message."""
 
 from __future__ import annotations
 

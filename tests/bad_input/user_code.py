@@ -1,4 +1,4 @@
-"""Code of the user's that fails, gives nonsense, or is not what it was."""
+"""User code that fails, returns nonsense, or has changed."""
 
 from __future__ import annotations
 

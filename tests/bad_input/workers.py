@@ -44,14 +44,14 @@ _LOUD = "LOUD" * 5_000
 
 @contextmanager
 def on_spark(session: SparkSession) -> Iterator[None]:
-    """Let every project work in one session."""
+    """Let all projects share one Spark session."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Project, "spark", session)
         yield
 
 
 def make_template(root: Path) -> Bench:
-    """Make the project: an hour is replayed, another is landed, a third waits in the source, which is a Delta table too."""
+    """Create the project: one hour replayed, one landed, and a third waiting in the source, which is also a Delta table."""
     bench = Bench(root)
     bench.write("conf/feeds/activity.yaml", scene.FEED)
     bench.write("conf/feeds/other.yaml", OTHER)
@@ -70,7 +70,7 @@ def make_template(root: Path) -> Bench:
 
 
 def with_code(bench: Bench, code: str, verbs: str = SCORED) -> None:
-    """Give the job a module of its own."""
+    """Give the job another module."""
     name = f"bench_{next(_numbers)}"
     bench.write(f"{name}.py", MODULE.format(code=code, verbs=verbs))
     bench.write("conf/jobs/counts.yaml", scene.JOB.replace("bench_job", name))
@@ -130,7 +130,7 @@ ENDS = [
     ),
     _score("abort", 71, "os.abort()", "Aborted", *_ENDED, before="import os"),
 ]
-"""How a worker ends in the middle of its records."""
+"""Ways for a worker to end in the middle of its records."""
 BUILDS = [
     _code(
         "a module that only the driver can import",
@@ -164,7 +164,7 @@ FINE = [
         verbs='.map_values(lambda row, held=(n for n in [lock, file, db]): score(row), name="scores")',
     ),
 ]
-"""What does no harm: a topology never travels, each process builds its own."""
+"""Harmless cases: topologies are not pickled, because each process builds its own."""
 
 TABLE = "raw/events"
 OTHER = scene.FEED.replace("feed: activity", "feed: other").replace(
@@ -173,7 +173,7 @@ OTHER = scene.FEED.replace("feed: activity", "feed: other").replace(
 
 
 def append(bench: Bench, rows: list[dict[str, object]], **columns: pa.DataType) -> None:
-    """Append rows to the Delta source, columns of other types where named."""
+    """Append rows to the Delta source, with the given types of columns."""
     kinds = {"user": pa.string(), "t": pa.int64(), "got": pa.int64(), "x": pa.int64(), **columns}
     schema = pa.schema([(name, kind) for name, kind in kinds.items() if name in rows[0]])
     table = pa.Table.from_pylist(rows, schema=schema)

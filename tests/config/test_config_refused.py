@@ -1,4 +1,4 @@
-"""What configuration is refused: with its file, its key and the fix, all mistakes at once, no secret told."""
+"""Invalid configuration is refused with file, key and fix, all mistakes at once, and without revealing secrets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REFUSED_FEEDS = {
 
 
 @pytest.mark.parametrize(("keys", "said"), REFUSED_FEEDS.values(), ids=REFUSED_FEEDS)
-def test_a_wrong_feed_is_refused_with_file_key_and_fix(tmp_path, keys, said):
+def test_an_invalid_feed_is_refused_with_file_key_and_fix(tmp_path, keys, said):
     with pytest.raises(ConfigError) as refused:
         feed_with(tmp_path, **keys)
     assert str(refused.value).startswith("conf/feeds/activity.yaml: ")
@@ -88,7 +88,7 @@ REFUSED_LOGS = {
 
 
 @pytest.mark.parametrize(("keys", "said"), REFUSED_LOGS.values(), ids=REFUSED_LOGS)
-def test_a_wrong_log_is_refused_with_its_key(tmp_path, keys, said):
+def test_an_invalid_log_is_refused_with_its_key(tmp_path, keys, said):
     with pytest.raises(ConfigError) as refused:
         log_with(tmp_path, **keys)
     assert "conf/feeds/activity.yaml: logs.events" in str(refused.value)
@@ -122,7 +122,7 @@ REFUSED_JOBS = {
 
 
 @pytest.mark.parametrize(("line", "said"), REFUSED_JOBS.values(), ids=REFUSED_JOBS)
-def test_a_wrong_job_is_refused(tmp_path, line, said):
+def test_an_invalid_job_is_refused(tmp_path, line, said):
     keys = {**yaml.safe_load(LOW_ACTIVITY), **yaml.safe_load(line)}
     with pytest.raises(ConfigError) as refused:
         job(tmp_path, yaml.safe_dump(keys))
@@ -142,12 +142,12 @@ def test_a_wrong_job_is_refused(tmp_path, line, said):
         "@weekly",
     ],
 )
-def test_a_schedule_is_taken_as_it_is(tmp_path, schedule):
+def test_a_valid_schedule_is_unchanged(tmp_path, schedule):
     keys = {**yaml.safe_load(LOW_ACTIVITY), "schedule": schedule}
     assert job(tmp_path, yaml.safe_dump(keys)).schedule == schedule
 
 
-def test_a_file_that_nobody_would_read_is_named(tmp_path):
+def test_a_file_with_the_wrong_extension_is_refused(tmp_path):
     write(tmp_path, "jobs/weekly.yml", LOW_ACTIVITY)
     for load in (load_jobs, lambda root: load_job(root, "weekly")):
         with pytest.raises(
@@ -173,21 +173,21 @@ REFUSED_FILES = {
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSED_FILES.values(), ids=REFUSED_FILES)
-def test_a_file_that_is_no_plain_yaml_is_refused(tmp_path, text, said):
+def test_a_file_that_is_not_a_small_yaml_mapping_is_refused(tmp_path, text, said):
     with pytest.raises(ConfigError) as refused:
         feed(tmp_path, text)
     assert "conf/feeds/activity.yaml" in str(refused.value)
     assert said in str(refused.value)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path):
+def test_a_file_that_is_not_utf8_is_refused(tmp_path):
     write(tmp_path, "feeds/activity.yaml", "")
     (tmp_path / "conf/feeds/activity.yaml").write_bytes(b"feed: \xff")
     with pytest.raises(ConfigError, match=r"is not UTF-8 \(byte 6\)"):
         load_feed(tmp_path, "activity")
 
 
-def test_a_file_without_permission_is_a_matter_of_access(tmp_path, monkeypatch):
+def test_a_file_without_permission_is_an_access_error(tmp_path, monkeypatch):
     def refuse(*_args, **_options):
         raise PermissionError(13, "Permission denied")
 
@@ -197,7 +197,7 @@ def test_a_file_without_permission_is_a_matter_of_access(tmp_path, monkeypatch):
         load_feed(tmp_path, "activity")
 
 
-def test_every_mistake_is_named_at_once(tmp_path):
+def test_all_mistakes_are_reported_at_once(tmp_path):
     with pytest.raises(ConfigError) as refused:
         feed(tmp_path, "feed: activity\npartitions: 0\nzone: x\nlog: 1\n")
     assert len(str(refused.value).splitlines()) == 4
@@ -209,19 +209,19 @@ def test_no_message_shows_the_value_of_a_spark_setting(tmp_path):
     assert "canary" not in str(refused.value)
 
 
-def test_an_absent_file_is_told_with_those_that_are_there(tmp_path):
+def test_a_missing_file_is_reported_with_the_available_ones(tmp_path):
     write(tmp_path, "feeds/activity.yaml", FEED)
     with pytest.raises(ConfigError, match=r"no conf/feeds/actvity.yaml in .*: available: activity"):
         load_feed(tmp_path, "actvity")
 
 
-def test_a_name_reaches_no_other_file(tmp_path):
+def test_a_name_cannot_point_to_another_file(tmp_path):
     write(tmp_path, "feeds/activity.yaml", FEED)
     with pytest.raises(ConfigError, match="no conf/jobs/"):
         load_job(tmp_path, "../feeds/activity")
 
 
-def test_two_jobs_may_not_write_one_table(tmp_path):
+def test_two_jobs_may_not_write_the_same_table(tmp_path):
     write(tmp_path, "jobs/a.yaml", "job: a\ntopology: jobs.a:b\nfeed: f\noutputs: {x: {table: t.x}}\n")
     write(tmp_path, "jobs/b.yaml", "job: b\ntopology: jobs.a:b\nfeed: f\noutputs: {x: {table: t.x}}\n")
     with pytest.raises(ConfigError, match=r"conf/jobs: table t\.x is written twice"):

@@ -1,4 +1,4 @@
-"""Which storage may be a warehouse, and how a bucket is opened."""
+"""Which storage can be a warehouse, and the settings of buckets."""
 
 from __future__ import annotations
 

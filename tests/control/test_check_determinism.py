@@ -1,4 +1,4 @@
-"""`rewindow check`: what it finds in user code, what it lets pass, and how it ends."""
+"""`rewindow check`: its findings, what it accepts, and its exit codes."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def found(folder: Path, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_what_makes_a_replay_another_one_is_found(tmp_path: Path, text: str) -> None:
+def test_nondeterminism_is_found(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, text) == [CASES[text]]
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_what_is_fine_passes(tmp_path: Path, text: str) -> None:
+def test_deterministic_code_passes(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, text) == []
 
 
@@ -96,7 +96,7 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def test_a_job_is_checked_with_what_it_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_is_checked_with_its_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["check", "late", "--project", str(project(tmp_path)), "--json"]) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert [(one["file"], one["line"], one["what"]) for one in findings] == [

@@ -1,4 +1,4 @@
-"""A few months of made-up flights and weather, as the demo's sources have them, in a copy of the project."""
+"""A few months of synthetic flights and weather in the format of the demo, in a copy of the project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MONTHS = 3
 
 
 def write_sources(root: Path, seed: int = 7, flights: int = 1500) -> None:
-    """Write both sources below a project's warehouse. Flights leave late, early or never."""
+    """Write both sources below a project's warehouse. Flights are late, early or cancelled."""
     rng = random.Random(seed)
     departures = [_flight(rng) for _ in range(flights)]
     weather = [

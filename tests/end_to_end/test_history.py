@@ -1,4 +1,4 @@
-"""Time travel from the command line, over Spark and Delta: what each command says, its exit code, and the tables after it."""
+"""Branch operations from the command line, on Spark and Delta: output, exit codes and the resulting tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JOB = "quiet_carriers"
 
 @pytest.fixture(scope="module")
 def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three months landed and replayed, month by month."""
+    """Return a project with three months landed and replayed, one per run."""
     root = copy_project(tmp_path_factory.mktemp("history"))
     write_sources(root)
     assert run_command(["land", "flights", "--project", str(root)]) == 0
@@ -75,7 +75,7 @@ def test_the_readmes_commands(root: Path) -> None:
         assert run_command([*renamed, "--project", str(root)]) == 0, command
 
 
-def test_what_another_hand_did_is_told_and_fixed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_drift_is_reported_and_repaired(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root)]
 
     def said() -> str:
@@ -106,7 +106,7 @@ def test_what_another_hand_did_is_told_and_fixed(root: Path, capsys: pytest.Capt
     assert "are intact" in said()
 
 
-def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gc_collects_garbage(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root), "--json"]
     before = Project.open(root).tables.hashes(JOB, "main")
     capsys.readouterr()
@@ -130,7 +130,7 @@ def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixtu
     assert Project.open(root).tables.hashes(JOB, "main") == before
 
 
-def test_stores_are_looked_into(root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_stores_can_be_queried(root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     here = ["--project", str(root), "--json"]
 
     def call(*arguments: str, code: int = 0) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def test_stores_are_looked_into(root: Path, capsys: pytest.CaptureFixture[str], 
     assert run_command(["state", "list", JOB, *here[:2]]) == 0
 
 
-def test_a_run_that_died_is_taken_up_as_it_was_planned(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dead_run_is_resumed_as_planned(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root), "--json"]
     project = Project.open(root)
     job = project.bind(JOB, "killed")
@@ -203,7 +203,7 @@ def test_a_backfill_that_differs_ends_with_1_and_shows_keys(root: Path, capsys: 
     assert "carrier" in said
 
 
-def test_what_cannot_be_is_refused_with_the_fix(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_requests_are_refused_with_the_fix(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, code, named in (
         (["rewind", JOB, "--to", "main/99"], 2, "name one"),
         (["promote", JOB, "nobody"], 2, "no branch 'nobody'"),

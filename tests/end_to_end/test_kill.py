@@ -1,4 +1,4 @@
-"""SIGKILL in the middle, then the same command again: the same tables as a clean run, on real Spark and Delta."""
+"""SIGKILL during a run, then the same command again: the same tables as a clean run, on real Spark and Delta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the README shows is run: its own job in an empty project, through the command line."""
+"""The README's examples are executed: its job in an empty project, through the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """Make the README's project, file by file as it says."""
+    """Create the README's project from its code blocks."""
     feed, job = blocks("yaml")[:2]
     for name, text in (
         ("conf/feeds/orders.yaml", feed),

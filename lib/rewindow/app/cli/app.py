@@ -30,11 +30,16 @@ app = typer.Typer(
 )
 
 Through = Annotated[
-    str | None, typer.Option(help="Stop after this landing (a number), or at this event time. Default: take all.")
+    str | None,
+    typer.Option(
+        metavar="LANDING|TIME", help="Stop after this landing (a number), or at this event time. Default: take all."
+    ),
 ]
 Until = Annotated[
     str | None,
-    typer.Option(help="Take only complete intervals of arrival up to this time. Also applies to --land."),
+    typer.Option(
+        metavar="TIME", help="Take only complete intervals of arrival up to this time. Also applies to --land."
+    ),
 ]
 Final = Annotated[bool, typer.Option(help="Close every open window, then seal the branch: no run can follow.")]
 
@@ -43,14 +48,20 @@ Final = Annotated[bool, typer.Option(help="Close every open window, then seal th
 def land(
     feed: Feed,
     until: Annotated[
-        str | None, typer.Option(help="Land only complete intervals of arrival up to this time. Default: now.")
+        str | None,
+        typer.Option(metavar="TIME", help="Land only complete intervals of arrival up to this time. Default: now."),
     ] = None,
-    watermark: Annotated[str | None, typer.Option(help="Declare the log complete through this event time.")] = None,
+    watermark: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Declare the log complete through this event time.")
+    ] = None,
     new_generation: Annotated[
         bool, typer.Option(help="Start a new generation: land again under the feed's current definition.")
     ] = False,
     keep: Annotated[
-        int | None, typer.Option(min=1, help="With --new-generation, keep the first N landings of the old generation.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="With --new-generation, keep the first N landings of the old generation."
+        ),
     ] = None,
     target: Target = "local",
     folder: Folder = ".",
@@ -229,7 +240,8 @@ def _check(arguments: list[str]) -> None:
 
 def _usage(error: TyperException) -> str:
     formatted = getattr(error, "format_message", None)
-    return f"{(formatted() if callable(formatted) else str(error)) or 'missing command'} (see --help)"
+    message = formatted() if callable(formatted) else str(error)
+    return f"{message.rstrip('.') or 'missing command'} (see --help)"
 
 
 def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:

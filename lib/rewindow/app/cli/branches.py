@@ -17,7 +17,7 @@ DIFFERENT = 1
 HASH_SEED = "20130101"
 """A hash seed other than 0, the default of Spark's workers, so that code that depends on set order shows."""
 
-BranchName = Annotated[str, typer.Argument(help="Name of the branch.")]
+BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
 
 branch_app = typer.Typer(help="List or drop a job's branches.", no_args_is_help=True)
 
@@ -31,7 +31,9 @@ def register(app: typer.Typer) -> None:
 
 def rewind(
     job: Job,
-    to: Annotated[str, typer.Option(help="Run to return to, as main/3 or 3; 0 is the state before the first run.")],
+    to: Annotated[
+        str, typer.Option(metavar="RUN", help="Run to return to, as main/3 or 3; 0 is the state before the first run.")
+    ],
     branch: Branch = MAIN,
     target: Target = "local",
     folder: Folder = ".",
@@ -49,13 +51,23 @@ def backfill(
     job: Job,
     start: Annotated[
         str,
-        typer.Option("--from", help="First event time, landing or run to replay; rounded down to the start of a run."),
+        typer.Option(
+            "--from",
+            metavar="TIME|LANDING|RUN",
+            help="First event time, landing or run to replay; rounded down to the start of a run.",
+        ),
     ],
     end: Annotated[
-        str | None, typer.Option("--to", help="Last event time, landing or run to replay. Default: the end of main.")
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="TIME|LANDING|RUN",
+            help="Last event time, landing or run to replay. Default: the end of main.",
+        ),
     ] = None,
     branch: Annotated[
-        str | None, typer.Option(help="Branch to create, or to continue if it exists. Default: backfill-N.")
+        str | None,
+        typer.Option(metavar="NAME", help="Branch to create, or to continue if it exists. Default: backfill-N."),
     ] = None,
     accept_changes: AcceptChanges = False,
     target: Target = "local",
@@ -74,9 +86,9 @@ def backfill(
 
 def diff(
     job: Job,
-    first: BranchName,
-    second: BranchName,
-    samples: Annotated[int, typer.Option(help="Number of differing keys to show for each output.")] = 5,
+    first: Annotated[str, typer.Argument(metavar="BRANCH_A", help="First branch.")],
+    second: Annotated[str, typer.Argument(metavar="BRANCH_B", help="Second branch.")],
+    samples: Annotated[int, typer.Option(metavar="N", help="Number of differing keys to show for each output.")] = 5,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,
@@ -92,7 +104,7 @@ def diff(
 def promote(
     job: Job,
     branch: BranchName,
-    into: Annotated[str, typer.Option(help="Branch that it replaces.")] = MAIN,
+    into: Annotated[str, typer.Option(metavar="NAME", help="Branch that it replaces.")] = MAIN,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,
@@ -108,7 +120,8 @@ def promote(
 def verify(
     job: Job,
     runs: Annotated[
-        list[str] | None, typer.Argument(help="Runs to verify, as main/3 or 3. Default: the last run.")
+        list[str] | None,
+        typer.Argument(metavar="RUN", help="Runs to verify, as main/3 or 3. Default: the last run."),
     ] = None,
     branch: Branch = MAIN,
     target: Target = "local",

@@ -20,22 +20,24 @@ def register(app: typer.Typer) -> None:
 
 @databricks_app.command()
 def submit(
-    job: Annotated[str, typer.Argument(help="Name or id of the deployed job.")],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the deployed job.")],
     interval_end: Annotated[
-        str | None, typer.Option(help="Job parameter interval_end: the time to process up to.")
+        str | None, typer.Option(metavar="TIME", help="Job parameter interval_end: the time to process up to.")
     ] = None,
     parameter: Annotated[
-        list[str] | None, typer.Option(help="Another job parameter, as NAME=VALUE. Can be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Another job parameter, as NAME=VALUE. Can be repeated."),
     ] = None,
     wait: Annotated[bool, typer.Option(help="Follow the run until it ends and exit with its exit code.")] = True,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds to follow the run. Then exit with 75; the run continues.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Seconds to follow the run. Then exit with 75; the run continues."),
     ] = None,
-    poll: Annotated[float, typer.Option(help="Seconds between two polls.")] = 10.0,
+    poll: Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between two polls.")] = 10.0,
     new: Annotated[
         bool, typer.Option("--new", help="Start a new run even if one with the same parameters is active or succeeded.")
     ] = False,
-    profile: Annotated[str | None, typer.Option(help="Profile of ~/.databrickscfg to use.")] = None,
+    profile: Annotated[str | None, typer.Option(metavar="NAME", help="Profile of ~/.databrickscfg to use.")] = None,
     as_json: Json = False,
 ) -> int:
     """Start a run of a deployed job, follow it, and exit with the exit code of its task."""

@@ -35,7 +35,8 @@ def register(app: typer.Typer) -> None:
 def republish(
     job: Job,
     output: Annotated[
-        list[str] | None, typer.Option(help="Republish this output even if it is intact. Can be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Republish this output even if it is intact. Can be repeated."),
     ] = None,
     all_tables: Annotated[bool, typer.Option("--all", help="Republish all tables even if they are intact.")] = False,
     branch: Branch = MAIN,
@@ -73,10 +74,14 @@ def resume(
 
 
 def gc(
-    name: Annotated[str | None, typer.Argument(help="Job or feed to clean up. Default: all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="JOB|FEED", help="Job or feed to clean up. Default: all.")
+    ] = None,
     kind: Annotated[Kind | None, typer.Option(help="Clean up only jobs, or only feeds.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted. Change nothing.")] = False,
-    keep: Annotated[str, typer.Option(help="Retention of unneeded state and files, such as 12h or 30d.")] = "30d",
+    keep: Annotated[
+        str, typer.Option(metavar="DURATION", help="Retention of unneeded state and files, such as 12h or 30d.")
+    ] = "30d",
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-Job = Annotated[str, typer.Argument(help="Name of the job (conf/jobs/JOB.yaml).")]
-Feed = Annotated[str, typer.Argument(help="Name of the feed (conf/feeds/FEED.yaml).")]
+Job = Annotated[str, typer.Argument(metavar="JOB", help="Name of the job (conf/jobs/JOB.yaml).")]
+Feed = Annotated[str, typer.Argument(metavar="FEED", help="Name of the feed (conf/feeds/FEED.yaml).")]
 
-Target = Annotated[str, typer.Option(help="Target to run against (conf/targets/TARGET.yaml).")]
-Folder = Annotated[str, typer.Option("--project", help="Project folder. Default: the nearest one with a conf/ folder.")]
+Target = Annotated[str, typer.Option(metavar="NAME", help="Target to run against (conf/targets/NAME.yaml).")]
+Folder = Annotated[str, typer.Option("--project", metavar="FOLDER", help="Project folder, or a folder below it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-Branch = Annotated[str, typer.Option(help="Branch to work on. `main` writes the published tables.")]
+Branch = Annotated[str, typer.Option(metavar="NAME", help="Branch to work on. `main` writes the published tables.")]
 AcceptChanges = Annotated[
     bool, typer.Option(help="Resume from a checkpoint of different code, if its stores are still compatible.")
 ]

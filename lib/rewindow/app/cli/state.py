@@ -16,10 +16,11 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.errors import UsageError
 from rewindow.tables.delta.state_query import Stores, as_rows, changes, export
 
-At = Annotated[str | None, typer.Option(help="State after this run, as main/3 or 3. Default: the last run.")]
-Limit = Annotated[int, typer.Option(help="Maximum number of entries to show.", min=1)]
-StoreName = Annotated[str, typer.Argument(help="Name of the store.")]
-RunName = Annotated[str, typer.Argument(help="Run, as main/3 or 3.")]
+At = Annotated[
+    str | None, typer.Option(metavar="RUN", help="State after this run, as main/3 or 3. Default: the last run.")
+]
+Limit = Annotated[int, typer.Option(metavar="N", help="Maximum number of entries to show.", min=1)]
+StoreName = Annotated[str, typer.Argument(metavar="STORE", help="Name of the store.")]
 
 DIFFERENT = 1
 
@@ -52,7 +53,10 @@ def state_show(
     store: StoreName,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="Show only this key: VALUE of the first key column, or COLUMN=VALUE. Can be repeated."),
+        typer.Option(
+            metavar="VALUE|COLUMN=VALUE",
+            help="Show only this key: VALUE of the first key column, or COLUMN=VALUE. Can be repeated.",
+        ),
     ] = None,
     at: At = None,
     limit: Limit = 20,
@@ -73,8 +77,8 @@ def state_show(
 def state_diff(
     job: Job,
     store: StoreName,
-    run_a: RunName,
-    run_b: RunName,
+    run_a: Annotated[str, typer.Argument(metavar="RUN_A", help="First run, as main/3 or 3.")],
+    run_b: Annotated[str, typer.Argument(metavar="RUN_B", help="Second run.")],
     limit: Limit = 20,
     branch: Branch = MAIN,
     target: Target = "local",
@@ -95,7 +99,9 @@ def state_diff(
 def state_export(
     job: Job,
     store: StoreName,
-    to: Annotated[Path, typer.Option(help="New file: NAME.parquet, NAME.csv or NAME.json (one row per line).")],
+    to: Annotated[
+        Path, typer.Option(metavar="FILE", help="New file: NAME.parquet, NAME.csv or NAME.json (one row per line).")
+    ],
     at: At = None,
     branch: Branch = MAIN,
     target: Target = "local",
