@@ -54,7 +54,7 @@ def _as_table(attempt: str, reports: Sequence[TaskReport]) -> Rows:
     return Rows((attempt, report) for report in sorted(reports, key=lambda one: (one.sub_topology, one.partition)))
 
 
-def _as_reports(rows: Rows, attempt: str) -> list[TaskReport]:
+def _as_reports(rows: Rows, attempt: str, _table: str) -> list[TaskReport]:
     return [report for owner, report in rows if owner == attempt]
 
 

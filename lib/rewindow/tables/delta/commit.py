@@ -22,6 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.table_names import RESERVED
 from rewindow.control.plan.spec import MAIN
+from rewindow.control.plan.stored_format import check_layout
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.storage.locations import failed, is_uri, options_of
 from rewindow.streams.serde.schema import Column
@@ -282,6 +283,7 @@ def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
 def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
     wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
     if wanted != found:
+        check_layout(path, found)
         message = f"{path} has the columns {found}, wanted are {wanted}: name another table, or start a new branch"
         raise CheckpointError(message)
     cut_by = table.metadata().partition_columns

@@ -5,7 +5,6 @@ A row is a `TaskReport` in JSON: one for each task, and one for what the runner 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.spec import JournalFile, canonical_json
+from rewindow.control.plan.spec import JournalFile
+from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
 from rewindow.tables.delta.commit import commit_files, create_table, open_table, safe_name
 from rewindow.tables.delta.content_hash import table_files
@@ -65,7 +65,7 @@ class Journal:
         table, path = open_table(self.path), self._path_of(attempt)
         if table is None or table.transaction_version(_app_id(attempt)) is None or self._folder.facts(path) is None:
             return None
-        return _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt)
+        return _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
 
     def read(self, file: JournalFile, attempt: str) -> list[TaskReport]:
         """Return the reports of an attempt, by stage and partition, from the file that its COMMIT row names.
@@ -82,13 +82,13 @@ class Journal:
                 f"{file.digest}): put it back from a copy"
             )
             raise StorageError(message)
-        return _as_reports(self._folder.read_table(file.path, _COLUMNS.names), attempt)
+        return _as_reports(self._folder.read_table(file.path, _COLUMNS.names), attempt, self.path)
 
     def _search(self, attempt: str) -> list[TaskReport]:
         table = open_table(self.path)
         reports: list[TaskReport] = []
         for path in self._files_of_job(table) if table else ():
-            reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt)
+            reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
             message = (
                 f"the journal {self.path} has nothing of attempt {attempt} any more: put its files back from a copy"
@@ -115,14 +115,14 @@ def _app_id(attempt: str) -> str:
 
 def _as_table(attempt: str, reports: Sequence[TaskReport]) -> pa.Table:
     ordered = sorted(reports, key=_place)
-    texts = [canonical_json(report.as_json()) for report in ordered]
+    texts = [stored_json(report.as_json()) for report in ordered]
     stages, partitions = [report.sub_topology for report in ordered], [report.partition for report in ordered]
     return pa.table([[attempt] * len(ordered), stages, partitions, texts], schema=_COLUMNS)
 
 
-def _as_reports(rows: pa.Table, attempt: str) -> list[TaskReport]:
+def _as_reports(rows: pa.Table, attempt: str, table: str) -> list[TaskReport]:
     pairs = zip(rows["attempt"].to_pylist(), rows["report"].to_pylist(), strict=True)
-    return [TaskReport.from_json(json.loads(text)) for owner, text in pairs if owner == attempt]
+    return [TaskReport.from_json(load_stored(text, table)) for owner, text in pairs if owner == attempt]
 
 
 def _place(report: TaskReport) -> tuple[int, int]:

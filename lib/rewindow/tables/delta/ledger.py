@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.spec import canonical_json
+from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
 from rewindow.tables.delta.commit import commit_actions, create_table, open_table, safe_name
 from rewindow.tables.delta.features import check_writable
@@ -99,7 +98,7 @@ class Ledger:
             message = f"ledger {self.name}: rows must be numbered without gaps, got {[row.seq for row in rows]}"
             raise InvariantError(message)
         token = uuid4().hex
-        texts = tuple(canonical_json({**row.body, _WRITER: token}) for row in rows)
+        texts = tuple(stored_json({**row.body, _WRITER: token}) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
         seen = self._seen  # what the caller judged by; should it be stale, Delta refuses the commit
@@ -154,11 +153,13 @@ class Ledger:
             message = f"{self.path} was listed as it was before: no storage that does so can be trusted. Run again"
             raise StorageError(message)
         self._read_files = {path: self._read_files[path] for path in own}
-        self._check(cells, table.transaction_version(self._app_id) or 0)
+        if not own and paths:
+            self._check_format_of(paths[0])
         self._known = [
-            known if known and known[0] == row[2] else (row[2], LedgerRow(row[0], row[1], _load(row[2]), row[3]))
+            known if known and known[0] == row[2] else (row[2], self._load(row))
             for row, known in zip(cells, chain(self._known, repeat(None)), strict=False)
         ]
+        self._check(cells, table.transaction_version(self._app_id) or 0)
         texts, rows = (tuple(part) for part in zip(*self._known, strict=True)) if self._known else ((), ())
         self._seen = _Snapshot(table, own, texts, rows)
         return self._seen
@@ -178,6 +179,16 @@ class Ledger:
             columns = self._folder.read_table(path, ["seq", "kind", "body", "recorded_at"]).to_pydict()
             self._read_files[path] = list(zip(*columns.values(), strict=True))
         return self._read_files[path]
+
+    def _load(self, row: _RowValues) -> LedgerRow:
+        body = load_stored(row[2], self.path)
+        body.pop(_WRITER, None)
+        return LedgerRow(row[0], row[1], body, row[3])
+
+    def _check_format_of(self, path: str) -> None:
+        """Check one file of another name, so that a new name does not join a table of another format."""
+        for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
+            load_stored(text, self.path)
 
     def _check(self, cells: Sequence[_RowValues], last: int) -> None:
         numbers = [row[0] for row in cells]
@@ -233,12 +244,6 @@ class Ledger:
             )
         except (DeltaError, OSError):
             return
-
-
-def _load(text: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(text)
-    body.pop(_WRITER, None)
-    return body
 
 
 def _in_short(numbers: Sequence[int]) -> str:

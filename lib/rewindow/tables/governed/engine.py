@@ -6,7 +6,6 @@ the task reads and writes there, and the files that it made become the blocks of
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
+from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.engine import SparkEngine, groups_of
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
@@ -146,7 +146,7 @@ def _run_rows(
         made = {target: f"{folder}/made/{target}" for target in work.roots}
         try:
             for report in run_shuffle(replace(work, roots=made), here, _laid_down(batches, tasks, folder)):
-                text = json.dumps(report.as_json())
+                text = stored_json(report.as_json())
                 yield journal_row(report.sub_topology, report.partition, REPORT, "", text, None)
                 for file in report.files:
                     yield file_row(report.sub_topology, report.partition, work.attempt, file, made[file.target])

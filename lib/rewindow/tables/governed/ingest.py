@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import Block, LogSpec, LogWrite, ReadWindow, SourceLook
+from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest import SparkLandingEngine
 from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame
@@ -107,7 +107,7 @@ def _stage_blocks(
         here = replace(write, log_root=f"{folder}/log", quarantine_root=f"{folder}/quarantine")
         try:
             for block in write_log(here, batches):
-                yield journal_row(stage, block.partition, REPORT, "", json.dumps(block.as_json()), None)
+                yield journal_row(stage, block.partition, REPORT, "", stored_json(block.as_json()), None)
                 for files, root in ((block.files, here.log_root), (block.quarantine, here.quarantine_root)):
                     for file in files:
                         yield file_row(stage, block.partition, write.attempt, file, root)

@@ -6,7 +6,6 @@ nowhere else. So a run stages the same rows under the same digests, whichever wa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -19,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.spec import JournalFile, canonical_json
+from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
@@ -80,7 +80,7 @@ class SparkJournal:
         if stage is not None:
             rows = rows.where(F.col("sub_topology") == stage)
         with mapped():
-            return [json.loads(row["text"]) for row in rows.select("text").collect()]
+            return [load_stored(row["text"], str(self.table)) for row in rows.select("text").collect()]
 
     def has(self, attempt: str, stage: int) -> bool:
         """Return whether a stage's append is there, whatever rows it had."""
@@ -148,7 +148,7 @@ def file_row(stage: int, partition: int, attempt: str, file: StagedFile, root: s
     place = Path(root, file.path)
     data = place.read_bytes()
     place.unlink()
-    return journal_row(stage, partition, BLOCK, block_path(attempt, file.target, file.path), "", data)
+    return journal_row(stage, partition, BLOCK, block_path(attempt, file.target, file.path), stored_json({}), data)
 
 
 def rows_of_block(data: bytes) -> pa.Table:

@@ -10,7 +10,6 @@ the table (``ROWS``). The versions count appends; what the rows are numbered by 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.spec import canonical_json
+from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import InvariantError, StorageError
 from rewindow.streams.serde.schema import Column
@@ -70,7 +69,7 @@ class SparkLedger:
             message = f"ledger {self.name}: rows to append are numbered {numbers}, not one after the other"
             raise InvariantError(message)
         kind, body = _packed(rows)
-        text = canonical_json({**body, _WRITER: uuid4().hex})
+        text = stored_json({**body, _WRITER: uuid4().hex})
         failure: Exception | None = None
         seen = self._look()
         for attempt in range(_ATTEMPTS):
@@ -105,7 +104,10 @@ class SparkLedger:
         with mapped():
             if not self._is_made and not self._spark.catalog.tableExists(self._table.quoted):
                 return []
-            found = self._spark.table(self._table.quoted).where(F.col("name") == self.name).collect()
+            table = self._spark.table(self._table.quoted)
+            found = table.where(F.col("name") == self.name).collect()
+            for row in [] if found else table.select("body").limit(1).collect():
+                load_stored(row["body"], str(self._table))  # a new name does not join a table of another format
         rows = sorted(found, key=lambda row: int(row["seq"]))
         numbers = [row["seq"] for row in rows]
         if numbers != list(range(1, len(numbers) + 1)):
@@ -117,13 +119,18 @@ class SparkLedger:
         appends: list[tuple[list[LedgerRow], str]] = []
         before = 0
         for row in rows:
-            bodies = _unpacked(row["kind"], _load(row["body"]))
+            bodies = _unpacked(row["kind"], self._load(row["body"]))
             made = [
                 LedgerRow(seq, kind, body, row["recorded_at"]) for seq, (kind, body) in enumerate(bodies, before + 1)
             ]
             appends.append((made, row["body"]))
             before += len(made)
         return appends
+
+    def _load(self, text: str) -> dict[str, Any]:
+        body = load_stored(text, str(self._table))
+        body.pop(_WRITER, None)
+        return body
 
     @property
     def _spark(self) -> SparkSession:
@@ -140,7 +147,3 @@ def _unpacked(kind: str, body: Mapping[str, Any]) -> list[tuple[str, Mapping[str
     return [(one, its) for one, its in body["rows"]] if kind == ROWS else [(kind, body)]
 
 
-def _load(text: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(text)
-    body.pop(_WRITER, None)
-    return body

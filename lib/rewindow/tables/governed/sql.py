@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rewindow.control.plan.stored_format import check_layout
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import CheckpointError, ConfigError
 from rewindow.streams.serde.schema import Column
@@ -54,6 +55,7 @@ def make_table(
             found += [(column.name, _type(column)) for column in added]
         kept = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
     due = [(column.name, _type(column)) for column in columns]
+    check_layout(str(name), dict(found))
     if (not set(due) <= set(found)) if grows else sorted(found) != sorted(due):
         message = f"{name} has the columns {found}, wanted are {due}: name another table, or start a new branch"
         raise CheckpointError(message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from rewindow.contracts.tasks import LogTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec
+from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
 from rewindow.errors import InvariantError, StorageError
@@ -137,12 +137,13 @@ class CatalogTables(DeltaTables):
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Complete what the engine appended stage by stage: the report of the run as a whole. Repeating changes nothing."""
         last = reports[-1]
-        text = pa.Table.from_batches([journal_row(last.sub_topology, last.partition, REPORT, "", _json(last), None)])
+        text = stored_json(last.as_json())
+        rows = pa.Table.from_batches([journal_row(last.sub_topology, last.partition, REPORT, "", text, None)])
         journal = self.journal(spec.job)
         failure: Exception | None = None
         try:
             with mapped():
-                journal.append(spec.attempt.id, last.sub_topology, self._spark_of().createDataFrame(text))
+                journal.append(spec.attempt.id, last.sub_topology, self._spark_of().createDataFrame(rows))
         except Exception as error:  # noqa: BLE001 - it may have landed all the same: the journal says
             failure = error
         staged = journal.reports(spec.attempt.id)
@@ -270,7 +271,3 @@ def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[C
     """Leave out the runs before a store was put in again: what was taken out begins empty."""
     gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
     return chain[gone[-1] :] if gone else chain
-
-
-def _json(report: TaskReport) -> str:
-    return json.dumps(report.as_json())
