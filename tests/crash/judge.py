@@ -55,7 +55,7 @@ def _landed(warehouse: str) -> View:
     if not (Path(warehouse) / LANDINGS).exists():
         return {"rows": {}}
     tables = DeltaFeedTables(warehouse)
-    ledger = tables.rows(FEED)
+    ledger = tables.state(FEED)
     names = ("landing", "generation", "watermark", "ranges")
     landings = [{name: row.body[name] for name in names} for row in ledger if row.kind == LANDING]
     rows = {}

@@ -137,7 +137,7 @@ class Sites:
         @wraps(unlink)
         def unlinking(path: Path, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as pathlib has it
             if path.suffix == ".parquet":
-                self.reach("sweep")
+                self.reach("unlink")
             unlink(path, missing_ok=missing_ok)
 
         delete = Folder.delete

@@ -30,6 +30,9 @@ MACHINES = (
 )
 """Where steps are named."""
 
+STEP_CALLS = {"update", "_append", "said"}
+"""What is called with the name of a step."""
+
 DURABLE = {
     "create_write_transaction",
     "create",
@@ -152,14 +155,16 @@ def test_every_write_that_lasts_has_sites():
 
 
 def named_steps(path: Path) -> set[str]:
-    """Give the constant beginnings of what a module yields as a step's name."""
+    """Return the constant beginnings of the step names that a module yields or gives to `update`."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        value = node.value if isinstance(node, ast.Yield) else None
-        if isinstance(value, ast.JoinedStr):
-            value = value.values[0]
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            names.add(value.value)
+        values = [node.value] if isinstance(node, ast.Yield) else []
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in STEP_CALLS:
+            values += node.args
+        for value in values:
+            first = value.values[0] if isinstance(value, ast.JoinedStr) else value
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                names.add(first.value)
     return names
 
 

@@ -165,4 +165,4 @@ def log_rows(tables, topic="events", feed="activity", generation=None):
 def landings(tables, feed="activity"):
     """Return what the ledger says of each landing, but not who made it and into which files."""
     names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
-    return [{name: row.body[name] for name in names} for row in tables.rows(feed) if row.kind == LANDING]
+    return [{name: row.body[name] for name in names} for row in tables.state(feed) if row.kind == LANDING]

@@ -98,7 +98,7 @@ class Backend:
     def landed(self, feed: str) -> dict[str, Any]:
         """Return all that is landed of a feed, but who did it: landings, log, quarantine."""
         names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
-        ledger = self.feeds().rows(feed)
+        ledger = self.feeds().state(feed)
         return {
             "landings": [{name: row.body[name] for name in names} for row in ledger if row.kind == LANDING],
             "log": _sorted(self.rows_of(feed)),

@@ -156,7 +156,7 @@ def test_what_another_hand_took_out_is_not_deleted(warehouse: str) -> None:
     scene.grow_old(warehouse)
     named = {
         file["path"]
-        for row in DeltaFeedTables(warehouse).rows(FEED)
+        for row in DeltaFeedTables(warehouse).state(FEED)
         for file in row.body.get("files", {}).get(TOPIC, ())
     }
     gone = {one.path for one in gc(warehouse).deleted}
@@ -169,7 +169,7 @@ def test_what_another_hand_took_out_is_not_deleted(warehouse: str) -> None:
 
 def test_a_new_generation_that_keeps_landings_finds_rows_whose_file_is_gone(warehouse: str, landed: str) -> None:
     tables = DeltaFeedTables(warehouse)
-    file = next(row.body["files"][TOPIC][0] for row in tables.rows(FEED) if row.body.get("files", {}).get(TOPIC))
+    file = next(row.body["files"][TOPIC][0] for row in tables.state(FEED) if row.body.get("files", {}).get(TOPIC))
     held = held_file(TOPIC, StagedFile.from_json(file))
     first = DeltaFeedTables(landed).first_above(FEED, held, held.start, held.largest - 1)
     gc(warehouse)

@@ -6,18 +6,17 @@ true changes, and no run is fenced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from rewindow.control.ledger import update
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.run import Tables
 from rewindow.errors import NotNowError, StorageError
 
 Steps = Generator[str, None, "Collected"]
-
-_ATTEMPTS = 5
 
 
 class Garbage(Protocol):
@@ -104,8 +103,7 @@ def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int
         is_made = yield from _snapshot(job, run, tables, gc, every)
         made += [run.spec.name] if is_made else []
     yield from _publish_all(job, tables)
-    yield "forget"
-    forgotten = _append(job, tables, lambda state: decide_forget(state, before_ms))
+    forgotten = yield from update(tables, job, "forget", lambda state: decide_forget(state, before_ms))
     yield from _publish_all(job, tables)
     yield "reports"
     reports = gc.drop_reports()
@@ -116,7 +114,7 @@ def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int
 
 def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:
     """Delete what has been superfluous for ``keep_ms``, and merge the ledger's files; return what was deleted."""
-    yield "sweep"
+    yield "remove orphans"
     deleted = []
     for one in orphans.garbage(keep_ms):
         orphans.delete(one)
@@ -127,37 +125,25 @@ def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, l
 
 
 def _snapshot(job: str, run: CommittedRun, tables: Tables, gc: JobGc, every: int) -> Generator[str, None, bool]:
-    is_published = False
-    for _ in range(_ATTEMPTS):
-        state = tables.state(job)
-        if run.spec.run not in [one.spec.run for one in due_snapshots(state, every)]:
-            return False  # another was faster, or the branch went on
-        yield f"snapshot {run.spec.name}"
+    """Stage the snapshot of a run and append its row; return whether it is there."""
+
+    def stage(state: JobState) -> LedgerRow | None:
+        """Stage the rows again for each attempt: they bear the number of the SNAPSHOT row."""
+        is_due = run.spec.run in [one.spec.run for one in due_snapshots(state, every)]
+        return gc.stage_snapshot(state, run) if is_due else None
+
+    try:
         try:
-            row = gc.stage_snapshot(state, run)
-        except StorageError:  # another may have committed since, and not published
-            if is_published:
-                raise
+            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
+        except StorageError:  # another process may have committed a run and not published it
             yield from _publish_all(job, tables)
-            is_published = True
-            continue
-        yield f"snapshot {run.spec.name}: staged"
-        # Its rows bear the number of this very row: where another came between, they are written again.
-        if tables.append(job, row):
-            return True
-    return False  # a busy ledger: the next call makes it
+            row = yield from update(tables, job, f"snapshot {run.spec.name} (2)", stage)
+    except NotNowError:
+        return False  # the next `gc` makes it
+    return row is not None
 
 
 def _publish_all(job: str, tables: Tables) -> Generator[str, None, None]:
     state = tables.state(job)
     for branch in state.branches:
         yield from tables.publish(job, state, branch)
-
-
-def _append(job: str, tables: Tables, decide: Callable[[JobState], LedgerRow | None]) -> LedgerRow | None:
-    for _ in range(_ATTEMPTS):
-        row = decide(tables.state(job))
-        if row is None or tables.append(job, row):
-            return row
-    message = f"job {job!r}: others write its ledger all the time; run again when they are done"
-    raise NotNowError(message)

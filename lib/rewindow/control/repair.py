@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ledger import update
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.repair_decisions import check_same_code, decide_give_up, decide_republish, decide_restage
@@ -20,7 +22,7 @@ from rewindow.control.plan.spec import OUTPUT, Attempt, RunSpec, TargetTotal
 from rewindow.control.plan.tasks import Restored
 from rewindow.control.run import Engine, Job, Tables, execute
 from rewindow.control.verify import LikeBefore, content
-from rewindow.errors import InvariantError, NotNowError, UsageError
+from rewindow.errors import InvariantError, UsageError
 
 Steps = Generator[str, None, "Republished"]
 
@@ -104,14 +106,13 @@ def republish(
     targets = _targets(state, asked, drift)
     lost, given_up = repair.lost(state, asked.branch, [*state.branch(asked.branch).tables])
     if given_up:
-        yield "give up"
-        _append(job.name, tables, lambda now: decide_give_up(now, given_up))
+        yield from update(tables, job.name, "give up", lambda now: decide_give_up(now, given_up))
     for run in lost:
         yield from _make_again(job, run, attempts(), engine, tables, repair)
     for target in targets:
-        yield f"republish {target}"
         table = state.branch(asked.branch).tables[target]
-        _append(job.name, tables, lambda now, of=target, at=table: decide_republish(now, asked.branch, of, at))  # type: ignore[misc]
+        decide = partial(decide_republish, branch=asked.branch, target=target, table=table)
+        yield from update(tables, job.name, f"republish {target}", decide)
     yield from tables.publish(job.name, tables.state(job.name), asked.branch)
     return Republished(drift, targets, [run.spec.name for run in lost])
 
@@ -149,18 +150,8 @@ def _make_again(
     repair.audit(spec, job.feed, reports)
     yield f"stage {run.spec.name}"
     journal = tables.stage(spec, reports)
-    yield f"restage {run.spec.name}"
-    _append(job.name, tables, lambda now: decide_restage(now, now.find_run(run.spec.run) or run, attempt.id, journal))
 
+    def decide(now: JobState) -> LedgerRow | None:
+        return decide_restage(now, now.find_run(run.spec.run) or run, attempt.id, journal)
 
-_ATTEMPTS = 5
-
-
-def _append(job: str, tables: Tables, decide: Callable[[JobState], LedgerRow | None]) -> None:
-    """Decide on what the ledger says now, again if another row came between."""
-    for _ in range(_ATTEMPTS):
-        row = decide(tables.state(job))
-        if row is None or tables.append(job, row):
-            return
-    message = f"job {job!r}: others write its ledger all the time; run again when they are done"
-    raise NotNowError(message)
+    yield from update(tables, job.name, f"restage {run.spec.name}", decide)

@@ -17,12 +17,13 @@ from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.steps import Step
 from rewindow.contracts.tasks import LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ledger import Ledger, update
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.control.plan.tasks import METRICS_TARGET, JobCode, Restored, metrics_rows, sub_topology_work
-from rewindow.errors import InvariantError, NotNowError
+from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
@@ -34,8 +35,6 @@ RootsOf = Callable[[RunSpec, Iterable[str]], Mapping[str, str]]
 
 Restore = Callable[[JobState, RunSpec], Restored]
 """Gives the checkpoint that a run goes on from."""
-
-_PLAN_ATTEMPTS = 5
 
 
 class Engine(Protocol):
@@ -52,16 +51,8 @@ class Engine(Protocol):
         ...
 
 
-class Tables(Protocol):
+class Tables(Ledger[JobState], Protocol):
     """Where the truth is."""
-
-    def state(self, job: str) -> JobState:
-        """Return what the job's ledger says now."""
-        ...
-
-    def append(self, job: str, row: LedgerRow) -> bool:
-        """Append a ledger row; whether it is this row that stands at its number now."""
-        ...
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
         """Bring a branch's tables up to the ledger; yield before each commit."""
@@ -124,8 +115,7 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     yield "recover"
     yield from tables.publish(job.name, tables.state(job.name), request.branch)
     tables.check_published(job.name, tables.state(job.name), request.branch)
-    yield "plan"
-    spec = _plan(job, request, attempt, tables, alive)
+    spec = yield from _plan(job, request, attempt, tables, alive)
     if isinstance(spec, UpToDate):
         return spec
     said = partial(Step, job=job.name, branch=spec.branch, run=spec.name, run_id=spec.run)
@@ -136,8 +126,7 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     tables.check_repeats(spec, reports, job.feed)
     yield said("audit")
     commit = tables.audit(tables.state(job.name), spec, staged, job.feed)
-    yield said("commit")
-    state = _commit(spec, commit, tables)
+    state = yield from _commit(spec, commit, tables, said("commit"))
     yield said("publish")
     for step in tables.publish(job.name, state, spec.branch):
         yield said(step)
@@ -145,15 +134,17 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     return RunReport(spec, commit, tuple(measure for report in reports for measure in report.metrics))
 
 
-def _plan(job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive: Alive) -> RunSpec | UpToDate:
-    """Decide the run and write it down: from here on every earlier attempt of the branch is fenced."""
-    for _ in range(_PLAN_ATTEMPTS):
-        state = tables.state(job.name)
+def _plan(
+    job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive: Alive
+) -> Generator[str, None, RunSpec | UpToDate]:
+    """Append the PLAN row, which fences every earlier attempt of the branch; return its run."""
+
+    def decide(state: JobState) -> LedgerRow | UpToDate:
         spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
-        if isinstance(spec, UpToDate) or tables.append(job.name, LedgerRow(spec.run, PLAN, spec.as_json())):
-            return spec
-    message = f"job {job.name!r}: others write its ledger all the time; run again when they are done"
-    raise NotNowError(message)
+        return spec if isinstance(spec, UpToDate) else LedgerRow(spec.run, PLAN, spec.as_json())
+
+    planned = yield from update(tables, job.name, "plan", decide)
+    return planned if isinstance(planned, UpToDate) else RunSpec.from_json(planned.body)
 
 
 def execute(
@@ -226,13 +217,14 @@ def _work(
     )
 
 
-def _commit(spec: RunSpec, commit: Commit, tables: Tables) -> JobState:
-    """Write the row that makes the run true, unless another attempt has fenced this one."""
-    while True:
-        state = tables.state(spec.job)
+def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Generator[str, None, JobState]:
+    """Append the COMMIT row, which makes the run true, unless another attempt has fenced this one."""
+
+    def decide(state: JobState) -> LedgerRow:
         check_is_pending(state, spec)
-        if tables.append(spec.job, LedgerRow(state.rows + 1, COMMIT, commit.as_json())):
-            break
+        return LedgerRow(state.rows + 1, COMMIT, commit.as_json())
+
+    yield from update(tables, spec.job, step, decide)
     state = tables.state(spec.job)
     if state.find_run(spec.run) is None:
         message = f"run {spec.name}: its COMMIT row was written and is not there. Restore the ledger table"

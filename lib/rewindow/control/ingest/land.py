@@ -26,6 +26,7 @@ from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
 from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ledger import update
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
@@ -129,8 +130,7 @@ def steps(
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
-    yield "plan"
-    _append(call, [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
+    yield from _append(call, "plan", [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
     if progress.unfinished:
         tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [dead.id for dead in progress.unfinished])
     try:
@@ -138,18 +138,16 @@ def steps(
     except StorageError as error:
         _refuse_if_overtaken(call, error)  # who takes over sweeps away what this one wrote
         raise
+    yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
-        _append(call, [LedgerRow(progress.seq + 2, NOTE, {"attempt": attempt.id}, request.now_ms)])
         return LandReport(feed.feed, generation.number, progress.watermark_ms)
-    yield "decide"
-    _append(call, _ledger_rows(call, due, decided))
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     return _report(call, decided)
 
 
 def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
-    rows = tables.rows(feed.feed)
+    rows = tables.state(feed.feed)
     progress = fold_progress(rows)
     generation = next_generation(feed, progress, new_generation=request.new_generation, keep=request.keep)
     if generation.is_new:
@@ -247,9 +245,9 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
-    """Return the rows that make it true: the generation, if it is new, and each landing. They follow our own PLAN."""
-    bodies: list[tuple[str, Mapping[str, Any]]] = []
-    if call.generation.is_new:
+    """Return the rows that follow this call's PLAN: the generation, if it is new, and each landing. A NOTE for nothing."""
+    bodies: list[tuple[str, Mapping[str, Any]]] = [] if decided else [(NOTE, {"attempt": call.attempt.id})]
+    if decided and call.generation.is_new:
         rebased = due.positions(None) if call.generation.kept and call.feed.every else {}
         bodies.append((GENERATION, generation_body(call.feed, call.generation, due.columns, rebased)))
     for index, landing in enumerate(decided):
@@ -259,13 +257,19 @@ def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> lis
     return [LedgerRow(seq, kind, body, now_ms) for seq, (kind, body) in enumerate(bodies, start=first)]
 
 
-def _append(call: Call, rows: Sequence[LedgerRow]) -> None:
-    if not call.tables.append(call.feed.feed, rows):
-        raise _overtaken(call)
+def _append(call: Call, step: str, rows: list[LedgerRow]) -> Generator[str, None, None]:
+    """Append rows that were decided on all rows before them. Raises `NotNowError` (75) if another `land` was faster."""
+
+    def decide(found: Sequence[LedgerRow]) -> list[LedgerRow]:
+        if len(found) != rows[0].seq - 1:
+            raise _overtaken(call)
+        return rows
+
+    yield from update(call.tables, call.feed.feed, step, decide)
 
 
 def _refuse_if_overtaken(call: Call, error: StorageError) -> None:
-    if len(call.tables.rows(call.feed.feed)) > call.progress.seq + 1:
+    if len(call.tables.state(call.feed.feed)) > call.progress.seq + 1:
         raise _overtaken(call) from error
 
 

@@ -56,12 +56,12 @@ class DeltaFeedTables:
         self._ledgers: dict[str, Ledger] = {}
         self._timestamps = _Timestamps()
 
-    def rows(self, feed: str) -> list[LedgerRow]:
-        """Return the feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
+    def state(self, feed: str) -> list[LedgerRow]:
+        """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
         return self._ledger(feed).read()
 
-    def append(self, feed: str, rows: Sequence[LedgerRow]) -> bool:
-        """Append ledger rows at once; whether it is these rows that stand at their numbers now."""
+    def append(self, feed: str, *rows: LedgerRow) -> bool:
+        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
         return self._ledger(feed).append(rows)
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
@@ -84,7 +84,7 @@ class DeltaFeedTables:
 
         Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns.
         """
-        for generation, bodies in _generations(self.rows(feed)):
+        for generation, bodies in _generations(self.state(feed)):
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
                 if topic in generation.get("placed", ()):

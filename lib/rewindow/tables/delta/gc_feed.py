@@ -102,7 +102,7 @@ class FeedGc:
         return Ledger(table_path(self._tables.warehouse, LANDINGS), self._feed)
 
     def _rows(self) -> list[LedgerRow]:
-        return self._tables.rows(self._feed)
+        return self._tables.state(self._feed)
 
     def _root(self, topic: str) -> str:
         return self._tables.roots(self._feed, topic)[0]

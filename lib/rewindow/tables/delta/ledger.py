@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -21,12 +20,12 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
 from rewindow.tables.delta.commit import commit_actions, create_table, open_table, safe_name
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.probe_put_if_absent import check_store
+from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
 __all__ = ["Ledger", "LedgerRow"]
 
@@ -34,7 +33,6 @@ _RowValues = tuple[int, str, str, int]
 """A row as it is stored: seq, kind, body, recorded_at."""
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
-_WRITER = "_writer"
 _ATTEMPTS = 6
 _FILES_MAX = 40
 """A name's small files are merged into one when there are more, so that reading stays a matter of milliseconds."""
@@ -93,12 +91,10 @@ class Ledger:
         After False read again, judge anew and number anew. Raises `InvariantError` (70) for numbers that leave a gap,
         `StorageError` (74) if the rows did not land or nobody can tell.
         """
+        check_numbered(self.name, rows)
         first = rows[0].seq
-        if first < 1 or [row.seq for row in rows] != list(range(first, first + len(rows))):
-            message = f"ledger {self.name}: rows must be numbered without gaps, got {[row.seq for row in rows]}"
-            raise InvariantError(message)
-        token = uuid4().hex
-        texts = tuple(stored_json({**row.body, _WRITER: token}) for row in rows)
+        token = new_token()
+        texts = tuple(stored_body(row.body, token) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
         seen = self._seen  # what the caller judged by; should it be stale, Delta refuses the commit
@@ -181,14 +177,12 @@ class Ledger:
         return self._read_files[path]
 
     def _load(self, row: _RowValues) -> LedgerRow:
-        body = load_stored(row[2], self.path)
-        body.pop(_WRITER, None)
-        return LedgerRow(row[0], row[1], body, row[3])
+        return LedgerRow(row[0], row[1], load_body(row[2], self.path), row[3])
 
     def _check_format_of(self, path: str) -> None:
         """Check one file of another name, so that a new name does not join a table of another format."""
         for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
-            load_stored(text, self.path)
+            load_body(text, self.path)
 
     def _check(self, cells: Sequence[_RowValues], last: int) -> None:
         numbers = [row[0] for row in cells]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.contracts.staged_files import TaskReport
@@ -38,6 +36,7 @@ from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.publish import prepare, publish
+from rewindow.tables.shared.ledger import dated
 
 METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
 """What `JobBinding.tables` has for the metrics."""
@@ -76,12 +75,12 @@ class DeltaTables:
         """Return a job's ledger from a fresh look."""
         return self.ledger(job).read()
 
-    def append(self, job: str, row: LedgerRow) -> bool:
+    def append(self, job: str, *rows: LedgerRow) -> bool:
         """Append a ledger row; whether it is this row that stands at its number now (see `Ledger.append`).
 
         A row without a time gets the present one: people read it, nothing else does.
         """
-        return self.ledger(job).append([replace(row, recorded_at=row.recorded_at or time.time_ns() // 1_000_000)])
+        return self.ledger(job).append(dated(rows))
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its ledger tells it. Raises `SourceError` (66) if it was never landed."""

@@ -6,9 +6,7 @@ alone, as in `tables.governed.publish`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,6 +32,7 @@ from rewindow.tables.governed.publish import land_once
 from rewindow.tables.governed.source_table import look_at_governed, look_at_governed_output
 from rewindow.tables.governed.sql import OWNER, ddl, last_version, make_table, owner
 from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.ledger import dated
 
 _FILES_AT_HAND = 64
 
@@ -51,15 +50,13 @@ class CatalogFeedTables:
         """Return the journal of a feed's landings."""
         return self._tables.journal(f"feed:{feed}")
 
-    def rows(self, feed: str) -> list[LedgerRow]:
-        """Return the feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
+    def state(self, feed: str) -> list[LedgerRow]:
+        """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
         return self._tables.feed_rows(feed)
 
-    def append(self, feed: str, rows: Sequence[LedgerRow]) -> bool:
-        """Append ledger rows at once; whether it is these rows that stand at their numbers now."""
-        now_ms = time.time_ns() // 1_000_000
-        dated = [replace(row, recorded_at=row.recorded_at or now_ms) for row in rows]
-        return self._tables.landings(feed).append(dated)
+    def append(self, feed: str, *rows: LedgerRow) -> bool:
+        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
+        return self._tables.landings(feed).append(dated(rows))
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
         """Make the journal, the logs and the quarantine where they are missing.

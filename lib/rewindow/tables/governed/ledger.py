@@ -13,19 +13,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import InvariantError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.sql import add_once, make_table
+from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
 _COLUMNS = (
     Column("name", "string"),
@@ -36,7 +35,6 @@ _COLUMNS = (
 )
 _SCHEMA = pa.schema([(c.name, pa.int64() if c.type == "long" else pa.string()) for c in _COLUMNS])
 _PROPERTIES = {"delta.appendOnly": "true"}
-_WRITER = "_writer"
 ROWS = "ROWS"
 """The kind of a row of the table that holds several of the ledger."""
 _ATTEMPTS = 6
@@ -64,20 +62,18 @@ class SparkLedger:
         Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if they did not land or nobody can
         tell.
         """
-        numbers = [row.seq for row in rows]
-        if not rows or numbers != list(range(numbers[0], numbers[0] + len(rows))) or numbers[0] < 1:
-            message = f"ledger {self.name}: rows to append are numbered {numbers}, not one after the other"
-            raise InvariantError(message)
+        check_numbered(self.name, rows)
+        first = rows[0].seq
         kind, body = _packed(rows)
-        text = stored_json({**body, _WRITER: uuid4().hex})
+        text = stored_body(body, new_token())
         failure: Exception | None = None
         seen = self._look()
         for attempt in range(_ATTEMPTS):
             there = sum(len(some) for some, _ in seen)
-            if there >= numbers[0]:
+            if there >= first:
                 break
-            if there != numbers[0] - 1:
-                message = f"ledger {self.name} has {there} rows: {numbers[0]} is not the next number"
+            if there != first - 1:
+                message = f"ledger {self.name} has {there} rows: {first} is not the next number"
                 raise InvariantError(message)
             try:
                 self._write(len(seen) + 1, kind, text, rows[0].recorded_at)
@@ -85,10 +81,8 @@ class SparkLedger:
                 failure = error
                 time.sleep(0.01 * 2**attempt)
             seen = self._look()
-        if sum(len(some) for some, _ in seen) < numbers[0]:
-            message = (
-                f"ledger {self.name}: row {numbers[0]} did not land in {_ATTEMPTS} attempts ({failure}); run again"
-            )
+        if sum(len(some) for some, _ in seen) < first:
+            message = f"ledger {self.name}: row {first} did not land in {_ATTEMPTS} attempts ({failure}); run again"
             raise StorageError(message) from failure
         return any(written == text for _, written in seen)
 
@@ -107,7 +101,7 @@ class SparkLedger:
             table = self._spark.table(self._table.quoted)
             found = table.where(F.col("name") == self.name).collect()
             for row in [] if found else table.select("body").limit(1).collect():
-                load_stored(row["body"], str(self._table))  # a new name does not join a table of another format
+                load_body(row["body"], str(self._table))  # a new name does not join a table of another format
         rows = sorted(found, key=lambda row: int(row["seq"]))
         numbers = [row["seq"] for row in rows]
         if numbers != list(range(1, len(numbers) + 1)):
@@ -119,18 +113,13 @@ class SparkLedger:
         appends: list[tuple[list[LedgerRow], str]] = []
         before = 0
         for row in rows:
-            bodies = _unpacked(row["kind"], self._load(row["body"]))
+            bodies = _unpacked(row["kind"], load_body(row["body"], str(self._table)))
             made = [
                 LedgerRow(seq, kind, body, row["recorded_at"]) for seq, (kind, body) in enumerate(bodies, before + 1)
             ]
             appends.append((made, row["body"]))
             before += len(made)
         return appends
-
-    def _load(self, text: str) -> dict[str, Any]:
-        body = load_stored(text, str(self._table))
-        body.pop(_WRITER, None)
-        return body
 
     @property
     def _spark(self) -> SparkSession:
@@ -145,5 +134,3 @@ def _packed(rows: Sequence[LedgerRow]) -> tuple[str, Mapping[str, Any]]:
 
 def _unpacked(kind: str, body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     return [(one, its) for one, its in body["rows"]] if kind == ROWS else [(kind, body)]
-
-

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +31,7 @@ from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import publish
 from rewindow.tables.governed.sql import OWNER, last_version, make_table, owner, table_version
+from rewindow.tables.shared.ledger import dated
 
 _JOURNAL, _LANDINGS = "rewindow_journal", "rewindow_landings"
 
@@ -53,9 +52,9 @@ class CatalogTables(DeltaTables):
         """Return a job's journal."""
         return SparkJournal(self._spark_of, self._home._replace(name=_JOURNAL), job)
 
-    def append(self, job: str, row: LedgerRow) -> bool:
+    def append(self, job: str, *rows: LedgerRow) -> bool:
         """Append a ledger row; whether it is this row that stands at its number now."""
-        return self._rows(job).append([replace(row, recorded_at=row.recorded_at or time.time_ns() // 1_000_000)])
+        return self._rows(job).append(dated(rows))
 
     def ledger_rows(self, job: str) -> list[LedgerRow]:
         """Return a job's ledger from a fresh look."""

@@ -1,0 +1,1 @@
+"""What both table adapters share: names, publications, audits, comparisons. No table is opened here."""
