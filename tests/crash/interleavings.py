@@ -21,7 +21,7 @@ from typing import Any
 from rewindow.control.plan.branches import Standing
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import InvariantError
-from rewindow.tables.delta.publish import net
+from rewindow.tables.shared.publications import net
 from tests.crash.decisions import BRANCH, Decisions, Ledger, Row
 
 Content = tuple[int, ...]

@@ -13,11 +13,12 @@ from deltalake import DeltaTable
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, Standing
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.tables.delta.commit import JOURNAL, LANDINGS, QUARANTINE, log_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.publish import publication_id
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, log_path
+from rewindow.tables.shared.publications import publication_id
 from tests.crash.scene import FEED, JOB, TOPIC
 
 View = dict[str, Any]

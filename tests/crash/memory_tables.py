@@ -21,6 +21,7 @@ from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared import paths
 from tests.crash.memory import (
     ROOT,
     Add,
@@ -102,7 +103,7 @@ class MemoryTables(DeltaTables):
         self._feed_of = feed_of
 
     def ledger(self, job: str) -> Ledger:
-        return self._ledgers.setdefault(job, MemoryLedger(f"{ROOT}/{commit.RUNS}", job))
+        return self._ledgers.setdefault(job, MemoryLedger(f"{ROOT}/{paths.RUNS}", job))
 
     def feed(self, feed: str) -> Feed:
         return self._feed_of()
@@ -119,7 +120,7 @@ class MemoryTables(DeltaTables):
         return self._roots(spec, internal)
 
     def _journal(self, job: str) -> Journal:
-        return MemoryJournal(f"{ROOT}/{commit.JOURNAL}", job)
+        return MemoryJournal(f"{ROOT}/{paths.JOURNAL}", job)
 
 
 def _add_actions(folder: MemoryFolder, files: Sequence[StagedFile]) -> list[Add]:

@@ -69,7 +69,7 @@ MUTANTS_OF_BRANCHS = (
     ),
     Mutant(
         "a table published anew gets what was rewound",
-        [Rewrite(f"{PUBLISH}:net", "runs.pop(run.spec.run, None)", "pass")],
+        [Rewrite("tables.shared.publications:net", "runs.pop(run.spec.run, None)", "pass")],
         [Kill("republish", "republish")],
     ),
     Mutant(

@@ -152,12 +152,12 @@ MUTANTS_OF_COMMITS = (
     ),
     Mutant(
         "audit does not count tasks",
-        [Rewrite("tables.delta.audit:audit_counts", "if sorted(tasks) != due:", "if False:")],
+        [Rewrite("tables.shared.audit:audit_counts", "if sorted(tasks) != due:", "if False:")],
         [Lose("report")],
     ),
     Mutant(
         "audit does not count records",
-        [Rewrite("tables.delta.audit:audit_counts", "if taken != wanted:", "if False:")],
+        [Rewrite("tables.shared.audit:audit_counts", "if taken != wanted:", "if False:")],
         [Lose("records")],
     ),
 )

@@ -24,8 +24,9 @@ from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
 from rewindow.control.run import Engine, Job, steps
 from rewindow.engine.spark.engine import LocalEngine
 from rewindow.streams.semantics import Semantics
-from rewindow.tables.delta.commit import changelog_path, output_path
-from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import changelog_path, output_path
+from rewindow.tables.shared.warehouse import METRICS_TABLE
 from rewindow.testing import Epoch
 from tests import landed
 from tests.ingest.local_engine import HOUR, T0, feed_config, write_rows

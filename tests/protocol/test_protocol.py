@@ -14,8 +14,8 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.verify import verify
 from rewindow.errors import ConfigError, InvariantError, NotNowError
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.commit import OWNER, make_table, owner
 from rewindow.tables.governed.names import TableName, output_name
-from rewindow.tables.governed.sql import OWNER, make_table, owner
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
 from tests.protocol import backends

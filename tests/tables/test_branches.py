@@ -21,10 +21,11 @@ from rewindow.engine.worker import record_execution
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, NotNowError, UsageError
-from rewindow.tables.delta.commit import output_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash, read_rows
-from rewindow.tables.delta.diff import compare
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.diff import compare
+from rewindow.tables.shared.paths import output_path
 from tests.tables.scene import JOB, a_job, finish, land, machine, one_by_one, replay
 
 pytestmark = pytest.mark.slow

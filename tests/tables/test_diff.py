@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from rewindow.errors import LimitError, StorageError, UsageError
 from rewindow.tables.delta import diff_partitions
-from rewindow.tables.delta.diff import TableDiff, compare, compare_tables
+from rewindow.tables.delta.diff import compare_tables
+from rewindow.tables.shared.diff import TableDiff, compare
 from tests.properties.effort import examples
 
 SCHEMA = pa.schema(

@@ -15,10 +15,12 @@ from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.stored_format import FORMAT, check_layout, load_stored, stored_json
 from rewindow.errors import CheckpointError
-from rewindow.tables.delta.commit import JOURNAL, LANDINGS, METRICS, RUNS, arrow_schema, create_table
+from rewindow.tables.delta.commit import create_table
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 
 OLDER = r"written by rewindow 0\.1 \(format 1\).*choose another warehouse and land again, or read it with rewindow 0\.1"

@@ -18,10 +18,13 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 from rewindow.tables.delta.checkpoints import changelog_files
-from rewindow.tables.delta.commit import METRICS, arrow_schema, table_path
-from rewindow.tables.delta.content_hash import content_hash, hash_rows, read_file, read_rows
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import content_hash, read_file, read_rows
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.publish import Reports
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
+from rewindow.tables.shared.paths import METRICS
+from rewindow.tables.shared.publications import Reports
 
 _MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
 _SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))

@@ -7,26 +7,17 @@ which files count is decided here, by the runs that the ledger has in the chain.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
-from rewindow.control.plan.tasks import Restored
 from rewindow.errors import StorageError
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, table_files
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.publish import Reports
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint(Restored):
-    """What a run goes on from, and what it costs to read: ``rows`` and ``bytes`` of changelog files."""
-
-    rows: int = 0
-    bytes: int = 0
+from rewindow.tables.shared.checkpoint import Checkpoint, since_last_added
+from rewindow.tables.shared.publications import Reports
 
 
 def find_checkpoint(
@@ -66,7 +57,7 @@ def changelog_files(
 
     Raises `StorageError` (74) if they lack rows that were committed, or have more.
     """
-    chain = _since_it_is_there(chain, target)
+    chain = since_last_added(chain, target)
     table = None if as_staged else open_table(path)
     listed = table_files(path, table) if table else []
     order = {run.spec.run: place for place, run in enumerate(chain)}
@@ -79,12 +70,6 @@ def changelog_files(
         own = [file for file in listed if file.first_run in order]
     _check_complete(path, target, chain, own)
     return sorted(own, key=lambda file: (order[file.first_run or 0], file.path))
-
-
-def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
-    """Leave out the runs before a store was put in again: what was taken out begins empty."""
-    gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
-    return chain[gone[-1] :] if gone else chain
 
 
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:

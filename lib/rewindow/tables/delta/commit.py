@@ -7,11 +7,9 @@ handle, and after any other outcome the log is read again before anything is dec
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -20,12 +18,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.contracts.table_names import RESERVED
-from rewindow.control.plan.spec import MAIN
 from rewindow.control.plan.stored_format import check_layout
-from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
+from rewindow.errors import CheckpointError, InvariantError, StorageError
 from rewindow.storage.locations import failed, is_uri, options_of
-from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import let_go, take
@@ -33,86 +28,16 @@ from rewindow.tables.delta.path_safety import safe_path
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 
-RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journal"
-METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
 
 _ATTEMPTS, _LOOKS = 8, 3
 _CLOSED = 2**62  # the version of an application id that is done with
 _CONFIGURATION = {"delta.checkpointInterval": "10"}
 """Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_ARROW: Mapping[str, pa.DataType] = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "json": pa.string(),
-}
-
 
 def table_path(warehouse: str, path: str) -> str:
     """Return the full path or URI of a table from its path below the warehouse. Raises as `safe_path` does."""
     return safe_path(warehouse, f"{warehouse.rstrip('/')}/{path}")
-
-
-def output_path(name: str, branch: str = MAIN) -> str:
-    """Return where below the warehouse the output table ``a.b`` lies: ``a/b``; of another branch ``a/b__<branch>``.
-
-    Raises `ConfigError` (78) for a name that is no table's, or that belongs to rewindow itself.
-    """
-    parts = [safe_name(part, "table") for part in name.split(".")]
-    if parts[0] in RESERVED:
-        message = f"table {name!r} uses a name that rewindow reserves ({', '.join(RESERVED)}): choose another name"
-        raise ConfigError(message)
-    suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"
-    return "/".join(parts) + suffix
-
-
-def log_path(feed: str, topic: str) -> str:
-    """Return where below the warehouse the log of a feed's topic lies."""
-    return f"logs/{safe_name(feed, 'feed')}/{safe_name(topic, 'topic')}"
-
-
-def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
-    """Return where the changelog of a job's store lies: below a folder for each set of columns that it ever had.
-
-    All branches with these columns share it; ``_run`` tells them apart.
-    """
-    text = json.dumps([list(column) for column in columns], ensure_ascii=False)
-    form = blake2b(text.encode(), digest_size=4).hexdigest()
-    return f"state/{safe_name(job, 'job')}/{safe_name(store, 'store')}/{form}"
-
-
-def internal_path(job: str, attempt: str, topic: str) -> str:
-    """Return the folder of an attempt's internal log."""
-    return f"internal/{safe_name(job, 'job')}/{safe_name(attempt, 'attempt')}/{safe_name(topic, 'topic')}"
-
-
-def safe_name(name: str, what: str) -> str:
-    """Return a name that is safe in paths and in SQL. Raises `ConfigError` (78) for any other."""
-    if not _NAME.fullmatch(name):
-        message = f"{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first"
-        raise ConfigError(message)
-    return name
-
-
-def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Return the Arrow schema of typed columns; all are nullable. Raises `ConfigError` (78) for an unknown type."""
-    return pa.schema([pa.field(column.name, _arrow_type(column)) for column in columns])
-
-
-def _arrow_type(column: Column) -> pa.DataType:
-    if column.type in _ARROW:
-        return _ARROW[column.type]
-    if match := _DECIMAL.fullmatch(column.type):
-        return pa.decimal128(int(match[1]), int(match[2]))
-    message = (
-        f"column {column.name!r} has the unknown type {column.type!r}: use one of {', '.join(_ARROW)}, decimal(p,s)"
-    )
-    raise ConfigError(message)
 
 
 def open_table(path: str) -> DeltaTable | None:

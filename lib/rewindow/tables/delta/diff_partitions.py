@@ -17,10 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.errors import failed_io
-from rewindow.tables.delta.content_hash import canonical_values
-
-PARTITION_ROWS = 100_000
-"""About how many rows of each table are in memory at once, where a key has fewer."""
+from rewindow.tables.shared.content_hash import canonical_values
+from rewindow.tables.shared.diff import PARTITION_ROWS
 
 _FILES = 64
 _PAIR = ("first", "second")

@@ -19,10 +19,11 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import TableFile, read_file, sorted_rows, table_files, table_schema
-from rewindow.tables.delta.diff import first_difference
+from rewindow.tables.delta.content_hash import TableFile, read_file, table_files, table_schema
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.publish import EVERYBODYS, Due, Reports, due_tables, net, publication_id
+from rewindow.tables.shared.content_hash import sorted_rows
+from rewindow.tables.shared.diff import first_difference
+from rewindow.tables.shared.publications import EVERYBODYS, Due, Reports, due_rows, due_tables, net, publication_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +182,6 @@ def _is_as_staged(folder: Folder, file: StagedFile) -> bool:
     facts = folder.facts(file.path)
     is_there = facts is not None and facts.bytes == file.bytes
     return is_there and file.file_digest in ("", folder.digest(file.path))
-
-
-def due_rows(due: Due, published: int) -> Counter[int]:
-    """Return how many rows of each run a table has after so many publications."""
-    rows = Counter[int]()
-    for run in net(due.publications[:published]).adds:
-        total = run.commit.targets.get(due.target)
-        if total and total.rows:
-            rows[run.spec.run] = total.rows
-    return rows
 
 
 def _difference(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:

@@ -16,30 +16,22 @@ from deltalake import Schema as DeltaSchema
 
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import GENERATION, LANDING, LogSchema
+from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.storage.locations import check_spark_reads
-from rewindow.tables.delta.commit import (
-    LANDINGS,
-    QUARANTINE,
-    add_actions,
-    arrow_schema,
-    commit_actions,
-    create_table,
-    log_path,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.commit import add_actions, commit_actions, create_table, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.job_source import look_at_output
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.source_table import look_at_table
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
+from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
 
-LOG_PARTITIONS = ("generation", "partition")
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
 TIMESTAMPS_AT_HAND = 16_000_000
@@ -84,7 +76,8 @@ class DeltaFeedTables:
 
         Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns.
         """
-        for generation, bodies in _generations(self.state(feed)):
+        for generation, appends in generations([row] for row in self.state(feed)):
+            bodies = [body for (body,) in appends]
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
                 if topic in generation.get("placed", ()):
@@ -119,8 +112,7 @@ class DeltaFeedTables:
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
         """Return the first offset of a landed file, from ``offset`` on, with a timestamp above a time."""
         times = self._timestamps.of(table_path(self.warehouse, log_path(feed, file.topic)), file)
-        above = np.flatnonzero(times[offset - file.start :] > time_ms)
-        return offset + int(above[0]) if len(above) else None
+        return first_above(times, file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
         """Delete the files of attempts that can never land. What cannot be deleted stays: no table names it."""
@@ -135,21 +127,6 @@ class DeltaFeedTables:
 
     def _ledger(self, feed: str) -> Ledger:
         return self._ledgers.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed))
-
-
-def _generations(rows: Sequence[LedgerRow]) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-    """Yield each generation with the landings that it made."""
-    generation: Mapping[str, Any] | None = None
-    bodies: list[Mapping[str, Any]] = []
-    for row in rows:
-        if row.kind == GENERATION:
-            if generation is not None:
-                yield generation, bodies
-            generation, bodies = row.body, []
-        elif row.kind == LANDING:
-            bodies.append(row.body)
-    if generation is not None:
-        yield generation, bodies
 
 
 def _publish(

@@ -11,7 +11,7 @@ from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.compaction import LogPart, dead_landings, held_paths, is_covered
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import LANDINGS, QUARANTINE, open_table, table_path
+from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.compaction import LogPartition, compact, due_in, log_parts
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.features import direct_problem
@@ -19,6 +19,7 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.orphan_files import NOBODYS_MS, Garbage, left_before, staged_by
+from rewindow.tables.shared.paths import LANDINGS, QUARANTINE
 
 
 class FeedGc:

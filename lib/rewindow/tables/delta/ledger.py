@@ -21,11 +21,12 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.commit import commit_actions, create_table, open_table, safe_name
+from rewindow.tables.delta.commit import commit_actions, create_table, open_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.probe_put_if_absent import check_store
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
+from rewindow.tables.shared.paths import safe_name
 
 __all__ = ["Ledger", "LedgerRow"]
 

@@ -18,11 +18,12 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
-from rewindow.tables.delta.commit import JOURNAL, RUNS, commit_files, open_table, table_path
+from rewindow.tables.delta.commit import commit_files, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.publish import EVERYBODYS
 from rewindow.tables.delta.retract import removals
+from rewindow.tables.shared.paths import JOURNAL, RUNS
+from rewindow.tables.shared.publications import EVERYBODYS
 
 HOUR_MS = 3_600_000
 NOBODYS_MS = 24 * HOUR_MS

@@ -11,49 +11,25 @@ loses the rows of whole runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 
 from deltalake import DeltaTable
 
-from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState, Publication, Restart, Standing
-from rewindow.control.plan.spec import OUTPUT, TableSpec
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.spec import TableSpec
 from rewindow.errors import ConfigError
-from rewindow.tables.delta.commit import (
-    METRICS,
-    QUARANTINE,
-    Retract,
-    arrow_schema,
-    commit_files,
-    create_table,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.commit import Retract, commit_files, create_table, open_table, table_path
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
-
-Reports = Callable[[CommittedRun], Sequence[TaskReport]]
-"""Reads a run's reports from the journal."""
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.publications import EVERYBODYS, Due, Reports, due_tables, net, publication_id
 
 _OWNER = "rewindow.job"
 """The table property that names the one job that writes the table."""
-
-EVERYBODYS: Mapping[str, str] = {METRICS: "job", QUARANTINE: "name"}
-"""Tables that several jobs write, with the column that says whose a row is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """A table and all that it is to get, in the order of its publication ordinals 1, 2, 3 ..."""
-
-    target: str
-    table: TableSpec
-    publications: Sequence[Publication]
-    restart: Restart
 
 
 def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Reports) -> Iterator[str]:
@@ -87,19 +63,6 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
             handle = None  # it does not see what was committed through it
 
 
-def due_tables(state: JobState, name: str) -> Iterator[Due]:
-    """Yield each table of a branch, outputs first, with what it is to get."""
-    branch = state.branch(name)
-    for target in sorted(branch.tables, key=lambda target: (not target.startswith(OUTPUT), target)):
-        table = branch.tables[target]
-        if target.startswith(OUTPUT) and branch.standing is Standing.DROPPED:
-            continue  # `gc` removes them
-        if target.startswith(OUTPUT):
-            yield Due(target, table, branch.publications, branch.restarts.get(target, Restart(1, 0)))
-        else:
-            yield Due(target, table, state.shared(table.path), state.restarts.get(table.path, Restart(1, 0)))
-
-
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:
     """Return what takes out the rows that go: of some runs, or all. Of everybody's tables only the job's own ever go."""
     if is_restart and due.table.path in EVERYBODYS:
@@ -107,21 +70,6 @@ def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool)
     if is_restart:
         return retract_all
     return partial(retract_runs, runs=removed) if removed else None
-
-
-def net(publications: Sequence[Publication]) -> Publication:
-    """Return what several publications come to: the runs whose rows are there in the end."""
-    runs: dict[int, CommittedRun] = {}
-    for publication in publications:
-        for run in publication.removes:
-            runs.pop(run.spec.run, None)
-        runs |= {run.spec.run: run for run in publication.adds}
-    return Publication(adds=tuple(runs.values()))
-
-
-def publication_id(job: str, target: str, epoch: int = 1) -> str:
-    """Return the application id under which a job publishes a target. A table published anew gets a new epoch."""
-    return f"rewindow.pub/{job}/{target}/{epoch}"
 
 
 def prepare(warehouse: str, job: str, tables: Mapping[str, TableSpec]) -> None:

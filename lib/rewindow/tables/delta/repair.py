@@ -14,13 +14,16 @@ from rewindow.control.plan.repair_decisions import needed
 from rewindow.control.plan.spec import CHANGELOG, RunSpec, TargetTotal
 from rewindow.control.plan.tasks import Restored
 from rewindow.errors import StorageError
-from rewindow.tables.delta.audit import INTERNAL, audit_counts, audit_files, totals
+from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.delta.commit import internal_path, table_path
-from rewindow.tables.delta.diff import first_difference, staged_rows
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.diff import staged_rows
 from rewindow.tables.delta.drift import Drift, Files, find_drift
-from rewindow.tables.delta.publish import due_tables, net
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals
+from rewindow.tables.shared.diff import first_difference
+from rewindow.tables.shared.paths import internal_path
+from rewindow.tables.shared.publications import due_tables, net
 
 
 class Repair:

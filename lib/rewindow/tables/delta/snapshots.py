@@ -13,13 +13,16 @@ from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.tables.delta.audit import audit_files, totals
+from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import store_rows
-from rewindow.tables.delta.commit import JOURNAL, arrow_schema, table_path
-from rewindow.tables.delta.content_hash import hash_rows
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.audit import totals
+from rewindow.tables.shared.content_hash import hash_rows
+from rewindow.tables.shared.paths import JOURNAL
 
 
 def stage_snapshot(tables: DeltaTables, state: JobState, run: CommittedRun, attempt: str) -> LedgerRow:

@@ -21,9 +21,7 @@ from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, full_path, read_commit
-
-DELTA = "delta"
-"""The kind of position that tables have: id, version, the version's arrival, versions that arrive later than landed."""
+from rewindow.tables.shared.feeds import DELTA
 
 Dated = tuple[TableCommit, int | None]
 """A commit and its arrival (epoch ms)."""

@@ -4,42 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
-from rewindow.control.ingest.landings import Feed, fold_feed
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal
-from rewindow.errors import InvariantError, SourceError, StorageError
+from rewindow.errors import ConfigError, InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.audit import INTERNAL, audit_counts, audit_files, totals, worth
+from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import branch_hashes
-from rewindow.tables.delta.checkpoints import Checkpoint, find_checkpoint
-from rewindow.tables.delta.commit import (
-    JOURNAL,
-    LANDINGS,
-    METRICS,
-    RUNS,
-    internal_path,
-    log_path,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.checkpoints import find_checkpoint
+from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import content_hash, count_rows
-from rewindow.tables.delta.diff import TableDiff, compare_tables, first_difference, staged_rows
+from rewindow.tables.delta.diff import compare_tables, staged_rows
 from rewindow.tables.delta.drift import check_published
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.publish import prepare, publish
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals, worth
+from rewindow.tables.shared.checkpoint import Checkpoint
+from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
-
-METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
-"""What `JobBinding.tables` has for the metrics."""
+from rewindow.tables.shared.paths import JOURNAL, LANDINGS, RUNS, internal_path, log_path
+from rewindow.tables.shared.warehouse import JobStates, Warehouse, find_feed, not_deterministic
 
 
 class DeltaTables:
@@ -51,7 +42,7 @@ class DeltaTables:
         self._reads_directly = reads_directly
         self._ledgers: dict[str, Ledger] = {}
         self._feeds: dict[str, Ledger] = {}
-        self._states: dict[str, tuple[list[LedgerRow], JobState]] = {}
+        self._states = JobStates()
         self._published: dict[tuple[str, str], int] = {}
         self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
@@ -62,14 +53,7 @@ class DeltaTables:
 
     def state(self, job: str) -> JobState:
         """Return what a job's ledger says now. Raises `InvariantError` (70) if it is broken."""
-        rows = self.ledger_rows(job)
-        known, state = self._states.get(job, ([], JobState()))
-        if rows[: len(known)] != known:
-            known, state = [], JobState()
-        for row in rows[len(known) :]:
-            state = fold_row(state, row)
-        self._states[job] = (rows, state)
-        return state
+        return self._states.fold(job, self.ledger_rows(job))
 
     def ledger_rows(self, job: str) -> list[LedgerRow]:
         """Return a job's ledger from a fresh look."""
@@ -84,11 +68,7 @@ class DeltaTables:
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its ledger tells it. Raises `SourceError` (66) if it was never landed."""
-        found = fold_feed((row.kind, row.body) for row in self.feed_rows(feed))
-        if found is None:
-            message = f"feed {feed!r} was never landed in {self.home}: `rewindow land {feed}` first"
-            raise SourceError(message)
-        return found
+        return find_feed(feed, self.feed_rows(feed), self.home)
 
     def feed_rows(self, feed: str) -> list[LedgerRow]:
         """Return a feed's landing ledger from a fresh look."""
@@ -143,12 +123,7 @@ class DeltaTables:
             rows = [staged_rows(root, made, target) for made in (before, reports)]
             different = first_difference(rows[0], rows[1], ignored=["_run"])
             if different is not None:
-                message = (
-                    f"run {spec.name} is not deterministic: {target} differs from what the attempt before had staged, "
-                    f"{different}. Nothing was committed: find the clock, the dice or the set in the job's code "
-                    "(`rewindow verify`); if the code was changed on purpose, run with --replan"
-                )
-                raise InvariantError(message)
+                raise not_deterministic(spec, target, different)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
         """Return the files that hold the offsets ``[start, end)``. A log is listed once for each state of its feed."""
@@ -278,3 +253,11 @@ class DeltaTables:
 
     def _journal(self, job: str) -> Journal:
         return Journal(table_path(self.warehouse, JOURNAL), job)
+
+
+def direct(tables: Warehouse) -> DeltaTables:
+    """Return tables whose files may be opened. Raises `ConfigError` (78) if a catalog governs them."""
+    if not isinstance(tables, DeltaTables):
+        message = "this command opens the files of tables, which belong to the catalog with `commit: spark`"
+        raise ConfigError(message)
+    return tables

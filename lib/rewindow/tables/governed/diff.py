@@ -10,10 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.engine.spark.errors import mapped
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import arrow_schema
-from rewindow.tables.delta.content_hash import hash_rows
-from rewindow.tables.delta.diff import TableDiff, check_keys, compare_pairs
-from rewindow.tables.delta.diff_partitions import PARTITION_ROWS
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
+from rewindow.tables.shared.diff import PARTITION_ROWS, TableDiff, check_keys, compare_pairs
 
 
 def compare_frames(

@@ -18,21 +18,22 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import GENERATION, LANDING, LogSchema
+from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import QUARANTINE
-from rewindow.tables.delta.feeds import LOG_PARTITIONS
+from rewindow.tables.governed.commit import OWNER, ddl, last_version, make_table, owner
+from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import land_once
-from rewindow.tables.governed.source_table import look_at_governed, look_at_governed_output
-from rewindow.tables.governed.sql import OWNER, ddl, last_version, make_table, owner
+from rewindow.tables.governed.source_table import look_at_table
 from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
 from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.paths import QUARANTINE
 
 _FILES_AT_HAND = 64
 
@@ -44,6 +45,7 @@ class CatalogFeedTables:
         """Bind to the tables of a catalog. Nothing is read or made."""
         self._spark_of, self._tables = spark, tables
         self.warehouse = tables.warehouse
+        self.name_of = tables.name_of
         self._times: dict[str, npt.NDArray[np.int64]] = {}
 
     def journal(self, feed: str) -> SparkJournal:
@@ -76,7 +78,7 @@ class CatalogFeedTables:
 
     def publish_steps(self, feed: str) -> Iterator[str]:
         """Do what `publish` does; yield the name of each commit before it is made. Raises `StorageError` (74)."""
-        for generation, appends in _generations(self._tables.landings(feed).appends()):
+        for generation, appends in generations(self._tables.landings(feed).appends()):
             number = generation["generation"]
             for topic, text in generation["logs"].items():
                 if topic in generation.get("placed", ()):
@@ -96,11 +98,11 @@ class CatalogFeedTables:
                 )
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
-        """Return a table or a job's output as a source (see `look_at_governed`)."""
+        """Return a table or a job's output as a source (see `look_at_table`)."""
         if spec.is_output:
-            return look_at_governed_output(self._spark_of(), self._tables, spec, position)
+            return look_at_output(self._spark_of(), self._tables, spec, position)
         name = self._tables.name_of(spec.source.name)
-        return look_at_governed(self._spark_of(), name, spec, position, window)
+        return look_at_table(self._spark_of(), name, spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - a worker writes into a folder of its own
         """Return what stands for the folders of a topic's log and of the quarantine."""
@@ -108,9 +110,7 @@ class CatalogFeedTables:
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
         """Return the first offset of a landed file, from ``offset`` on, with a timestamp above a time."""
-        times = self._timestamps(feed, file)
-        above = np.flatnonzero(times[offset - file.start :] > time_ms)
-        return offset + int(above[0]) if len(above) else None
+        return first_above(self._timestamps(feed, file), file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
         """Take what attempts staged that can never land out of the journal."""
@@ -178,25 +178,6 @@ class _Published(NamedTuple):
 
 def _columns(schema: LogSchema) -> tuple[Column, ...]:
     return (*(Column(name, "int") for name in LOG_PARTITIONS), *LOG_COLUMNS, *schema.key, *schema.value)
-
-
-def _generations(
-    appends: Sequence[Sequence[LedgerRow]],
-) -> Iterator[tuple[Mapping[str, Any], list[list[Mapping[str, Any]]]]]:
-    """Yield each generation with the landings that it made, as they were appended."""
-    generation: Mapping[str, Any] | None = None
-    made: list[list[Mapping[str, Any]]] = []
-    for rows in appends:
-        for row in rows:
-            if row.kind == GENERATION:
-                if generation is not None:
-                    yield generation, made
-                generation, made = row.body, []
-        landed = [row.body for row in rows if row.kind == LANDING]
-        if landed:
-            made.append(landed)
-    if generation is not None:
-        yield generation, made
 
 
 def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:

@@ -24,8 +24,8 @@ from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.commit import add_once, last_version, make_table
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.sql import add_once, last_version, make_table
 
 ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"
 ROW_SCHEMA = pa.schema(

@@ -22,8 +22,8 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import InvariantError, StorageError
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.commit import add_once, make_table
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.sql import add_once, make_table
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
 _COLUMNS = (

@@ -18,10 +18,10 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import ConfigError, StorageError
-from rewindow.tables.delta.publish import Due, due_tables, publication_id
+from rewindow.tables.governed.commit import add_once, last_version
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.sql import add_once, last_version
+from rewindow.tables.shared.publications import Due, due_tables, publication_id
 
 _ATTEMPTS = 5
 

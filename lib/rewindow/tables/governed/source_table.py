@@ -17,10 +17,8 @@ from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, Sourc
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.errors import ConfigError, DataError, SourceError
-from rewindow.tables.delta.job_source import new_epochs
-from rewindow.tables.delta.source_table import DELTA
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.feeds import DELTA
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
@@ -45,7 +43,7 @@ class _Version(NamedTuple):
         return self.operation.startswith(_QUIET) or self.operation in _QUIET_TOO
 
 
-def look_at_governed(
+def look_at_table(
     spark: SparkSession, name: TableName, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow
 ) -> SourceLook:
     """Return a catalog's table as it is now, against the position that is landed (None: nothing is).
@@ -82,21 +80,6 @@ def look_at_governed(
         version=last,
         governed=_governed(name, spec, versions, position, window),
     )
-
-
-def look_at_governed_output(
-    spark: SparkSession, tables: CatalogTables, spec: LogSpec, position: Mapping[str, Any] | None
-) -> SourceLook:
-    """Return a job's output as it is now, against the position that is landed; raises as `look_at_output` does."""
-    target, epochs = new_epochs(tables, spec, position)
-    name, version = tables.name_of(target.path), tables.version_of(target)
-    if version is None:
-        message = f"the table {name} is gone: run its job again, which makes it anew"
-        raise SourceError(message)
-    with mapped():
-        schema = open_delta(spark, named(name.quoted), version).schema.json()
-    governed = Governed(name.quoted)  # rows are told apart by their epoch
-    return SourceLook({}, (Piece(NEW_ROWS),), schema=schema, version=version, epochs=epochs, governed=governed)
 
 
 def _governed(

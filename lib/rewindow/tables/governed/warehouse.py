@@ -9,48 +9,55 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import LogTable
+from rewindow.contracts.tasks import LogFile, LogTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
 from rewindow.errors import InvariantError, StorageError
-from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.tables.delta.audit import INTERNAL, audit_counts, worth
-from rewindow.tables.delta.checkpoints import Checkpoint
-from rewindow.tables.delta.diff import TableDiff, first_difference
-from rewindow.tables.delta.drift import due_rows
-from rewindow.tables.delta.publish import EVERYBODYS, due_tables, publication_id
-from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.streams.record import TopicPartition
+from rewindow.tables.governed.checkpoints import find_checkpoint
+from rewindow.tables.governed.commit import OWNER, make_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
+from rewindow.tables.governed.drift import check_published
 from rewindow.tables.governed.engine import ROOT
 from rewindow.tables.governed.journal import REPORT, SparkJournal, block_path, journal_row, rows_of_block, summary
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import publish
-from rewindow.tables.governed.sql import OWNER, last_version, make_table, owner, table_version
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals, worth
+from rewindow.tables.shared.checkpoint import Checkpoint
+from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.publications import EVERYBODYS, due_tables
+from rewindow.tables.shared.warehouse import JobStates, find_feed, not_deterministic
 
 _JOURNAL, _LANDINGS = "rewindow_journal", "rewindow_landings"
 
 
-class CatalogTables(DeltaTables):
-    """The tables of one catalog's schema. Of the warehouse only heartbeats are left."""
+class CatalogTables:
+    """The tables of one catalog's schema, through Spark. Only heartbeats are files of the warehouse."""
 
     def __init__(self, spark: Callable[[], SparkSession], home: str, warehouse: str) -> None:
         """``home``: ``catalog.schema`` of rewindow's own tables. Nothing is read or made."""
-        super().__init__(warehouse, reads_directly=False)
+        self.warehouse = warehouse.rstrip("/")
         self._spark_of = spark
         self._home = TableName.parse(f"{home}.rewindow_runs", "")
         self._spark_ledgers: dict[str, SparkLedger] = {}
         self._feed_ledgers: dict[str, SparkLedger] = {}
+        self._states = JobStates()
+        self._reports: dict[str, list[TaskReport]] = {}
         self._made: set[tuple[str, str]] = set()
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
         return SparkJournal(self._spark_of, self._home._replace(name=_JOURNAL), job)
+
+    def state(self, job: str) -> JobState:
+        """Return what a job's ledger says now. Raises `InvariantError` (70) if it is broken."""
+        return self._states.fold(job, self.ledger_rows(job))
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
         """Append a ledger row; whether it is this row that stands at its number now."""
@@ -74,6 +81,10 @@ class CatalogTables(DeltaTables):
         """Return a feed's landing ledger from a fresh look."""
         return self.landings(feed).read()
 
+    def feed(self, feed: str) -> Feed:
+        """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
+        return find_feed(feed, self.feed_rows(feed), self.home)
+
     def log_name(self, feed: str, topic: str) -> TableName:
         """Return the table of a log that `land` writes. Whose it is stands in its properties (ADR-58)."""
         return self._home._replace(name=re.sub("[-.]", "_", f"log_{feed}__{topic}"))
@@ -83,6 +94,10 @@ class CatalogTables(DeltaTables):
         source_offsets = feed.definition.source_offsets.get(topic)
         name = self.name_of(source_offsets.table) if source_offsets else self.log_name(feed.definition.feed, topic)
         return LogTable(named(name.quoted), f"{self._home.catalog} governs it", source_offsets)
+
+    def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:  # noqa: ARG002
+        """Return nothing: Spark reads every log for the tasks (`log_table`)."""
+        return ()
 
     def name_of(self, path: str) -> TableName:
         """Return the table that a `TableSpec` means: an output's own name, or one of rewindow's beside the ledger."""
@@ -107,6 +122,10 @@ class CatalogTables(DeltaTables):
         """Take what a replay made out of the journal."""
         self.journal(spec.job).drop([spec.attempt.id])
 
+    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
+        """Return the rows, files and bytes that reports name, by target."""
+        return totals(reports)
+
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Return in words the first row of a target that a replay made otherwise."""
         before = self._staged(spec.job, run.commit.attempt, target, self.reports(run))
@@ -115,23 +134,7 @@ class CatalogTables(DeltaTables):
 
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
         """Return the checkpoint that a run goes on from: blocks of the journal, in the order of their runs."""
-        basis = state.basis(spec.parent)
-        if not basis:
-            return Checkpoint({}, {})
-        states = {(report.sub_topology, report.partition): report.state for report in self.reports(basis[-1])}
-        stores: dict[tuple[str, int], tuple[str, ...]] = {}
-        rows = size = 0
-        for store in basis[-1].spec.binding.stores:
-            target = f"{CHANGELOG}{store}"
-            for run in _since_it_is_there(basis, target):
-                for report in self.reports(run):
-                    for file in report.files:
-                        if file.target == target:
-                            place = store, int(file.partition_values[PARTITION])
-                            path = f"{ROOT}{block_path(run.commit.attempt, target, file.path)}"
-                            stores[place] = (*stores.get(place, ()), path)
-                            rows, size = rows + file.rows, size + file.bytes
-        return Checkpoint(states, stores, rows, size)
+        return find_checkpoint(state.basis(spec.parent), self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Complete what the engine appended stage by stage: the report of the run as a whole. Repeating changes nothing."""
@@ -152,7 +155,7 @@ class CatalogTables(DeltaTables):
         return summary(spec.attempt.id, staged)
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """See that an attempt that repeats another made the same rows (`DeltaTables.check_repeats`)."""
+        """See that an attempt that repeats another made the same rows ."""
         before = self.journal(spec.job).reports(spec.repeats) if spec.repeats else []
         if not any(report.sub_topology == len(spec.binding.topology) for report in before):
             return  # it died before all was in the journal: what is there proves nothing
@@ -165,15 +168,10 @@ class CatalogTables(DeltaTables):
             theirs = self._staged(spec.job, spec.repeats or "", target, before)
             different = first_difference(theirs, mine, ignored=["_run"])
             if different is not None:
-                message = (
-                    f"run {spec.name} is not deterministic: {target} differs from what the attempt before had staged, "
-                    f"{different}. Nothing was committed: find the clock, the dice or the set in the job's code; if the "
-                    "code was changed on purpose, run with --replan"
-                )
-                raise InvariantError(message)
+                raise not_deterministic(spec, target, different)
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back all that was staged; return the COMMIT that it is worth (`DeltaTables.audit`)."""
+        """Read back all that was staged; return the COMMIT that it is worth ."""
         reports = self.journal(spec.job).reports(spec.attempt.id)
         if summary(spec.attempt.id, reports) != staged:
             raise StorageError(f"attempt {spec.attempt.id} is not what was staged. Nothing was committed: run again")
@@ -190,18 +188,7 @@ class CatalogTables(DeltaTables):
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """See that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
-        for due in due_tables(state, branch):
-            if due.target.startswith(OUTPUT) and due.publications:
-                name = self.name_of(due.table.path)
-                with mapped():
-                    published = last_version(self._spark_of(), name, publication_id(job, due.target))
-                    counted = self._frame(due.table).groupBy("_run").count().collect()
-                if {row["_run"]: row["count"] for row in counted} != due_rows(due, published):
-                    message = (
-                        f"{name} has not the rows that {job} published: another hand altered it. RESTORE it to the version "
-                        "before, or replay in another branch"
-                    )
-                    raise StorageError(message)
+        check_published(self._spark_of(), job, state, branch, self.name_of)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if that is not what was committed."""
@@ -264,9 +251,3 @@ class CatalogTables(DeltaTables):
         with mapped():
             found = self.journal(job).blocks([attempt]).collect()
         return pa.concat_tables([rows_of_block(bytes(row["data"])) for row in found if row["path"] in paths])
-
-
-def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
-    """Leave out the runs before a store was put in again: what was taken out begins empty."""
-    gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
-    return chain[gone[-1] :] if gone else chain

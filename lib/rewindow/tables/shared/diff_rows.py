@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.tables.delta.content_hash import canonical_values
+from rewindow.tables.shared.content_hash import canonical_values
 
 IGNORED = ("_run", "_offset")
 """Columns in which two branches may differ and say the same: who made a row, and its number in its own table."""
