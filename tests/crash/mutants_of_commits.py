@@ -94,7 +94,7 @@ MUTANTS_OF_COMMITS = (
         ],
         [Hold("publish | publish", "publish"), Hold("run | run", "plan > rewindow/runs: looked")],
     ),
-    Mutant("stage without txn", _without_txn("rewindow.sub_topology"), [Ask("run", "lost")]),
+    Mutant("stage without txn", _without_txn("rewindow.journal"), [Ask("run", "lost")]),
     Mutant(
         "publish without txn", _without_txn("rewindow.pub"), [Kill("run", "publish output/hourly"), Ask("run", "lost")]
     ),

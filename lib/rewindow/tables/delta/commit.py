@@ -56,6 +56,15 @@ def open_table(path: str) -> DeltaTable | None:
         raise StorageError(f"the Delta log of {path} cannot be read: {error}. {fix}") from error
 
 
+def existing_table(path: str) -> DeltaTable:
+    """Return a handle on the newest version, as `open_table`. Raises `StorageError` (74) if there is no table."""
+    table = open_table(path)
+    if table is None:
+        message = f"there is no table at {path}: run or land first, which creates it"
+        raise StorageError(message)
+    return table
+
+
 def create_table(
     path: str,
     schema: pa.Schema,

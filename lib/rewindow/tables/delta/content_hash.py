@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import open_table
+from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
@@ -66,7 +66,7 @@ def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Express
 
     ``where`` is an Arrow expression over any of the table's columns. Raises `StorageError` (74) if there is no table.
     """
-    table = _opened(path)
+    table = existing_table(path)
     schema, folder = table_schema(table), Folder(path)
     parts = [read_file(folder, file, schema) for file in table_files(path, table)]
     rows = pa.concat_tables(parts) if parts else schema.empty_table()
@@ -82,7 +82,7 @@ def count_rows(path: str) -> int:
 
 def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatchReader:
     """Return a table's rows as `read_rows` does, a batch at a time."""
-    table = _opened(path)
+    table = existing_table(path)
     schema, folder = table_schema(table), Folder(path)
     batches = (
         batch
@@ -115,14 +115,6 @@ def _filled(rows: pa.Table, file: TableFile, schema: pa.Schema) -> pa.Table:
             value = pa.scalar(file.partition.get(field.name)).cast(field.type)
             arrays.append(pa.chunked_array([pa.repeat(value, rows.num_rows)]))
     return pa.table(arrays, schema=schema)
-
-
-def _opened(path: str) -> DeltaTable:
-    table = open_table(path)
-    if table is None:
-        message = f"there is no table at {path}: run or land first"
-        raise StorageError(message)
-    return table
 
 
 def table_schema(table: DeltaTable) -> pa.Schema:

@@ -21,7 +21,14 @@ from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.storage.locations import check_spark_reads
-from rewindow.tables.delta.commit import add_actions, commit_actions, create_table, open_table, table_path
+from rewindow.tables.delta.commit import (
+    add_actions,
+    commit_actions,
+    create_table,
+    existing_table,
+    open_table,
+    table_path,
+)
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
@@ -153,20 +160,12 @@ def _publish(
         except Exception as error:  # noqa: BLE001 - it may have landed all the same, or another did it: the log decides
             failure = error
             time.sleep(0.002 * 2**attempts)
-        table = _reopened(path)
+        table = existing_table(path)
         now = table.transaction_version(app_id) or before
         if now == reached and isinstance(failure, StorageError):
             raise failure  # a staged file is gone, and not because somebody published it
         attempts = 0 if now > reached else attempts + 1
         reached = now
-
-
-def _reopened(path: str) -> DeltaTable:
-    table = open_table(path)
-    if table is None:
-        message = f"the table {path} is gone: the next `land` makes it again from its staged files"
-        raise StorageError(message)
-    return table
 
 
 def create_log(path: str, schema: LogSchema) -> DeltaTable:
@@ -220,7 +219,7 @@ class _Timestamps:
 def _rows_of(root: str, file: HeldFile) -> pa.Table:
     """Return the rows that a file had which is gone, from the log. Raises `StorageError` (74) if they are not there."""
     folder, directory = Folder(root), file.path.rpartition("/")[0]
-    names = [one.path for one in table_files(root, _reopened(root)) if one.path.startswith(f"{directory}/")]
+    names = [one.path for one in table_files(root, existing_table(root)) if one.path.startswith(f"{directory}/")]
     parts = [folder.read_table(name, ["offset", "timestamp"]) for name in names]
     inside = (pc.field("offset") >= file.start) & (pc.field("offset") < file.end)
     rows = pa.concat_tables(parts).filter(inside).sort_by("offset") if parts else None

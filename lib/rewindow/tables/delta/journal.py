@@ -111,7 +111,7 @@ class Journal:
 
 
 def _app_id(attempt: str) -> str:
-    return f"rewindow.sub_topology/{attempt}"
+    return f"rewindow.journal/{attempt}"
 
 
 def _as_table(attempt: str, reports: Sequence[TaskReport]) -> pa.Table:

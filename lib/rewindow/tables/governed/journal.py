@@ -117,7 +117,7 @@ class SparkJournal:
 
 
 def _stage_id(attempt: str, stage: int) -> str:
-    return f"rewindow.sub_topology/{attempt}/{stage}"
+    return f"rewindow.journal/{attempt}/{stage}"
 
 
 def block_path(attempt: str, target: str, path: str) -> str:
