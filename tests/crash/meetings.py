@@ -38,7 +38,7 @@ class Pair:
     told: str = ""
 
 
-RAVAGED = "altered by another hand"
+RAVAGED = "altered outside rewindow"
 """What whoever comes before the mending is told."""
 SWEPT = "No such file or directory"
 """What a run may be told whose store's files the matrix' `gc` takes away while it reads them, for that takes every run for

@@ -183,7 +183,7 @@ def in_memory() -> Iterator[None]:
         (drift, "table_files", _table_files),
         (publish, "retract_all", _retract_all),
         (publish, "retract_runs", _retract_runs),
-        (publish, "_make", lambda _warehouse, _job, table: create_table(f"{ROOT}/{table.path}")),
+        (publish, "_create", lambda _warehouse, _job, table: create_table(f"{ROOT}/{table.path}")),
         (journal, "_as_table", _as_table),
         (journal, "_as_reports", _as_reports),
     ]

@@ -81,7 +81,7 @@ MUTANTS_OF_COMMITS = (
     Mutant(
         "ledger: a merge forgets the newest row",
         [
-            Rewrite(f"{LEDGER}._merge", "self._cells(paths)", "self._cells(paths)[:-1]"),
+            Rewrite(f"{LEDGER}._merge", "self._rows_in(paths)", "self._rows_in(paths)[:-1]"),
             Rewrite(f"{LEDGER}.append", "len(small) > _FILES_MAX", "len(small) > 2"),
         ],
         [Kill("run", "plan")],

@@ -123,7 +123,7 @@ def test_a_restored_or_recreated_table_is_another_one(tmp_path, place, tables):
         land_locally(feed, tables, tmp_path, T0)
     shutil.rmtree(place)
     append(place, [row(0)])
-    with pytest.raises(SourceError, match="made anew"):
+    with pytest.raises(SourceError, match="created again"):
         land_locally(feed, tables, tmp_path, T0)
     shutil.rmtree(place)
     with pytest.raises(SourceError, match="no Delta table"):

@@ -1,7 +1,7 @@
-"""Read an attempt back before it counts: every file of its manifest, and whether what was taken is what was due.
+"""Read the staged files of an attempt back before it counts.
 
-One pass over the bytes of each file finds a flipped, missing or foreign byte (`StagedFile.file_digest`), its footer
-says how many rows it has, and the laws of conservation find what was lost or taken twice between the log and the task.
+One pass over the bytes of each file finds a flipped, missing or foreign byte (`StagedFile.file_digest`); its footer says
+how many rows it has.
 """
 
 from __future__ import annotations
@@ -43,6 +43,6 @@ def _check_file(folder: Folder, file: StagedFile) -> None:
 
 def _not_as_staged(folder: Folder, file: StagedFile, what: str) -> StorageError:
     message = (
-        f"the staged file {folder.full_path(file.path)} {what}. Nothing was committed: see to the disk and run again"
+        f"the staged file {folder.full_path(file.path)} {what}. Nothing was committed: check the disk and run again"
     )
     return StorageError(message)

@@ -1,7 +1,7 @@
-"""What a table says: its rows, and the hash that two tables have in common if and only if they say the same.
+"""Read the rows of tables, and the hash that two tables share if and only if they hold the same rows (L2).
 
-Rows are read from the files that the Delta log names, with Arrow alone: `DeltaTable.to_pyarrow_table` now and then
-aborts the interpreter at exit (134), and gives nulls under column mapping without a word.
+Rows are read with Arrow from the files that the Delta log names: `DeltaTable.to_pyarrow_table` sometimes aborts the
+interpreter at exit (134), and silently returns nulls under column mapping.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "bo
 
 
 class TableFile(NamedTuple):
-    """A file of a table. ``path`` is below the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any."""
+    """A file of a table. ``path`` is relative to the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any."""
 
     path: str
     rows: int
@@ -39,20 +39,20 @@ class TableFile(NamedTuple):
 
 
 def table_files(path: str, table: DeltaTable) -> list[TableFile]:
-    """Return a table's files by path. Raises `StorageError` (74) if they do not say what the table says."""
+    """Return a table's files by path. Raises `StorageError` (74) if reading the files would not give the table's rows."""
     _check_readable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True))
     known = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
     columns = {name: actions[name].to_pylist() for name in known}
     nothing = [None] * actions.num_rows
-    cuts = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
-    check_folders(path, columns["path"], cuts)
+    partitions = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
+    check_folders(path, columns["path"], partitions)
     files = [
         TableFile(
             unquote(file),
             columns["num_records"][index] or 0,
             columns["size_bytes"][index],
-            {name: values[index] for name, values in cuts.items()},
+            {name: values[index] for name, values in partitions.items()},
             columns.get("min._run", nothing)[index],
             columns.get("max._run", nothing)[index],
         )
@@ -62,7 +62,7 @@ def table_files(path: str, table: DeltaTable) -> list[TableFile]:
 
 
 def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
-    """Return a table's rows, in no order that means anything; partition columns included.
+    """Return a table's rows in arbitrary order, partition columns included.
 
     ``where`` is an Arrow expression over any of the table's columns. Raises `StorageError` (74) if there is no table.
     """
@@ -75,7 +75,7 @@ def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Express
 
 
 def count_rows(path: str) -> int:
-    """Return how many rows a table has, as its Delta log says; 0 if there is no table. No file is opened."""
+    """Return how many rows a table has by its Delta log; 0 if there is no table. No file is opened."""
     table = open_table(path)
     return sum(file.rows for file in table_files(path, table)) if table else 0
 
@@ -94,7 +94,7 @@ def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatc
 
 
 def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
-    """Return one file's rows under the table's schema: columns it lacks are null, partition values filled in."""
+    """Return a file's rows in the table's schema: missing columns are null, partition values filled in."""
     with folder.open_parquet(file.path) as parquet:
         stored = set(parquet.schema_arrow.names)
     rows = folder.read_table(file.path, [name for name in schema.names if name in stored])
@@ -118,7 +118,7 @@ def _filled(rows: pa.Table, file: TableFile, schema: pa.Schema) -> pa.Table:
 
 
 def table_schema(table: DeltaTable) -> pa.Schema:
-    """Return a table's Arrow schema. Types that rewindow does not write are read as text."""
+    """Return a table's Arrow schema. Types that rewindow does not write become text."""
     fields = json.loads(table.schema().to_json())["fields"]
     return arrow_schema([Column(field["name"], _column_type(field["type"])) for field in fields])
 
@@ -126,8 +126,8 @@ def table_schema(table: DeltaTable) -> pa.Schema:
 def content_hash(path: str, *, exclude: Sequence[str] = ("_run",), where: pc.Expression | None = None) -> str:
     """Return the content hash of a table: all rows in total order, all columns but those excluded (L2).
 
-    How rows are cut into files and ordered in them, and in which order the columns stand, does not count; -0.0 is 0.0
-    and every NaN is one. Raises `StorageError` (74) if the table cannot be read.
+    Neither the files, nor the order of rows and columns count; -0.0 equals 0.0 and NaN equals NaN. Raises `StorageError`
+    (74) if the table cannot be read.
     """
     return hash_rows(read_rows(path, where=where), exclude=exclude)
 
@@ -139,9 +139,9 @@ def _column_type(delta_type: Any) -> str:
 
 
 def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequence[Any]]) -> None:
-    """See that files lie in the folders of the partitions that the table says they belong to.
+    """Check that files are in the folders of the partitions that the Delta log states.
 
-    Delta's log has no checksum: this is what finds a flipped bit there. Raises `StorageError` (74).
+    The log has no checksum: this finds a flipped bit in it. Raises `StorageError` (74).
     """
     for name, values in partitions.items():
         mark = f"{name}="
@@ -149,8 +149,8 @@ def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequ
             for part in file.split("/")[:-1]:
                 if part.startswith(mark) and unquote(part.removeprefix(mark)) not in (str(value), _NO_PARTITION):
                     message = (
-                        f"the Delta log of {path} says that {file} is of {name} {value}: "
-                        "put its _delta_log back from a copy"
+                        f"the Delta log of {path} is damaged: it says that {file} has {name} {value}. "
+                        "Restore its _delta_log from a copy"
                     )
                     raise StorageError(message)
 

@@ -1,4 +1,4 @@
-"""How two tables differ: the first row, or key by key."""
+"""Compare tables of files: key by key, or by the rows that were staged for them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from rewindow.tables.shared.diff import TableDiff, check_keys, compare_pairs
 def compare_tables(
     first: str, second: str, keys: Sequence[str], *, epochs: tuple[int, int], samples: int = 5
 ) -> TableDiff:
-    """Compare the rows of the epochs after the first and through the second of ``epochs`` of two output tables.
+    """Compare the rows of two output tables with ``epochs[0] < _epoch <= epochs[1]``.
 
-    A bucket of keys is in memory at a time (`partitions`). Raises `UsageError` (2) if they have other keys.
+    One partition of the keys is in memory at a time. Raises `UsageError` (2) if the tables have different keys.
     """
     after, through = epochs
-    inside = (pc.field("_epoch") > after) & (pc.field("_epoch") <= through)
-    one, other = (read_batches(path, where=inside) for path in (first, second))
+    is_compared = (pc.field("_epoch") > after) & (pc.field("_epoch") <= through)
+    one, other = (read_batches(path, where=is_compared) for path in (first, second))
     check_keys(one.schema, other.schema, keys)
     rows = max(count_rows(path) for path in (first, second))
-    with closing(partition_pairs(one, other, keys, rows)) as pairs:  # its files go, whatever comes
+    with closing(partition_pairs(one, other, keys, rows)) as pairs:  # removes its temporary files even after an error
         return compare_pairs(pairs, keys, samples=samples)
 
 
 def staged_rows(root: str, reports: Sequence[TaskReport], target: str) -> pa.Table | None:
-    """Return the rows that were staged for a target, in total order; None if there are none, or they are gone."""
+    """Return the rows that were staged for a target, in total order; None if there are none or a file is gone."""
     folder = Folder(root)
     files: list[StagedFile] = [file for report in reports for file in report.files if file.target == target]
     if not files or any(folder.facts(file.path) is None for file in files):

@@ -25,9 +25,9 @@ JOB = "job"
 
 
 def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | None) -> SourceLook:
-    """Return a job's output as it is now, against the position that is landed (None: nothing is).
+    """Return a job's output as it is now, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if the job never ran, has no such output, or was taken back behind what is landed.
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position.
     """
     target, epochs = new_epochs(DeltaTables(warehouse), spec, position)
     fresh, schema = _files(table_path(warehouse, target.path), position["epoch"] if position else 0)
@@ -35,10 +35,10 @@ def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | 
 
 
 def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str]:
-    """Return a table's files and schema. Those with epochs that are not landed yet are about to be read: see that they can."""
+    """Return a table's files and schema. Check the files with epochs that are not landed yet: they are read next."""
     table = open_table(path)
     if table is None:
-        message = f"the table {path} is gone: run its job again, which makes it anew"
+        message = f"the table {path} is gone: run its job again, which creates it"
         raise SourceError(message)
     check_writable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
@@ -46,5 +46,5 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str]:
     folder = Folder(path)
     for name, last in zip(paths, actions.get("max._epoch", [None] * len(paths)), strict=True):
         if last is None or last > landed:
-            folder.check(unquote(name))  # Spark itself checks pages, and neither their headers nor the footer
+            folder.check(unquote(name))  # Spark checks pages, but neither their headers nor the footer
     return tuple(Piece(full_path(path, name)) for name in sorted(paths)), table.schema().to_json()

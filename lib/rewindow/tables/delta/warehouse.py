@@ -25,7 +25,7 @@ from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.publish import prepare, publish
-from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals, worth
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
@@ -180,7 +180,7 @@ class DeltaTables:
         return self._journal(spec.job).append(spec.attempt.id, reports)
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back all that was staged; return the COMMIT that it is worth.
+        """Read back all that was staged; return the COMMIT that it is commit_of.
 
         Raises `StorageError` (74) naming a file that is not as it was written, `InvariantError` (70) if records were
         lost or taken twice. Nothing was committed then.
@@ -188,7 +188,7 @@ class DeltaTables:
         reports = self._journal(spec.job).read(staged, spec.attempt.id)
         audit_counts(spec, feed, reports)
         audit_files(reports, self._roots(spec, ()))
-        return worth(state, spec, staged, reports)
+        return commit_of(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
         """Bring a branch's tables up to the ledger; yield before each commit. Anyone may, at any time."""

@@ -27,11 +27,11 @@ from rewindow.tables.governed.journal import REPORT, SparkJournal, block_path, j
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import publish
-from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals, worth
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.publications import EVERYBODYS, due_tables
+from rewindow.tables.shared.publications import SHARED_TABLES, due_tables
 from rewindow.tables.shared.warehouse import JobStates, find_feed, not_deterministic
 
 _JOURNAL, _LANDINGS = "rewindow_journal", "rewindow_landings"
@@ -171,13 +171,13 @@ class CatalogTables:
                 raise not_deterministic(spec, target, different)
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back all that was staged; return the COMMIT that it is worth ."""
+        """Read back all that was staged; return the COMMIT that it is commit_of ."""
         reports = self.journal(spec.job).reports(spec.attempt.id)
         if summary(spec.attempt.id, reports) != staged:
             raise StorageError(f"attempt {spec.attempt.id} is not what was staged. Nothing was committed: run again")
         audit_counts(spec, feed, reports)
         self.journal(spec.job).check(spec.attempt.id, [file for report in reports for file in report.files])
-        return worth(state, spec, staged, reports)
+        return commit_of(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
         """Bring a branch's tables up to the ledger; yield before each commit. Anyone may, at any time."""
@@ -234,7 +234,7 @@ class CatalogTables:
         """Make a table that is missing, once in a process. Raises `ConfigError` (78) if it is another's."""
         if target.startswith(CHANGELOG) or (table.path, branch) in self._made:
             return
-        whose = {} if table.path in EVERYBODYS else {OWNER: owner(job, branch)}
+        whose = {} if table.path in SHARED_TABLES else {OWNER: owner(job, branch)}
         make_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, whose)
         self._made.add((table.path, branch))
 

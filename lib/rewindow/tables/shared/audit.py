@@ -1,4 +1,4 @@
-"""Check the reports of an attempt against what was due, and add them up. Conservation finds lost and doubled records."""
+"""Check an attempt's reports against what was due, which finds lost and doubled records, and add them up."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.meta_columns import PARTITION
 
 INTERNAL = "internal/"
-"""How the targets of internal logs begin. Nothing publishes them, so they are counted but not read back."""
+"""The prefix of the targets of internal logs. They are never published, so they are counted but not read back."""
 
 
 def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
-    """Check that each task reported once, and took all that the run's epochs and its upstream tasks gave it.
+    """Check that each task reported once, and took every record that the run's epochs and its upstream tasks gave it.
 
-    Raises `InvariantError` (70): the engine lost or doubled records, and trying again would not help.
+    Raises `InvariantError` (70): the engine lost or doubled records, and a retry would not help.
     """
-    stages = len(spec.binding.topology)
-    tasks = [(report.sub_topology, report.partition) for report in reports if 0 <= report.sub_topology < stages]
-    due = [(stage, partition) for stage in range(stages) for partition in range(feed.definition.partitions)]
+    parts = len(spec.binding.topology)
+    tasks = [(report.sub_topology, report.partition) for report in reports if 0 <= report.sub_topology < parts]
+    due = [(part, partition) for part in range(parts) for partition in range(feed.definition.partitions)]
     if sorted(tasks) != due:
-        message = f"run {spec.name}: {len(tasks)} tasks reported, due are {len(due)} (stage, partition); nothing counts"
+        message = f"run {spec.name}: {len(tasks)} tasks reported, {len(due)} were due; nothing was committed"
         raise InvariantError(message)
     sent = _sent(reports)
     for report in reports:
         for topic, taken in sorted(report.consumed.items()):
-            place = TopicPartition(topic, report.partition)
-            wanted = _released(spec, feed, place) if topic in feed.definition.logs else sent.get(place, 0)
+            where = TopicPartition(topic, report.partition)
+            wanted = _released(spec, feed, where) if topic in feed.definition.logs else sent.get(where, 0)
             if taken != wanted:
                 message = (
-                    f"run {spec.name}: the task of {topic}-{report.partition} took {taken} records, due were {wanted}; "
-                    "nothing counts"
+                    f"run {spec.name}: the task of {topic}-{report.partition} took {taken} records, {wanted} were due; "
+                    "nothing was committed"
                 )
                 raise InvariantError(message)
 
 
 def totals(reports: Sequence[TaskReport]) -> dict[str, TargetTotal]:
-    """Return for each target what the run made for it: rows, files, bytes and one digest of the rows."""
+    """Return what was made for each target: rows, files, bytes and one digest of the rows."""
     files: dict[str, list[StagedFile]] = {}
     for report in reports:
         for file in report.files:
@@ -57,8 +57,8 @@ def totals(reports: Sequence[TaskReport]) -> dict[str, TargetTotal]:
     }
 
 
-def worth(state: JobState, spec: RunSpec, staged: JournalFile, reports: Sequence[TaskReport]) -> Commit:
-    """Return the COMMIT that an attempt is worth whose reports were checked."""
+def commit_of(state: JobState, spec: RunSpec, staged: JournalFile, reports: Sequence[TaskReport]) -> Commit:
+    """Return the COMMIT of an attempt whose reports were checked."""
     return make_commit(
         spec,
         parent_chain=state.branch(spec.branch).chain,
@@ -70,7 +70,7 @@ def worth(state: JobState, spec: RunSpec, staged: JournalFile, reports: Sequence
 
 
 def consumed(reports: Sequence[TaskReport]) -> dict[str, int]:
-    """Return how many records were taken of each topic, over all tasks."""
+    """Return how many records of each topic all tasks took."""
     taken: dict[str, int] = {}
     for report in reports:
         for topic, records in report.consumed.items():
@@ -79,7 +79,7 @@ def consumed(reports: Sequence[TaskReport]) -> dict[str, int]:
 
 
 def held(reports: Sequence[TaskReport]) -> dict[str, int]:
-    """Return how many records each buffer holds back at the end, over all tasks."""
+    """Return how many records the buffers of each store hold at the end, over all tasks."""
     kept: dict[str, int] = {}
     for report in reports:
         for store, records in report.state.get("held", {}).items():
@@ -93,12 +93,12 @@ def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
     for report in reports:
         for file in report.files:
             if file.target.startswith(INTERNAL):
-                place = TopicPartition(file.target.removeprefix(INTERNAL), int(file.partition_values[PARTITION]))
-                sent[place] = sent.get(place, 0) + file.rows
+                where = TopicPartition(file.target.removeprefix(INTERNAL), int(file.partition_values[PARTITION]))
+                sent[where] = sent.get(where, 0) + file.rows
     return sent
 
 
-def _released(spec: RunSpec, feed: Feed, place: TopicPartition) -> int:
+def _released(spec: RunSpec, feed: Feed, where: TopicPartition) -> int:
     if not spec.epochs:
         return 0
-    return feed.epoch_range(spec.last_epoch, place)[1] - feed.epoch_range(spec.first_epoch, place)[0]
+    return feed.epoch_range(spec.last_epoch, where)[1] - feed.epoch_range(spec.first_epoch, where)[0]

@@ -26,7 +26,7 @@ def hash_rows(rows: pa.Table, *, exclude: Sequence[str] = ()) -> str:
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:
-    """Return the rows in total order: by all columns, in the order in which they stand, nulls last."""
+    """Return the rows in total order: by all columns from left to right, nulls last."""
     if rows.num_columns == 0 or rows.num_rows == 0:
         return rows
     keys = [(name, "ascending") for name in rows.column_names]
@@ -34,7 +34,7 @@ def sorted_rows(rows: pa.Table) -> pa.Table:
 
 
 def canonical_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column's values as they are compared: -0.0 is 0.0 and every NaN is one NaN. Others stay as they are."""
+    """Return a column's values as they are compared: -0.0 becomes 0.0 and every NaN the same NaN."""
     if not pa.types.is_floating(column.type):
         return column
     whole = pc.add(column, 0.0)  # -0.0 + 0.0 is 0.0

@@ -15,28 +15,28 @@ from rewindow.errors import UsageError
 from rewindow.tables.shared.diff_rows import DiffRows, Row
 
 PARTITION_ROWS = 100_000
-"""About how many rows of each table are in memory at once, where a key has fewer."""
+"""About how many rows of each table are in memory at once, unless one key has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableDiff:
-    """How many keys two tables have alike, otherwise, or one without the other; and rows of some that differ."""
+    """How many keys are equal, different, or only in one of two tables; and sample rows of keys that differ."""
 
     equal: int
     different: int
     only_first: int
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
-    """For each: the key, the first table's rows of it, the second's."""
+    """Of each sample key: the key, the first table's rows, the second's rows."""
 
     @property
     def is_none(self) -> bool:
-        """Whether the tables say the same."""
+        """Whether the tables are equal."""
         return not (self.different or self.only_first or self.only_second)
 
 
 def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str], *, samples: int = 5) -> TableDiff:
-    """Compare tables that come in parts, all rows of a key in one part."""
+    """Compare two tables part by part; all rows of a key are in one part."""
     total = TableDiff(0, 0, 0, 0)
     for first, second in pairs:
         found = compare(first, second, keys, samples=samples)
@@ -51,9 +51,9 @@ def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str
 
 
 def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> TableDiff:
-    """Compare two tables key by key: the rows of a key in their order, all columns but `IGNORED`.
+    """Compare two tables key by key: the rows of a key in order, all columns but `IGNORED`.
 
-    Cells are equal as in the content hash: -0.0 is 0.0, and NaN is NaN. Raises `UsageError` (2) if they have other keys.
+    Values are equal as in the content hash: -0.0 equals 0.0, NaN equals NaN. Raises `UsageError` (2) for different keys.
     """
     check_keys(first.schema, second.schema, keys)
     both = DiffRows(first, second, keys)
@@ -70,11 +70,13 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 
 
 def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
-    """Raise `UsageError` (2) if two tables have not the same keys: then they have nothing in common to compare."""
+    """Raise `UsageError` (2) unless two tables have the same key columns."""
     for name in keys:
         one, other = (schema.field(name).type if name in schema.names else "missing" for schema in (first, second))
         if one != other or one == "missing":
-            message = f"their key column {name!r} is {one} here and {other} there: compare branches whose outputs have one key"
+            message = (
+                f"the key column {name!r} is {one} in one and {other} in the other: compare branches with the same keys"
+            )
             raise UsageError(message)
 
 
@@ -83,9 +85,9 @@ def _order(key: Iterable[Any]) -> str:
 
 
 def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: Sequence[str] = ()) -> str | None:
-    """Return in words the first row, in total order, that two sets of rows do not share; None if there is none.
+    """Describe the first row, in total order, that only one of two sets of rows has; None if they are equal.
 
-    ``ignored`` columns do not count. Rows that cannot be read are none.
+    ``ignored`` columns do not count. None stands for no rows.
     """
     (names, gone), (others, new) = _counted(before, ignored), _counted(now, ignored)
     gone, new = gone - new, new - gone

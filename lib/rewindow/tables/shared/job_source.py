@@ -17,7 +17,7 @@ from rewindow.tables.shared.warehouse import Warehouse
 def new_epochs(
     tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | None
 ) -> tuple[TableSpec, tuple[ProducedEpoch, ...]]:
-    """Return the table of a job's output and the epochs that are not landed. What is committed is published first."""
+    """Return the table of a job's output and its epochs that are not landed. First publish what is committed."""
     job, _, output = spec.source.name.partition(":")
     state = tables.state(job)
     for _step in tables.publish(job, state, MAIN):
@@ -56,7 +56,7 @@ def _epochs(tables: Warehouse, runs: Sequence[CommittedRun]) -> list[ProducedEpo
 
 
 def _watermarks(tables: Warehouse, feed: str, generation: int) -> dict[int, int]:
-    """Return the watermark of each landing of a feed, as one of its generations has them."""
+    """Return the watermark of each landing in one generation of a feed."""
     found: dict[int, int] = {}
     for row in tables.feed_rows(feed):
         if row.kind == GENERATION:
@@ -73,6 +73,6 @@ def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[Prod
     if made_by.get(position["epoch"]) != position["run"]:
         message = (
             f"epoch {position['epoch']} of the job {job}, which was landed, is no longer that of run {position['run']}: "
-            "it was rewound, or a branch was promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
+            "the job was rewound, or a branch was promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
         )
         raise SourceError(message)

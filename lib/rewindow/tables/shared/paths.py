@@ -20,9 +20,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 
 
 def output_path(name: str, branch: str = MAIN) -> str:
-    """Return where below the warehouse the output table ``a.b`` lies: ``a/b``; of another branch ``a/b__<branch>``.
+    """Return the path, below the warehouse, of the output table ``a.b``: ``a/b``; of a branch ``a/b__<branch>``.
 
-    Raises `ConfigError` (78) for a name that is no table's, or that belongs to rewindow itself.
+    Raises `ConfigError` (78) for an invalid name, or one that rewindow reserves for itself.
     """
     parts = [safe_name(part, "table") for part in name.split(".")]
     if parts[0] in RESERVED:
@@ -33,27 +33,27 @@ def output_path(name: str, branch: str = MAIN) -> str:
 
 
 def log_path(feed: str, topic: str) -> str:
-    """Return where below the warehouse the log of a feed's topic lies."""
+    """Return the path, below the warehouse, of the log of a feed's topic."""
     return f"logs/{safe_name(feed, 'feed')}/{safe_name(topic, 'topic')}"
 
 
 def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
-    """Return where the changelog of a job's store lies: below a folder for each set of columns that it ever had.
+    """Return the path of a store's changelog, which depends on the store's columns.
 
-    All branches with these columns share it; ``_run`` tells them apart.
+    All branches with the same columns share it; ``_run`` tells their rows apart.
     """
     text = json.dumps([list(column) for column in columns], ensure_ascii=False)
-    form = blake2b(text.encode(), digest_size=4).hexdigest()
-    return f"state/{safe_name(job, 'job')}/{safe_name(store, 'store')}/{form}"
+    digest = blake2b(text.encode(), digest_size=4).hexdigest()
+    return f"state/{safe_name(job, 'job')}/{safe_name(store, 'store')}/{digest}"
 
 
 def internal_path(job: str, attempt: str, topic: str) -> str:
-    """Return the folder of an attempt's internal log."""
+    """Return the path of an attempt's internal log."""
     return f"internal/{safe_name(job, 'job')}/{safe_name(attempt, 'attempt')}/{safe_name(topic, 'topic')}"
 
 
 def safe_name(name: str, what: str) -> str:
-    """Return a name that is safe in paths and in SQL. Raises `ConfigError` (78) for any other."""
+    """Return a name unchanged if it is safe in paths and in SQL. Raises `ConfigError` (78) otherwise."""
     if not _NAME.fullmatch(name):
         message = f"{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first"
         raise ConfigError(message)

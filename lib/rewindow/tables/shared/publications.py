@@ -14,13 +14,13 @@ from rewindow.tables.shared.paths import METRICS, QUARANTINE
 Reports = Callable[[CommittedRun], Sequence[TaskReport]]
 """Reads a run's reports from the journal."""
 
-EVERYBODYS: Mapping[str, str] = {METRICS: "job", QUARANTINE: "name"}
-"""Tables that several jobs write, with the column that says whose a row is."""
+SHARED_TABLES: Mapping[str, str] = {METRICS: "job", QUARANTINE: "name"}
+"""Tables that several jobs write, each with the column that names the job or feed of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A table and all that it is to get, in the order of its publication ordinals 1, 2, 3 ..."""
+    """A table and all its publications, in the order of their ordinals 1, 2, 3 ..."""
 
     target: str
     table: TableSpec
@@ -29,7 +29,7 @@ class Due:
 
 
 def due_tables(state: JobState, name: str) -> Iterator[Due]:
-    """Yield each table of a branch, outputs first, with what it is to get."""
+    """Yield each table of a branch with its publications, outputs first."""
     branch = state.branch(name)
     for target in sorted(branch.tables, key=lambda target: (not target.startswith(OUTPUT), target)):
         table = branch.tables[target]
@@ -42,7 +42,7 @@ def due_tables(state: JobState, name: str) -> Iterator[Due]:
 
 
 def net(publications: Sequence[Publication]) -> Publication:
-    """Return what several publications come to: the runs whose rows are there in the end."""
+    """Return the net effect of several publications: the runs whose rows the table has in the end."""
     runs: dict[int, CommittedRun] = {}
     for publication in publications:
         for run in publication.removes:
@@ -52,12 +52,12 @@ def net(publications: Sequence[Publication]) -> Publication:
 
 
 def publication_id(job: str, target: str, epoch: int = 1) -> str:
-    """Return the application id under which a job publishes a target. A table published anew gets a new epoch."""
+    """Return the application id under which a job publishes a target. Republishing starts a new epoch."""
     return f"rewindow.pub/{job}/{target}/{epoch}"
 
 
 def due_rows(due: Due, published: int) -> Counter[int]:
-    """Return how many rows of each run a table has after so many publications."""
+    """Return how many rows of each run a table has after its first ``published`` publications."""
     rows = Counter[int]()
     for run in net(due.publications[:published]).adds:
         total = run.commit.targets.get(due.target)
