@@ -14,7 +14,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.verify import verify
 from rewindow.errors import ConfigError, InvariantError, NotNowError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import OWNER, make_table, owner
+from rewindow.tables.governed.commit import OWNER, create_table, owner
 from rewindow.tables.governed.names import TableName, output_name
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
@@ -158,9 +158,9 @@ def test_two_branches_of_one_table_name_are_refused(spark: SparkSession, tmp_pat
     names = {output_name("spark_catalog.shared.hourly", branch, "") for branch in ("fix-1", "fix_1", "fix.1")}
     (name,) = names
     for _ in range(2):
-        make_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix-1")})
+        create_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix-1")})
     with pytest.raises(ConfigError, match="name another table or branch"):
-        make_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix_1")})
+        create_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix_1")})
 
 
 def test_names_of_a_catalog_are_validated_and_quoted() -> None:

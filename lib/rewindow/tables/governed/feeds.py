@@ -1,7 +1,7 @@
-"""The feeds of a catalog: landing ledger, logs and quarantine through Spark. `landing` knows it as its `LandingTables`.
+"""The feeds of a catalog: landing ledger, logs and quarantine through Spark.
 
-What a log gets as its k-th commit is what the k-th append of landings to the ledger names: a function of the ledger
-alone, as in `tables.governed.publish`.
+The k-th commit to a log has what the k-th append of landings to the ledger names: a function of the ledger alone, as in
+`tables.governed.publish`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import OWNER, ddl, last_version, make_table, owner
+from rewindow.tables.governed.commit import OWNER, create_table, ddl, last_version, owner
 from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
@@ -35,14 +35,14 @@ from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generation
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.paths import QUARANTINE
 
-_FILES_AT_HAND = 64
+_FILES_CACHED = 64
 
 
 class CatalogFeedTables:
-    """The feeds whose logs a catalog governs."""
+    """The feeds whose logs a catalog governs: the `LandingTables` of `land`."""
 
     def __init__(self, spark: Callable[[], SparkSession], tables: CatalogTables) -> None:
-        """Bind to the tables of a catalog. Nothing is read or made."""
+        """Bind to the tables of a catalog. Nothing is read or created."""
         self._spark_of, self._tables = spark, tables
         self.warehouse = tables.warehouse
         self.name_of = tables.name_of
@@ -61,23 +61,23 @@ class CatalogFeedTables:
         return self._tables.landings(feed).append(dated(rows))
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Make the journal, the logs and the quarantine where they are missing.
+        """Create the journal, the logs and the quarantine if they do not exist.
 
-        Raises `CheckpointError` (76) if one has other columns, `ConfigError` (78) if it is another feed's.
+        Raises `CheckpointError` (76) if one has other columns, `ConfigError` (78) if it belongs to another feed.
         """
         self.journal(feed).prepare()
         for topic, schema in logs.items():
-            self._make_log(feed, topic, schema)
+            self._create_log(feed, topic, schema)
         if logs:
-            make_table(self._spark_of(), self._tables.name_of(QUARANTINE), QUARANTINE_COLUMNS)
+            create_table(self._spark_of(), self._tables.name_of(QUARANTINE), QUARANTINE_COLUMNS)
 
     def publish(self, feed: str) -> None:
-        """Bring a feed's log tables and the quarantine up to its ledger. Anyone may, at any time."""
+        """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
         for _ in self.publish_steps(feed):
             pass
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Do what `publish` does; yield the name of each commit before it is made. Raises `StorageError` (74)."""
+        """Publish as `publish` does; yield the name of each commit before it. Raises `StorageError` (74)."""
         for generation, appends in generations(self._tables.landings(feed).appends()):
             number = generation["generation"]
             for topic, text in generation["logs"].items():
@@ -85,16 +85,15 @@ class CatalogFeedTables:
                     continue
                 schema = LogSchema.from_json(text)
                 due = [_files(append, "files", topic) for append in appends]
-                make = partial(self._make_log, feed, topic, schema)
+                create = partial(self._create_log, feed, topic, schema)
                 columns = _columns(schema)
-                log = _Published(make, f"rewindow.log/{feed}/g{number}", columns, tuple(due), topic)
+                log = _Published(create, f"rewindow.log/{feed}/g{number}", columns, tuple(due), topic)
                 yield from self._publish(feed, log)
             refused = [found for append in appends if (found := _files(append, "quarantine"))]
             if refused:
                 app_id = f"rewindow.quarantine/{feed}/g{number}"
-                make = partial(self._make_quarantine)
                 yield from self._publish(
-                    feed, _Published(make, app_id, QUARANTINE_COLUMNS, tuple(refused), "quarantine")
+                    feed, _Published(self._create_quarantine, app_id, QUARANTINE_COLUMNS, tuple(refused), "quarantine")
                 )
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
@@ -104,16 +103,16 @@ class CatalogFeedTables:
         name = self._tables.name_of(spec.source.name)
         return look_at_table(self._spark_of(), name, spec, position, window)
 
-    def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - a worker writes into a folder of its own
-        """Return what stands for the folders of a topic's log and of the quarantine."""
+    def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - workers write to temporary folders
+        """Return the targets that stand for the folders of a topic's log and of the quarantine."""
         return f"log/{topic}", QUARANTINE
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
-        """Return the first offset of a landed file, from ``offset`` on, with a timestamp above a time."""
+        """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
         return first_above(self._timestamps(feed, file), file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
-        """Take what attempts staged that can never land out of the journal."""
+        """Remove what attempts staged that can never land from the journal."""
         self.journal(feed).drop(attempts)
 
     def _publish(self, feed: str, log: _Published) -> Iterator[str]:
@@ -123,7 +122,7 @@ class CatalogFeedTables:
             if not files:
                 continue
             if name is None:
-                name = log.make()
+                name = log.create()
                 reached = last_version(self._spark_of(), name, log.app_id)
             if ordinal <= reached:
                 continue
@@ -134,21 +133,23 @@ class CatalogFeedTables:
             with mapped():
                 staged = {row["path"] for row in rows.select("path").collect()}
             if staged != set(paths):
-                message = f"{name}: what was landed for it is gone from the journal: put the journal back from a copy"
+                message = (
+                    f"{name}: blocks that were landed for it are gone from the journal: restore the journal from a copy"
+                )
                 raise StorageError(message)
             names = [column.name for column in log.columns]
             frame = rows.mapInArrow(partial(_log_rows, names), ddl(log.columns))
             land_once(self._spark_of(), frame, name, log.app_id, ordinal)
 
-    def _make_log(self, feed: str, topic: str, schema: LogSchema) -> TableName:
+    def _create_log(self, feed: str, topic: str, schema: LogSchema) -> TableName:
         name = self._tables.log_name(feed, topic)
-        whose = {OWNER: owner(feed, topic)}
-        make_table(self._spark_of(), name, _columns(schema), LOG_PARTITIONS, whose, grows=True)
+        properties = {OWNER: owner(feed, topic)}
+        create_table(self._spark_of(), name, _columns(schema), LOG_PARTITIONS, properties, grows=True)
         return name
 
-    def _make_quarantine(self) -> TableName:
+    def _create_quarantine(self) -> TableName:
         name = self._tables.name_of(QUARANTINE)
-        make_table(self._spark_of(), name, QUARANTINE_COLUMNS)
+        create_table(self._spark_of(), name, QUARANTINE_COLUMNS)
         return name
 
     def _timestamps(self, feed: str, file: HeldFile) -> npt.NDArray[np.int64]:
@@ -158,18 +159,18 @@ class CatalogFeedTables:
             with mapped():
                 found = self.journal(feed).blocks([attempt]).where(F.col("path") == path).collect()
             if len(found) != 1:
-                message = f"{path} is gone from the journal: put the journal back from a copy"
+                message = f"{path} is gone from the journal: restore the journal from a copy"
                 raise StorageError(message)
-            if len(self._times) >= _FILES_AT_HAND:
+            if len(self._times) >= _FILES_CACHED:
                 self._times.clear()
             self._times[path] = np.asarray(rows_of_block(bytes(found[0]["data"]))["timestamp"])
         return self._times[path]
 
 
 class _Published(NamedTuple):
-    """A table to be brought up to the ledger: what makes it, and the blocks (path, attempt) of each ordinal."""
+    """A table to publish: a function that creates it, and the blocks (path, attempt) of each ordinal."""
 
-    make: Callable[[], TableName]
+    create: Callable[[], TableName]
     app_id: str
     columns: Sequence[Column]
     due: tuple[Sequence[tuple[str, str]], ...]
@@ -181,7 +182,7 @@ def _columns(schema: LogSchema) -> tuple[Column, ...]:
 
 
 def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:
-    """Return the blocks that landings name, and who staged them: of one topic, or of all."""
+    """Return path and attempt of the blocks that landings name: of one topic, or of all."""
     return [
         (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
         for body in bodies
@@ -192,13 +193,13 @@ def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = N
 
 
 def _log_rows(names: Sequence[str], batches: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of blocks; what a log is partitioned by stands in a block's path."""
+    """Yield the rows of blocks. A log's partition columns are in the block's path."""
     for batch in batches:
-        cells = zip(batch.column("path").to_pylist(), batch.column("data").to_pylist(), strict=True)
-        for path, data in cells:
+        blocks = zip(batch.column("path").to_pylist(), batch.column("data").to_pylist(), strict=True)
+        for path, data in blocks:
             rows = rows_of_block(data)
             for part in path.split("/")[:-1]:
-                cut, found, number = part.partition("=")
-                if found and cut in LOG_PARTITIONS and cut in names:
-                    rows = rows.append_column(cut, pa.array([int(number)] * rows.num_rows, pa.int32()))
+                column, found, number = part.partition("=")
+                if found and column in LOG_PARTITIONS and column in names:
+                    rows = rows.append_column(column, pa.array([int(number)] * rows.num_rows, pa.int32()))
             yield from rows.select(list(names)).to_batches()

@@ -1,4 +1,4 @@
-"""A warehouse whose tables a catalog governs: what a run asks of Delta, through Spark."""
+"""The adapter of tables that a catalog governs, through Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewindow.engine.spark.open_table import named
 from rewindow.errors import InvariantError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.checkpoints import find_checkpoint
-from rewindow.tables.governed.commit import OWNER, make_table, owner, table_version
+from rewindow.tables.governed.commit import OWNER, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_published
 from rewindow.tables.governed.engine import ROOT
@@ -41,7 +41,7 @@ class CatalogTables:
     """The tables of one catalog's schema, through Spark. Only heartbeats are files of the warehouse."""
 
     def __init__(self, spark: Callable[[], SparkSession], home: str, warehouse: str) -> None:
-        """``home``: ``catalog.schema`` of rewindow's own tables. Nothing is read or made."""
+        """``home``: ``catalog.schema`` of rewindow's own tables. Nothing is read or created."""
         self.warehouse = warehouse.rstrip("/")
         self._spark_of = spark
         self._home = TableName.parse(f"{home}.rewindow_runs", "")
@@ -49,22 +49,22 @@ class CatalogTables:
         self._feed_ledgers: dict[str, SparkLedger] = {}
         self._states = JobStates()
         self._reports: dict[str, list[TaskReport]] = {}
-        self._made: set[tuple[str, str]] = set()
+        self._created: set[tuple[str, str]] = set()
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
         return SparkJournal(self._spark_of, self._home._replace(name=_JOURNAL), job)
 
     def state(self, job: str) -> JobState:
-        """Return what a job's ledger says now. Raises `InvariantError` (70) if it is broken."""
+        """Return a job's current state. Raises `InvariantError` (70) if its ledger is broken."""
         return self._states.fold(job, self.ledger_rows(job))
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
-        """Append a ledger row; whether it is this row that stands at its number now."""
+        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
         return self._rows(job).append(dated(rows))
 
     def ledger_rows(self, job: str) -> list[LedgerRow]:
-        """Return a job's ledger from a fresh look."""
+        """Return the rows of a job's ledger from a fresh look."""
         return self._rows(job).read()
 
     @property
@@ -78,7 +78,7 @@ class CatalogTables:
         return self._feed_ledgers.setdefault(feed, SparkLedger(self._spark_of, name, feed))
 
     def feed_rows(self, feed: str) -> list[LedgerRow]:
-        """Return a feed's landing ledger from a fresh look."""
+        """Return the rows of a feed's landing ledger from a fresh look."""
         return self.landings(feed).read()
 
     def feed(self, feed: str) -> Feed:
@@ -86,7 +86,7 @@ class CatalogTables:
         return find_feed(feed, self.feed_rows(feed), self.home)
 
     def log_name(self, feed: str, topic: str) -> TableName:
-        """Return the table of a log that `land` writes. Whose it is stands in its properties (ADR-58)."""
+        """Return the table of a log that `land` writes. Its properties name its feed and topic (ADR-58)."""
         return self._home._replace(name=re.sub("[-.]", "_", f"log_{feed}__{topic}"))
 
     def log_table(self, feed: Feed, topic: str) -> LogTable:
@@ -100,26 +100,26 @@ class CatalogTables:
         return ()
 
     def name_of(self, path: str) -> TableName:
-        """Return the table that a `TableSpec` means: an output's own name, or one of rewindow's beside the ledger."""
+        """Return the table at a `TableSpec`'s path: an output by its own name, rewindow's tables beside the ledger."""
         if path.startswith("rewindow/"):
             return self._home._replace(name=path.replace("/", "_"))
         return TableName.parse(path, self._home.catalog)
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return where the blocks of each target are called; tables that are missing are made."""
-        if not self._made:
+        """Create missing tables; return the path prefix of each target's blocks."""
+        if not self._created:
             self.journal(spec.job).prepare()
         for target, table in spec.binding.tables.items():
-            self._make(spec.job, spec.branch, target, table)
+            self._create(spec.job, spec.branch, target, table)
         return self.scratch_roots(spec, internal)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return where the blocks of each target are called; a replay's have its own attempt's name."""
+        """Return the path prefix of each target's blocks. It begins with the attempt, so a replay has its own."""
         targets = (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
         return {target: f"{ROOT}{block_path(spec.attempt.id, target, '')}".rstrip("/") for target in targets}
 
     def discard(self, spec: RunSpec) -> None:
-        """Take what a replay made out of the journal."""
+        """Remove what a replay made from the journal."""
         self.journal(spec.job).drop([spec.attempt.id])
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
@@ -127,17 +127,17 @@ class CatalogTables:
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Return in words the first row of a target that a replay made otherwise."""
+        """Describe the first row of a target that a replay made differently."""
         before = self._staged(spec.job, run.commit.attempt, target, self.reports(run))
         now = self._staged(spec.job, spec.attempt.id, target, reports)
         return first_difference(before, now) or "the rows are equal, their digests are not"
 
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
-        """Return the checkpoint that a run goes on from: blocks of the journal, in the order of their runs."""
+        """Return the checkpoint that a run resumes from: blocks of the journal, in the order of their runs."""
         return find_checkpoint(state.basis(spec.parent), self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-        """Complete what the engine appended stage by stage: the report of the run as a whole. Repeating changes nothing."""
+        """Append the report of the run as a whole; the engine appended the others. Repeating changes nothing."""
         last = reports[-1]
         text = stored_json(last.as_json())
         rows = pa.Table.from_batches([journal_row(last.sub_topology, last.partition, REPORT, "", text, None)])
@@ -146,19 +146,19 @@ class CatalogTables:
         try:
             with mapped():
                 journal.append(spec.attempt.id, last.sub_topology, self._spark_of().createDataFrame(rows))
-        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the journal says
+        except Exception as error:  # noqa: BLE001 - the append may have landed: the journal decides
             failure = error
         staged = journal.reports(spec.attempt.id)
         if summary("", staged) != summary("", reports):
-            message = f"attempt {spec.attempt.id} is not in the journal as it was made ({failure}): run again"
+            message = f"attempt {spec.attempt.id} is not in the journal as it was reported ({failure}): run again"
             raise StorageError(message) from failure
         return summary(spec.attempt.id, staged)
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """See that an attempt that repeats another made the same rows ."""
+        """Check that an attempt made the same rows as the attempt that it repeats, if that one staged a complete run."""
         before = self.journal(spec.job).reports(spec.repeats) if spec.repeats else []
         if not any(report.sub_topology == len(spec.binding.topology) for report in before):
-            return  # it died before all was in the journal: what is there proves nothing
+            return  # it died before all reports were in the journal, and so proves nothing
         try:
             audit_counts(spec, feed, before)
         except InvariantError:
@@ -171,7 +171,7 @@ class CatalogTables:
                 raise not_deterministic(spec, target, different)
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back all that was staged; return the COMMIT that it is commit_of ."""
+        """Read back all that was staged; return the COMMIT of the attempt. Raises as the adapter of files does."""
         reports = self.journal(spec.job).reports(spec.attempt.id)
         if summary(spec.attempt.id, reports) != staged:
             raise StorageError(f"attempt {spec.attempt.id} is not what was staged. Nothing was committed: run again")
@@ -180,28 +180,30 @@ class CatalogTables:
         return commit_of(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Bring a branch's tables up to the ledger; yield before each commit. Anyone may, at any time."""
+        """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
         for due in due_tables(state, branch):
             if due.publications:
-                self._make(job, branch, due.target, due.table)
+                self._create(job, branch, due.target, due.table)
         yield from publish(self._spark_of, self.journal(job), state, branch, self.name_of, self.reports)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
-        """See that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
+        """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
         check_published(self._spark_of(), job, state, branch, self.name_of)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
-        """Return what a committed run's tasks reported. Raises `StorageError` (74) if that is not what was committed."""
+        """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
         attempt = run.commit.attempt
         if attempt not in self._reports:
             reports = self.journal(run.spec.job).reports(attempt)
             if summary(attempt, reports) != run.commit.journal:
-                raise StorageError(f"the journal has not what attempt {attempt} committed: put it back from a copy")
+                raise StorageError(
+                    f"the journal lacks the reports that attempt {attempt} committed: restore it from a copy"
+                )
             self._reports[attempt] = reports
         return self._reports[attempt]
 
     def location_of(self, table: TableSpec) -> str:
-        """Return a table's full name; of a store that of the journal, which keeps its changes."""
+        """Return a table's full name; for a store the journal's name, which keeps its changes."""
         is_store = table.path.startswith("state/")
         return str(self._home._replace(name=_JOURNAL) if is_store else self.name_of(table.path))
 
@@ -211,7 +213,7 @@ class CatalogTables:
             return self._frame(table).count()
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if it is not there."""
+        """Return a table's Delta version; None if there is no table."""
         return table_version(self._spark_of(), self.name_of(table.path))
 
     def compare(
@@ -222,7 +224,7 @@ class CatalogTables:
         return compare_frames(frames, columns, keys, epochs=epochs, samples=samples)
 
     def content_hash(self, table: TableSpec) -> str:
-        """Return the content hash of a table: its rows come to this process."""
+        """Return the content hash of a table. Its rows are collected in this process."""
         return frame_hash(self._frame(table), table.columns)
 
     def hashes(self, job: str, branch: str) -> dict[str, str]:
@@ -230,13 +232,13 @@ class CatalogTables:
         tables = self.state(job).branch(branch).tables
         return {target: self.content_hash(table) for target, table in tables.items() if target.startswith(OUTPUT)}
 
-    def _make(self, job: str, branch: str, target: str, table: TableSpec) -> None:
-        """Make a table that is missing, once in a process. Raises `ConfigError` (78) if it is another's."""
-        if target.startswith(CHANGELOG) or (table.path, branch) in self._made:
+    def _create(self, job: str, branch: str, target: str, table: TableSpec) -> None:
+        """Create a missing table, once in a process. Raises `ConfigError` (78) if another job or branch owns it."""
+        if target.startswith(CHANGELOG) or (table.path, branch) in self._created:
             return
-        whose = {} if table.path in SHARED_TABLES else {OWNER: owner(job, branch)}
-        make_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, whose)
-        self._made.add((table.path, branch))
+        properties = {} if table.path in SHARED_TABLES else {OWNER: owner(job, branch)}
+        create_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, properties)
+        self._created.add((table.path, branch))
 
     def _frame(self, table: TableSpec) -> DataFrame:
         return self._spark_of().table(self.name_of(table.path).quoted)

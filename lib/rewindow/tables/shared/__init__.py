@@ -1,1 +1,1 @@
-"""What both table adapters share: names, publications, audits, comparisons. No table is opened here."""
+"""The protocol of a warehouse, and the code that both adapters share. No table is opened here."""

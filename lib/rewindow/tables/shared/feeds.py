@@ -13,7 +13,7 @@ from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 
 DELTA = "delta"
-"""The kind of position that tables have: id, version, the version's arrival, versions that arrive later than landed."""
+"""The kind of a table's position: table id, version, its arrival, and versions that arrived too late to be landed."""
 
 LOG_PARTITIONS = ("generation", "partition")
 
