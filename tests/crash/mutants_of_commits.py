@@ -42,7 +42,7 @@ MUTANTS_OF_COMMITS = (
     Mutant(
         "ledger append without txn",
         [
-            Rewrite(f"{LEDGER}.append", "self._app_id, rows[-1].seq)", "uuid4().hex, rows[-1].seq)"),
+            Rewrite(f"{LEDGER}.append", "self._app_id, rows[-1].seq)", "new_token(), rows[-1].seq)"),
             _ANY_LAST,
         ],
         [Hold("run | run", "plan > rewindow/runs: files"), Hold("run | run", "commit > rewindow/runs: files")],

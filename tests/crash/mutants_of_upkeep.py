@@ -70,7 +70,7 @@ MUTANTS_OF_UPKEEP = (
         "republish: a run that was made again counts whatever it gave",
         [
             Rewrite(
-                "control.repair:_make_again",
+                "control.repair:_repeat",
                 "if content(made.get(target)) != content(committed.get(target)):",
                 "if False:",
             )

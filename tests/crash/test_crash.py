@@ -30,7 +30,7 @@ MACHINES = (
 )
 """Where steps are named."""
 
-STEP_CALLS = {"update", "_append", "said"}
+STEP_CALLS = {"update", "_append", "step"}
 """What is called with the name of a step."""
 
 DURABLE = {

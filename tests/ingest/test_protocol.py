@@ -140,7 +140,7 @@ def test_a_zombie_cannot_land_after_another_took_over(tmp_path):
         if step == "decide":
             land_locally(FEED, DeltaFeedTables(tables.warehouse), tmp_path, NOW)
 
-    with pytest.raises(NotNowError, match="came between"):
+    with pytest.raises(NotNowError, match="another `land` was faster"):
         land_locally(FEED, tables, tmp_path, NOW, on_step=take_over)
     assert log_rows(tables) == log_rows(expected)
     assert [row.kind for row in tables.state("activity")].count(PLAN) == 2
@@ -156,7 +156,7 @@ def test_a_zombie_whose_files_were_swept_is_told_to_come_back(tmp_path):
             land_locally(FEED, DeltaFeedTables(tables.warehouse), tmp_path, NOW)
             return blocks
 
-    with pytest.raises(NotNowError, match="came between"):
+    with pytest.raises(NotNowError, match="another `land` was faster"):
         land_locally(FEED, tables, tmp_path, NOW, engine=Overtaken(tmp_path))
     assert log_rows(tables) == log_rows(clean(tmp_path))
 

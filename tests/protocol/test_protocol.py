@@ -169,5 +169,5 @@ def test_names_of_a_catalog_are_validated_and_quoted() -> None:
     assert output_name("shop.orders", "fix", "main") == "main.shop.orders__fix"
     assert output_name("shop.orders", "backfill-2", "main") == "main.shop.orders__backfill_2"
     for wrong in ("orders", "a.b.c.d", "main.shop.or`ders", "main..orders", "main.shop.x; DROP TABLE y", "ü.b.c"):
-        with pytest.raises(ConfigError, match="names no table"):
+        with pytest.raises(ConfigError, match="not the name of a table"):
             TableName.parse(wrong, "main")

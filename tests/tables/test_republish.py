@@ -120,7 +120,7 @@ def test_a_harmed_table_is_fixed(warehouse: str, three_runs: str, harm: Callable
     target, again = HARMS[harm]
     done = fix(warehouse)
     assert set(done.drift) == {target}
-    assert len(done.made_again) == again
+    assert len(done.repeated) == again
     assert DeltaTables(warehouse).hashes(JOB, "main") == DeltaTables(three_runs).hashes(JOB, "main")
     assert fix(warehouse) == Republished({}, [], [])
     finish(warehouse)
@@ -128,7 +128,7 @@ def test_a_harmed_table_is_fixed(warehouse: str, three_runs: str, harm: Callable
 
 def test_a_lost_journal_is_made_again(warehouse: str, three_runs: str) -> None:
     lose_the_journal(warehouse)
-    assert fix(warehouse).made_again == ["main/1", "main/2"]
+    assert fix(warehouse).repeated == ["main/1", "main/2"]
     assert DeltaTables(warehouse).hashes(JOB, "main") == DeltaTables(three_runs).hashes(JOB, "main")
 
 
@@ -175,7 +175,7 @@ def test_a_run_that_gives_other_rows_stops_it(warehouse: str, monkeypatch: pytes
     take = CountFold.take
     monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
     with pytest.raises(
-        InvariantError, match=r"main/2 was made again and is not what was committed. changelog/closed: before"
+        InvariantError, match=r"main/2 was repeated and gave other rows than it committed. changelog/closed: before"
     ):
         fix(warehouse)
     assert len(DeltaTables(warehouse).ledger(JOB).read()) == before

@@ -1,7 +1,7 @@
-"""Rewind, branch, promote, drop: one ledger row each, then the tables follow. No Spark, and nothing is computed.
+"""Rewind, branch, promote, drop: append one ledger row each, then publish. Nothing is computed, and Spark is not needed.
 
-Each is a machine like `runner.steps`: it yields the name of a step before it does it. Killed anywhere, the next command
-on the job publishes what the row says.
+Each is a generator like `run.steps` and yields the name of each step before it. If a process is killed anywhere, the next
+command on the job publishes what the row decided.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Travel = Generator[str, None, LedgerRow]
 def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
     """Go back to an earlier run of a branch (``branch/number``, a number, or ``0`` for the beginning).
 
-    The rows of the later runs leave the output tables, in one commit each; a run in flight is fenced. What was rewound
-    stays in the ledger and in the changelogs. Raises as `decide_rewind` does, and `NotNowError` (75) among many writers.
+    The rows of later runs leave each output table in one commit, and a run in flight is fenced. Rewound runs stay in the
+    ledger and the changelogs. Raises what `decide_rewind` raises, and `NotNowError` (75) if the ledger is too busy.
     """
     row = yield from update(tables, job, "decide", lambda state: decide_rewind(state, branch, to))
     yield from tables.publish(job, tables.state(job), branch)
@@ -29,7 +29,7 @@ def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
 
 
 def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str | None = None) -> Travel:
-    """Begin a branch after a run of its parent (default: its last one). It has output tables of its own."""
+    """Create a branch after a run of its parent (default: the last one). It has its own output tables."""
 
     def decide(state: JobState) -> LedgerRow:
         chain = state.branch(parent)
@@ -39,7 +39,7 @@ def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str |
 
 
 def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: str = MAIN) -> Travel:
-    """Make a branch's chain that of another branch, whose output tables get the branch's rows in one commit each."""
+    """Replace the chain of branch ``into`` by that of another branch, in one commit to each output table."""
     yield from tables.publish(job, tables.state(job), name)
     row = yield from update(tables, job, "decide", lambda state: decide_promote(state, name, into, binding))
     yield from tables.publish(job, tables.state(job), into)
@@ -47,5 +47,5 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
 
 
 def drop(job: str, name: str, tables: Tables) -> Travel:
-    """Give a branch up: no run goes on from it, and `gc` removes its tables."""
+    """Drop a branch: no run continues it, and `gc` deletes its tables."""
     return (yield from update(tables, job, "decide", lambda state: decide_drop(state, name)))

@@ -1,7 +1,7 @@
-"""Keep a job small: snapshots in place of long changelogs, and nothing of what no branch stands on. Safe beside runs.
+"""Collect the garbage of a job: snapshots replace long changelogs, and what no branch needs is deleted. Safe beside runs.
 
-Each step is decided on what the ledger says now, and is durable by itself: killed anywhere, call it again. Nothing that is
-true changes, and no run is fenced.
+Each step is decided on the current state of the ledger and durable by itself: if a process is killed anywhere, call again.
+Committed results do not change, and no run is fenced.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Steps = Generator[str, None, "Collected"]
 
 
 class Garbage(Protocol):
-    """What can be deleted."""
+    """A file or folder that can be deleted."""
 
     @property
     def folder(self) -> str:
-        """Where it lies."""
+        """The folder that it is in."""
         ...
 
     @property
     def path(self) -> str:
-        """Where it lies in the folder."""
+        """Its path in the folder."""
         ...
 
     @property
@@ -39,19 +39,19 @@ class Garbage(Protocol):
 
     @property
     def why(self) -> str:
-        """Why it can go."""
+        """Why it can be deleted."""
         ...
 
 
 class OrphanFiles(Protocol):
-    """Files that can be deleted, and a ledger whose files can be merged."""
+    """The files of a job or feed that can be deleted, and its ledger."""
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Return what can be deleted now."""
+        """Yield what can be deleted now, given the retention."""
         ...
 
     def delete(self, garbage: Any) -> None:
-        """Delete it."""
+        """Delete a file or folder."""
         ...
 
     def compact_ledger(self) -> None:
@@ -63,11 +63,11 @@ class JobGc(OrphanFiles, Protocol):
     """The files of one job; see `tables.delta.gc_job`."""
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Write the rows of a snapshot; return the row that makes them count."""
+        """Stage the rows of a snapshot; return the ledger row that makes them count."""
         ...
 
     def drop_reports(self) -> int:
-        """Take the reports of dead attempts out of the journal; return how many."""
+        """Remove the reports of dead attempts from the journal; return how many."""
         ...
 
 
@@ -85,7 +85,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Collected(Removed):
-    """What was done: the runs that got a snapshot, how many runs were forgotten, reports dropped, what was deleted."""
+    """The result of a collection: runs with a new snapshot, numbers of forgotten runs and dropped reports, deleted files."""
 
     snapshots: Sequence[str] = field(default=())
     forgotten: int = 0
@@ -93,9 +93,9 @@ class Collected(Removed):
 
 
 def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int, every: int = EVERY) -> Steps:
-    """Write snapshots, forget what nothing needs, and delete what is left over.
+    """Stage snapshots, forget runs that no branch needs, and delete orphan files.
 
-    ``before_ms``: runs committed before it may be forgotten; ``keep_ms``: what left a table is deleted when it is so old.
+    Runs committed before ``before_ms`` may be forgotten. Files that left a table are deleted after ``keep_ms``.
     """
     yield from _publish_all(job, tables)
     made: list[str] = []
@@ -113,7 +113,7 @@ def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int
 
 
 def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:
-    """Delete what has been superfluous for ``keep_ms``, and merge the ledger's files; return what was deleted."""
+    """Delete orphan files older than ``keep_ms``, and merge the ledger's files; return what was deleted."""
     yield "remove orphans"
     deleted = []
     for one in orphans.garbage(keep_ms):
@@ -128,7 +128,7 @@ def _snapshot(job: str, run: CommittedRun, tables: Tables, gc: JobGc, every: int
     """Stage the snapshot of a run and append its row; return whether it is there."""
 
     def stage(state: JobState) -> LedgerRow | None:
-        """Stage the rows again for each attempt: they bear the number of the SNAPSHOT row."""
+        """Stage the rows for each attempt anew, because they carry the number of the SNAPSHOT row."""
         is_due = run.spec.run in [one.spec.run for one in due_snapshots(state, every)]
         return gc.stage_snapshot(state, run) if is_due else None
 

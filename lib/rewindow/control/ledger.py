@@ -15,7 +15,7 @@ _ATTEMPTS = 20
 
 
 class Ledger(Protocol[State_co]):
-    """The ledgers of jobs or of feeds."""
+    """The ledgers of jobs, or of feeds, by name."""
 
     def state(self, name: str) -> State_co:
         """Return what the ledger of one job or feed says now."""
