@@ -186,7 +186,9 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
             return due, decided
         due = replace(due, slots=slots)
         call.tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
-    message = f"feed {feed.feed}: its sources give different rows on each read, so they cannot be landed: fix the source"
+    message = (
+        f"feed {feed.feed}: its sources give different rows on each read, so they cannot be landed: fix the source"
+    )
     raise InvariantError(message)
 
 

@@ -87,7 +87,7 @@ class DeltaFeedTables:
             bodies = [body for (body,) in appends]
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
-                if topic in generation.get("placed", ()):
+                if topic in generation.get("source_offsets", ()):
                     continue
                 path = table_path(self.warehouse, log_path(feed, topic))
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}

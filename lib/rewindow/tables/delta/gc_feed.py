@@ -34,7 +34,9 @@ class FeedGc:
         found: dict[str, None] = {}
         for row in self._rows():
             if row.kind == GENERATION:
-                found |= dict.fromkeys(topic for topic in row.body["logs"] if topic not in row.body.get("placed", ()))
+                found |= dict.fromkeys(
+                    topic for topic in row.body["logs"] if topic not in row.body.get("source_offsets", ())
+                )
         return sorted(found)
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:

@@ -81,7 +81,7 @@ class CatalogFeedTables:
         for generation, appends in generations(self._tables.landings(feed).appends()):
             number = generation["generation"]
             for topic, text in generation["logs"].items():
-                if topic in generation.get("placed", ()):
+                if topic in generation.get("source_offsets", ()):
                     continue
                 schema = LogSchema.from_json(text)
                 due = [_files(append, "files", topic) for append in appends]
