@@ -137,7 +137,7 @@ def _snapshot(job: str, run: CommittedRun, tables: Tables, gc: JobGc, every: int
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
         except StorageError:  # another process may have committed a run and not published it
             yield from _publish_all(job, tables)
-            row = yield from update(tables, job, f"snapshot {run.spec.name} (2)", stage)
+            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
     except NotNowError:
         return False  # the next `gc` makes it
     return row is not None

@@ -41,5 +41,7 @@ def update(
         rows = [decision] if isinstance(decision, LedgerRow) else decision
         if not isinstance(rows, list) or ledger.append(name, *rows):
             return decision
-    message = f"{name}: other processes keep writing its ledger; run the command again when they are done"
+    message = (
+        f"the ledger of {name} is busy: other processes keep appending to it. Run the command again when they are done"
+    )
     raise NotNowError(message)
