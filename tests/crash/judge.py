@@ -22,7 +22,7 @@ from rewindow.tables.shared.publications import publication_id
 from tests.crash.scene import FEED, JOB, TOPIC
 
 View = dict[str, Any]
-"""What must be the same: plain data."""
+"""The values that must be equal."""
 
 
 def view(warehouse: str) -> View:
@@ -98,8 +98,8 @@ def _replayed(warehouse: str) -> View:
 
 
 def _check_output(branch: Branch, target: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    places = Counter((row["_partition"], row["_offset"]) for row in rows)
-    assert not places or max(places.values()) == 1, f"doubled output: {target} {places.most_common(1)}"
+    counts = Counter((row["_partition"], row["_offset"]) for row in rows)
+    assert not counts or max(counts.values()) == 1, f"doubled output: {target} {counts.most_common(1)}"
     by_run = Counter(row["_run"] for row in rows)
     for run in branch.own_runs:
         total = run.commit.targets.get(target)
@@ -133,8 +133,8 @@ def _check_journal(warehouse: str, state: JobState) -> None:
         return
     _check_once(JOURNAL, warehouse)
     rows = read_rows(path).to_pylist()
-    places = Counter((row["attempt"], row["sub_topology"], row["partition"]) for row in rows)
-    assert not places or max(places.values()) == 1, f"doubled: the journal has {places.most_common(1)}"
+    counts = Counter((row["attempt"], row["sub_topology"], row["partition"]) for row in rows)
+    assert not counts or max(counts.values()) == 1, f"doubled: the journal has {counts.most_common(1)}"
     attempts = {row["attempt"] for row in rows}
     lacking = [run.spec.name for run in state.committed if run.commit.attempt not in attempts]
     assert not lacking, f"lost: the journal lacks {lacking}"

@@ -87,9 +87,9 @@ class Meeting:
     expected: View
 
 
-def meeting(place: str, pair: Pair, seed: int) -> Meeting:
+def meeting(root: str, pair: Pair, seed: int) -> Meeting:
     """Prepare a pair and make both calls, one after the other."""
-    before, after = f"{place}/before", f"{place}/after"
+    before, after = f"{root}/before", f"{root}/after"
     answer(partial(pair.prepare, before, seed))
     shutil.copytree(before, after)
     names = answer(lambda: traced(after, OPERATIONS[pair.one].act(after), fine=True))

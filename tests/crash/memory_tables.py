@@ -73,11 +73,11 @@ class MemoryLedger(Ledger):
         if len(table.files()) < len(self._known):  # type: ignore[attr-defined]
             message = "listed as it was before"
             raise StorageError(message)
-        cells = sorted((add.file for add in table.files()), key=lambda cell: cell[0].seq)  # type: ignore[attr-defined]
-        numbers = [(row.seq, row.kind, text, 0) for row, text in cells]
+        stored = sorted((add.file for add in table.files()), key=lambda row: row[0].seq)  # type: ignore[attr-defined]
+        numbers = [(row.seq, row.kind, text, 0) for row, text in stored]
         self._check(numbers, table.transaction_version(self._app_id) or 0)
         texts, rows = (
-            (tuple(part) for part in zip(*((text, row) for row, text in cells), strict=True)) if cells else ((), ())
+            (tuple(part) for part in zip(*((text, row) for row, text in stored), strict=True)) if stored else ((), ())
         )
         self._known = list(texts)  # type: ignore[arg-type]
         self._seen = SimpleNamespace(table=table, paths=(), texts=texts, rows=rows)  # type: ignore[assignment]

@@ -13,8 +13,8 @@ FOLD, TRAVEL_FOLD, GC_FOLD = (
 )
 
 
-def _fold(name: str, place: str, old: str, new: str) -> Mutant:
-    return Mutant(name, [Rewrite(place, old, new)], [Forged()])
+def _fold(name: str, location: str, old: str, new: str) -> Mutant:
+    return Mutant(name, [Rewrite(location, old, new)], [Forged()])
 
 
 MUTANTS_OF_FOLD = (

@@ -113,9 +113,9 @@ def test_what_is_wrapped_goes_on_to_its_end():
         from tests.crash.matrix import folder
         from tests.crash.operations import OPERATIONS
         from tests.crash.sites import traced
-        with folder() as place:
-            OPERATIONS["first-run"].prepare(place, 0)
-            print(*traced(place, OPERATIONS["first-run"].act(place)), sep="\\n")
+        with folder() as root:
+            OPERATIONS["first-run"].prepare(root, 0)
+            print(*traced(root, OPERATIONS["first-run"].act(root)), sep="\\n")
     """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     of = Counter(re.sub(r" \(\d+\)$", "", site).rpartition(": ")[2] for site in done.stdout.splitlines())

@@ -60,8 +60,8 @@ def land(warehouse: str, landings: int = 3) -> Feed:
     schema = feed.definition.logs[TOPIC]
     columns = (*LOG_COLUMNS, *schema.key, *schema.value)
     path = table_path(warehouse, log_path("activity", TOPIC))
-    cuts = tuple(pa.field(name, pa.int32()) for name in LOG_PARTITIONS)
-    create_table(path, pa.schema([*cuts, *arrow_schema(columns)]), LOG_PARTITIONS)
+    partitions = tuple(pa.field(name, pa.int32()) for name in LOG_PARTITIONS)
+    create_table(path, pa.schema([*partitions, *arrow_schema(columns)]), LOG_PARTITIONS)
     ledger = Ledger(table_path(warehouse, LANDINGS), "activity")
     done = len(ledger.read())
     if done == 0:
@@ -69,8 +69,8 @@ def land(warehouse: str, landings: int = 3) -> Feed:
         done = 1
     for landing in feed.landings[done - 1 :]:
         files = [
-            _log_file(path, columns, landing.number, place.partition, landed.start, landed.end)
-            for place, landed in landing.ranges.items()
+            _log_file(path, columns, landing.number, where.partition, landed.start, landed.end)
+            for where, landed in landing.ranges.items()
         ]
         assert ledger.append([LedgerRow(landing.number + 1, LANDING, landing.as_json())])
         commit_files(path, files, app_id="rewindow.log/activity/g1", version=landing.number)
@@ -155,9 +155,9 @@ def replay(warehouse: str, attempt: str, branch: str = "main", **request: object
     return drive(machine(warehouse, attempt, branch, **request))
 
 
-def one_by_one(place: Path, runs: int, landings: int | None = None) -> str:
+def one_by_one(folder: Path, runs: int, landings: int | None = None) -> str:
     """Make a warehouse of so many landings, of which the first are taken by a run each; return where it is."""
-    warehouse = str(place / "w")
+    warehouse = str(folder / "w")
     land(warehouse, landings or runs)
     for landing in range(1, runs + 1):
         replay(warehouse, f"a{landing}", through_landing=landing)

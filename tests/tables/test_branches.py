@@ -199,16 +199,16 @@ def test_a_deterministic_run_is_proven_so_and_leaves_nothing_behind(warehouse):
 
 
 def test_a_run_is_verified_in_the_execution_that_it_took(tmp_path, monkeypatch):
-    place = str(tmp_path / "w")
-    land(place, 3)
+    warehouse = str(tmp_path / "w")
+    land(warehouse, 3)
     with monkeypatch.context() as patch:
         patch.setattr(record_execution, "choose_execution", lambda *_given, **_more: "as before there was another")
-        replay(place, "a", through_landing=2)
-    replay(place, "b")
-    tables = DeltaTables(place)
+        replay(warehouse, "a", through_landing=2)
+    replay(warehouse, "b")
+    tables = DeltaTables(warehouse)
     runs = tables.state(JOB).branch("main").runs
     assert [any(report.is_vectorized for report in tables.reports(run)) for run in runs] == [False, True]
-    assert all(verified(place, run).differences == {} for run in runs)
+    assert all(verified(warehouse, run).differences == {} for run in runs)
 
 
 def test_a_rewound_run_can_still_be_verified(warehouse):
@@ -218,13 +218,13 @@ def test_a_rewound_run_can_still_be_verified(warehouse):
 
 
 def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkeypatch):
-    place = str(tmp_path / "w")
-    land(place, 3)
-    replay(place, "a")
-    (run,) = DeltaTables(place).state(JOB).branch("main").runs
+    warehouse = str(tmp_path / "w")
+    land(warehouse, 3)
+    replay(warehouse, "a")
+    (run,) = DeltaTables(warehouse).state(JOB).branch("main").runs
     take = CountFold.take
     monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
-    found = verified(place, run).differences
+    found = verified(warehouse, run).differences
     assert set(found) == {"changelog/sums", "changelog/closed", "output/totals"}
     assert "before, not now: {'user':" in found["output/totals"]
 

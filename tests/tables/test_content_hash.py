@@ -45,19 +45,19 @@ rows = st.lists(
 )
 
 
-def as_table(rows, cuts=()):
+def as_table(rows, splits=()):
     whole = pa.table([pa.array([row[i] for row in rows], KINDS.types[i]) for i in range(len(KINDS))], schema=KINDS)
-    edges = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
+    edges = [0, *sorted(cut % (len(rows) + 1) for cut in splits), len(rows)]
     return pa.concat_tables([whole.slice(a, b - a) for a, b in pairwise(edges)])
 
 
 @given(rows, st.randoms(use_true_random=False), st.lists(st.integers(0, 12), max_size=3))
-def test_the_order_of_rows_and_columns_and_the_cuts_do_not_count(rows, chance, cuts):
+def test_the_order_of_rows_and_columns_and_the_splits_do_not_count(rows, rng, splits):
     shuffled = list(rows)
-    chance.shuffle(shuffled)
+    rng.shuffle(shuffled)
     names = list(KINDS.names)
-    chance.shuffle(names)
-    assert hash_rows(as_table(rows)) == hash_rows(as_table(shuffled, cuts).select(names))
+    rng.shuffle(names)
+    assert hash_rows(as_table(rows)) == hash_rows(as_table(shuffled, splits).select(names))
 
 
 @given(rows.filter(bool), st.data())
