@@ -184,5 +184,5 @@ def test_columns_of_other_types_are_compared_as_values():
 
 def test_tables_of_other_keys_have_nothing_to_compare():
     other = many(3).rename_columns(["person", *SCHEMA.names[1:]])
-    with pytest.raises(UsageError, match="'user' is string here and missing there"):
+    with pytest.raises(UsageError, match="'user' is string in one and missing in the other"):
         compare(many(3), other, ["user"])
