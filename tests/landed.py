@@ -32,19 +32,14 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
-from rewindow.tables.delta.commit import (
-    LANDINGS,
-    arrow_schema,
-    changelog_path,
-    commit_files,
-    create_table,
-    log_path,
-    output_path,
-    table_path,
-)
-from rewindow.tables.delta.feeds import LOG_COLUMNS, LOG_PARTITIONS
+from rewindow.tables.delta.commit import commit_files, create_table, table_path
+from rewindow.tables.delta.feeds import LOG_COLUMNS
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.feeds import LOG_PARTITIONS
+from rewindow.tables.shared.paths import LANDINGS, changelog_path, log_path, output_path
+from rewindow.tables.shared.warehouse import METRICS_TABLE
 from rewindow.testing import Epoch
 
 JOB = "job"

@@ -38,15 +38,17 @@ LAYERS = {
     "engine/spark": _layer("contracts engine/worker storage streams", "pyspark py4j pyarrow numpy"),
     # Commands go from protocol to protocol: Spark and Delta reach them as arguments. `storage` is for heartbeats.
     "control": _layer("config contracts storage streams", "pendulum psutil structlog"),
-    "tables/delta": _layer("contracts control storage streams", "deltalake pyarrow numpy"),
+    "tables/shared": _layer("contracts control streams", "pyarrow numpy"),
+    "tables/delta": _layer("contracts control storage streams tables/shared", "deltalake pyarrow numpy"),
     "tables/governed": _layer(
-        "contracts control engine/spark engine/worker storage streams tables/delta", "pyspark pyarrow numpy"
+        "contracts control engine/spark engine/worker streams tables/shared", "pyspark pyarrow numpy"
     ),
     "testing": _layer("contracts dsl streams", "yaml hypothesis"),
     "airflow": _layer("config databricks storage tables/delta", "airflow pendulum psutil"),
     "databricks": _layer("", "databricks"),
     "app": _layer(
-        "config contracts control databricks engine/spark engine/worker storage streams tables/delta tables/governed",
+        "config contracts control databricks engine/spark engine/worker storage streams tables/delta tables/governed "
+        "tables/shared",
         "typer click rich pendulum psutil structlog pyspark",
     ),
     "public": _layer("dsl streams"),

@@ -24,10 +24,11 @@ from typer.main import get_command
 from rewindow.app.cli.app import run_command
 from rewindow.app.project import Project
 from rewindow.engine.worker.local import LocalEngine as RunEngine
-from rewindow.tables.delta.commit import LANDINGS, QUARANTINE, RUNS, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash, read_rows
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, RUNS
 from tests.ingest.local_engine import HOUR, T0, LocalEngine, write_rows
 
 FEED = """\

@@ -193,7 +193,7 @@ CASES = [
     ),
     _table("a table that was restored", 66, "is a RESTORE", _restored),
     _table("a table that went back", 66, "went back from version 1 to 0", _rolled_back),
-    _table("a table that was made anew", 66, "was dropped and made anew", _rewritten),
+    _table("a table that was made anew", 66, "was dropped and created again", _rewritten),
     _table("a table that was optimized", 0, "12 records", _optimized),
     _table("a table that was vacuumed too early", 66, "deleted by VACUUM", _vacuumed),
     _table("a table whose log was cleaned too early", 66, "was cleaned out of its Delta log", _cleaned),

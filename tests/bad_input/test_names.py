@@ -14,8 +14,8 @@ import rewindow
 from rewindow.config.field_types import _dotted, _location, _name, _output_table
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import changelog_path, internal_path, log_path, output_path, safe_name
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path, safe_name
 
 SEED = 20261121
 WHEREVER = (

@@ -13,7 +13,7 @@ from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, fold
 from rewindow.control.plan.planner import UpToDate, check_is_pending
 from rewindow.control.plan.spec import Commit, RunRequest, RunSpec, add_digests
 from rewindow.errors import CheckpointError, InvariantError, RewindowError
-from rewindow.tables.delta.publish import net
+from rewindow.tables.shared.publications import net
 from tests.control.ledgers import BINDING, a_feed, commit_row, plan, plan_row, planned, run_rows
 
 

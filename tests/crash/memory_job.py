@@ -20,7 +20,7 @@ from rewindow.control.run import Job
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.delta.commit import METRICS
+from rewindow.tables.shared.paths import METRICS
 from tests.control.ledgers import BINDING, TOPIC, a_feed
 from tests.crash.memory import ROOT, File, here
 from tests.crash.memory_tables import MemoryTables

@@ -21,9 +21,10 @@ import pytest
 from rewindow.airflow.watermarks import complete_through
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import use
-from rewindow.tables.delta.commit import RUNS, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import RUNS
 from tests.bad_input.scene import FEED, Bench, hour, without_spark
 from tests.conftest import ROOT
 from tests.object_store.scene import HOURS, THERE, content, done, make

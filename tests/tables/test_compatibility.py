@@ -71,10 +71,10 @@ def test_an_accepted_change_goes_on_and_stands_in_the_plan(
     go_on(warehouse, changed, "c")  # from here on it is the job's own checkpoint
     plans = [row.body for row in DeltaTables(warehouse).ledger(JOB).read() if row.kind == PLAN]
     assert ["node not-null: is new" in plan.get("accepted", ()) for plan in plans] == [False, True, False]
-    plain = str(tmp_path_factory.mktemp("plain"))
-    land(plain, 4)
-    go_on(plain, built(), "p")
-    totals = [table_path(place, "alerts/totals") for place in (warehouse, plain)]
+    unedited = str(tmp_path_factory.mktemp("unedited"))
+    land(unedited, 4)
+    go_on(unedited, built(), "p")
+    totals = [table_path(path, "alerts/totals") for path in (warehouse, unedited)]
     assert content_hash(totals[0]) == content_hash(totals[1])
     seen = read_rows(table_path(warehouse, "alerts/seen"))
     assert min(seen["_epoch"].to_pylist()) == 3

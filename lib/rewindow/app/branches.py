@@ -22,8 +22,8 @@ from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError
 from rewindow.streams.serde.binding import bind_sink
-from rewindow.tables.delta.commit import safe_name
-from rewindow.tables.delta.diff import TableDiff
+from rewindow.tables.shared.diff import TableDiff
+from rewindow.tables.shared.paths import safe_name
 
 OnStep = Callable[[str], None] | None
 

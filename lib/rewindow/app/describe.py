@@ -16,10 +16,10 @@ from rewindow.streams.metrics import add_up, kind_of
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.serde.binding import bind_sink, bind_store
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.warehouse import Warehouse
 
 
-def describe_job(tables: DeltaTables, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
+def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
     """Return the runs of a branch, its tables and the totals of its metrics, without rewound runs."""
     state = tables.state(job)
     known = state.branch(branch)
@@ -35,7 +35,7 @@ def describe_job(tables: DeltaTables, job: str, *, branch: str, hashes: bool) ->
     }
 
 
-def describe_published(tables: DeltaTables, job: str, branch: str) -> list[dict[str, Any]]:
+def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[str, Any]]:
     """Return the output tables of a branch with their versions and what the last run wrote to them."""
     known = tables.state(job).branch(branch)
     if known.head is None:
@@ -141,7 +141,7 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
     }
 
 
-def _describe_tables(tables: DeltaTables, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
+def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
     """Return a branch's tables. Branches share changelogs, so a changelog counts only rows of this branch's runs."""
     described = []
     for target, table in branch.tables.items():
@@ -157,7 +157,7 @@ def _describe_tables(tables: DeltaTables, branch: Branch, *, hashes: bool) -> li
     return described
 
 
-def _describe_metrics(tables: DeltaTables, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
+def _describe_metrics(tables: Warehouse, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
     """Return the metrics over all runs. Rates are per simulated second; current values are summed over the tasks."""
     reports = [report for run in runs for report in tables.reports(run)]
     measures = [measure for report in reports for measure in report.metrics]

@@ -25,6 +25,7 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc_feed import FeedGc
 from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.repair import Repair
+from rewindow.tables.delta.warehouse import direct
 
 OnStep = Callable[[str], None] | None
 
@@ -73,7 +74,9 @@ class JobMaintenance:
         with naming(JOB=self._job):
             job = project.bind(self._job, branch)
             asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
-            machine = republish(job, asked, this_attempt, _LazyEngine(project), project.tables, Repair(project.tables))
+            machine = republish(
+                job, asked, this_attempt, _LazyEngine(project), project.tables, Repair(direct(project.tables))
+            )
             return drive(machine, on_step)
 
     def collect(self, keep_ms: int, *, every: int = EVERY, on_step: OnStep = None) -> Collected:
@@ -103,7 +106,7 @@ class JobMaintenance:
             "the catalog owns the files, and restores read the whole journal. Use VACUUM to delete files that the "
             "catalog's tables no longer reference, and DROP TABLE for the tables of a dropped branch",
         )
-        return JobGc(self._project.tables, self._job, lambda: this_attempt().id, self._project.is_alive)
+        return JobGc(direct(self._project.tables), self._job, lambda: this_attempt().id, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
         """Complete the plan of a dead attempt unchanged or, with ``replan``, discard it and plan a new run."""

@@ -10,10 +10,11 @@ from rewindow.config.job import JobConfig
 from rewindow.config.target import TargetConfig
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
-from rewindow.tables.delta.commit import output_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.governed.names import output_name
+from rewindow.tables.shared.paths import output_path
+from rewindow.tables.shared.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +42,7 @@ def warehouse_location(root: Path, target: TargetConfig) -> str:
     return str((root / location).absolute())
 
 
-def open_tables(target: TargetConfig, warehouse: str, spark: Callable[[], SparkSession]) -> DeltaTables:
+def open_tables(target: TargetConfig, warehouse: str, spark: Callable[[], SparkSession]) -> Warehouse:
     """Return the tables of jobs: committed by delta-rs, or governed by a catalog and committed through Spark."""
     if target.catalog is None:
         return DeltaTables(warehouse, reads_directly=target.source == "auto")
@@ -51,7 +52,7 @@ def open_tables(target: TargetConfig, warehouse: str, spark: Callable[[], SparkS
 
 
 def open_feed_tables(
-    target: TargetConfig, warehouse: str, tables: DeltaTables, spark: Callable[[], SparkSession]
+    target: TargetConfig, warehouse: str, tables: Warehouse, spark: Callable[[], SparkSession]
 ) -> DeltaFeedTables | CatalogFeedTables:
     """Return the ledgers and logs of feeds."""
     if target.catalog is None:

@@ -38,8 +38,8 @@ from rewindow.errors import ConfigError, SourceError, naming
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.settings import Limits, Settings
-from rewindow.tables.delta.commit import METRICS, QUARANTINE, changelog_path, safe_name
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.shared.paths import METRICS, QUARANTINE, changelog_path, safe_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,8 +176,7 @@ class Project:
             return SparkLandingEngine(lambda: self.spark, project_root=root)
         from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
 
-        governed = cast("CatalogTables", self.tables)
-        return CatalogLandingEngine(lambda: self.spark, tables.journal, governed.name_of, project_root=root)
+        return CatalogLandingEngine(lambda: self.spark, tables.journal, tables.name_of, project_root=root)
 
     @cached_property
     def engine(self) -> Engine:

@@ -107,7 +107,7 @@ def _selected(project: Project, name: str | None, kind: Kind | None) -> tuple[li
     """Return the selected jobs and feeds. Raises `UsageError` (2) for a name that is both, or neither."""
     jobs, feeds = names_of(project.root, "jobs"), names_of(project.root, "feeds")
     jobs = [] if kind is Kind.FEED else jobs
-    feeds = [] if kind is Kind.JOB else [feed for feed in feeds if name or project.feed_tables.rows(feed)]
+    feeds = [] if kind is Kind.JOB else [feed for feed in feeds if name or project.feed_tables.state(feed)]
     if name is None:
         return jobs, feeds
     if name in jobs and name in feeds:

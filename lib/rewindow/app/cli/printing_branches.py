@@ -9,7 +9,7 @@ from typing import Any
 from rewindow.app.branches import Backfilled
 from rewindow.app.cli.printing import Printer, as_assignments, describe_result
 from rewindow.control.verify import Verified
-from rewindow.tables.delta.diff import TableDiff
+from rewindow.tables.shared.diff import TableDiff
 
 
 class BranchPrinter(Printer):

@@ -26,17 +26,17 @@ class MaintenancePrinter(Printer):
                 {
                     "damage": dict(done.drift),
                     "republished": list(done.republished),
-                    "made_again": list(done.made_again),
+                    "made_again": list(done.repeated),
                 }
             )
             return
         for target, drift in done.drift.items():
             self.say(f"{target} {drift}.")
-        for run in done.made_again:
+        for run in done.repeated:
             self.say(f"Run {run} of {job} was replayed and gave the same rows.")
         for target in done.republished:
             self.say(f"{target} was republished.")
-        if not (done.drift or done.republished or done.made_again):
+        if not (done.drift or done.republished or done.repeated):
             self.say(f"The tables of {job} are intact.")
 
     def entries(self, rows: Sequence[Mapping[str, Any]], count: int) -> None:

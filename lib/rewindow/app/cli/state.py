@@ -15,6 +15,7 @@ from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import UsageError
 from rewindow.tables.delta.state_query import Stores, as_rows, changes, export
+from rewindow.tables.delta.warehouse import direct
 
 At = Annotated[
     str | None, typer.Option(metavar="RUN", help="State after this run, as main/3 or 3. Default: the last run.")
@@ -117,7 +118,7 @@ def state_export(
 
 def _stores(project: Project, job: str, branch: str, at: str | None) -> Stores:
     project.job_config(job)
-    tables = project.tables
+    tables = direct(project.tables)
     state = tables.state(job)
     for _step in tables.publish(job, state, branch):
         pass

@@ -124,7 +124,7 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
     changed = [name for name in ("partitions", "every", "zone") if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
-        parts = ("key", "value", "columns", "placed")
+        parts = ("key", "value", "columns", "source_offsets")
         changed += [f"{topic}.{part}" for part in parts if old and old.get(part) != log.get(part)]
     if changed:
         message = (
@@ -166,7 +166,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "order": list(spec.order),
         "columns": {new: old for old, new in (spec.renames or {}).items()},
         "invalid_timestamp": spec.invalid,
-        **({"placed": list(spec.source_offsets)} if spec.source_offsets else {}),
+        **({"source_offsets": list(spec.source_offsets)} if spec.source_offsets else {}),
     }
 
 

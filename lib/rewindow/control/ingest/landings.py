@@ -187,13 +187,13 @@ def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
         "fingerprint": definition.fingerprint,
         "kept": definition.kept,
         "logs": logs,
-        **({"placed": source_offsets} if source_offsets else {}),
+        **({"source_offsets": source_offsets} if source_offsets else {}),
     }
 
 
 def _definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
     logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
-    source_offsets = {topic: SourceOffsets(**log) for topic, log in body.get("placed", {}).items()}
+    source_offsets = {topic: SourceOffsets(**log) for topic, log in body.get("source_offsets", {}).items()}
     return FeedDefinition(
         body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"], source_offsets
     )

@@ -21,6 +21,7 @@ from rewindow.control.ingest.generations import Generation
 from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ledger import Ledger
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import Attempt
 
@@ -60,18 +61,10 @@ class LandingEngine(Protocol):
         ...
 
 
-class LandingTables(Protocol):
-    """Ledgers, logs and quarantine of feeds."""
+class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
+    """The tables of feeds. The state of a landing ledger is its rows."""
 
     warehouse: str
-
-    def rows(self, feed: str) -> list[LedgerRow]:
-        """Return the feed's landing ledger."""
-        ...
-
-    def append(self, feed: str, rows: Sequence[LedgerRow]) -> bool:
-        """Append ledger rows atomically. Return whether the ledger now has these rows under their numbers."""
-        ...
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
         """Create the missing tables of a landing. Raises if it could not be published."""

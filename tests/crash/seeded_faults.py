@@ -1,4 +1,4 @@
-"""Faults by dice: what may befall a process at the points of a history, a few times at most."""
+"""Seeded random faults: what may happen to a process at the points of a history, a few times at most."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ if TYPE_CHECKING:
 
 
 class Killed(BaseException):
-    """What a killed process looks like from within: nothing after it runs."""
+    """Ends a simulated process: nothing after it runs."""
 
 
 FAULTS = ("crash", "lost", "refused", "made up", "delayed", "stale", "flip", "full", "clock")
 
 
 @dataclass
-class SeededRandom(Faults):
-    """Faults by dice. ``mix``: which of them this history knows; each comes a few times at most."""
+class SeededFaults(Faults):
+    """Seeded random faults. ``mix``: the kinds that this history has, ``left``: how many may still happen."""
 
     simulation: Simulation
-    dice: random.Random
+    rng: random.Random
     mix: frozenset[str]
     left: int = 3
 
     def point(self, name: str) -> None:
-        simulation, dice = self.simulation, self.dice.random()
+        simulation, draw = self.simulation, self.rng.random()
         simulation.trace.append((here().name, name))
-        if simulation.late and dice < 0.05:
+        if simulation.late and draw < 0.05:
             with suppress(Exception):
                 simulation.late.pop(0)()
         if "crash" in self.mix and self._once(0.015):
             raise Killed
         if "flip" in self.mix and name.startswith("sleep") is False and self._once(0.004):
             self._flip()
-        simulation.pause(stay=dice > simulation.restless)
+        simulation.pause(stay=draw > simulation.restless)
 
     def answer(self, name: str) -> str:
         kinds = sorted(self.mix & {"lost", "refused", "made up", "delayed"})
-        return self.dice.choice(kinds) if kinds and self._once(0.06) else "ok"
+        return self.rng.choice(kinds) if kinds and self._once(0.06) else "ok"
 
     def staleness(self, name: str) -> int:
-        return self.dice.randrange(1, 3) if "stale" in self.mix and self._once(0.02) else 0
+        return self.rng.randrange(1, 3) if "stale" in self.mix and self._once(0.02) else 0
 
     def later(self, send: Callable[[], None]) -> None:
         self.simulation.late.append(send)
@@ -57,10 +57,10 @@ class SeededRandom(Faults):
         return "full" in self.mix and self._once(0.03)
 
     def alive(self, _attempt: Attempt) -> bool:
-        return "clock" in self.mix and self.dice.random() < 0.1
+        return "clock" in self.mix and self.rng.random() < 0.1
 
     def _once(self, likely: float) -> bool:
-        if self.left and self.dice.random() < likely:
+        if self.left and self.rng.random() < likely:
             self.left -= 1
             return True
         return False
@@ -73,5 +73,5 @@ class SeededRandom(Faults):
         journaled = set(self.simulation.committed_attempts())
         loose = [path for path in loose if path.rpartition("/")[2].partition("-output-")[0] not in journaled]
         if loose:
-            world.files[self.dice.choice(sorted(loose))].is_whole = False
+            world.files[self.rng.choice(sorted(loose))].is_whole = False
             self.simulation.met["flips"] += 1

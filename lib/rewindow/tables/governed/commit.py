@@ -1,6 +1,6 @@
-"""What of a catalog's tables goes through SQL and the DataFrame writer: make them, look whether they fit, add rows once.
+"""Create tables of a catalog through SQL, and commit rows to them through the DataFrame writer.
 
-Nothing that Spark returns or raises says whether a commit landed: who wants to know reads the table (or its history).
+What Spark returns or raises does not tell whether a commit landed: read the table or its history.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rewindow.control.plan.stored_format import check_layout
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import CheckpointError, ConfigError
 from rewindow.streams.serde.schema import Column
@@ -18,11 +19,11 @@ from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
 OWNER = "rewindow.owner"
-"""The table property that says which job and branch write the table."""
+"""The table property with the job and branch that write the table."""
 KEPT: Mapping[str, str] = {"delta.logRetentionDuration": "interval 3650 days"}
 
 
-def make_table(
+def create_table(
     spark: SparkSession,
     name: TableName,
     columns: Sequence[Column],
@@ -31,21 +32,21 @@ def make_table(
     *,
     grows: bool = False,
 ) -> None:
-    """Make a Delta table and its schema where they are missing. The catalog must be there.
+    """Create a Delta table and its schema if they do not exist. The catalog must exist.
 
-    ``grows``: columns that a table lacks are added to it, those that it has beside stay.
+    ``grows``: add missing columns to an existing table, which may have others.
 
-    Raises `CheckpointError` (76) if the table is there with other columns, `ConfigError` (78) if another job writes it.
+    Raises `CheckpointError` (76) if the table exists with other columns, `ConfigError` (78) if another job writes it.
     """
-    cut = f" PARTITIONED BY ({', '.join(f'`{column}`' for column in partition_by)})" if partition_by else ""
+    partitioned = f" PARTITIONED BY ({', '.join(f'`{column}`' for column in partition_by)})" if partition_by else ""
     wanted = {**KEPT, **(properties or {})}
     written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     with mapped():
         if not spark.catalog.tableExists(name.quoted):
-            if not spark.catalog.databaseExists(name.quoted_schema):  # who may not make one need not
+            if not spark.catalog.databaseExists(name.quoted_schema):  # creating may need rights that this user lacks
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
             spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {name.quoted} ({ddl(columns)}) USING delta{cut} TBLPROPERTIES ({written})"
+                f"CREATE TABLE IF NOT EXISTS {name.quoted} ({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
             )
         found = [(field.name, field.dataType.simpleString()) for field in spark.table(name.quoted).schema.fields]
         added = [column for column in columns if column.name not in dict(found)] if grows else []
@@ -54,18 +55,19 @@ def make_table(
             found += [(column.name, _type(column)) for column in added]
         kept = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
     due = [(column.name, _type(column)) for column in columns]
+    check_layout(str(name), dict(found))
     if (not set(due) <= set(found)) if grows else sorted(found) != sorted(due):
-        message = f"{name} has the columns {found}, wanted are {due}: name another table, or start a new branch"
+        message = f"{name} has the columns {found}, expected {due}: name another table, or start a new branch"
         raise CheckpointError(message)
     for key, value in (properties or {}).items():
         if kept.get(key) != value:
-            what = "is written by another job or branch" if key == OWNER else f"has not {key} = {value!r}"
+            what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
             message = f"the table {name} {what}: name another table or branch"
             raise ConfigError(message)
 
 
 def add_once(frame: DataFrame, name: TableName, app_id: str, version: int, *, replaces: str | None = None) -> None:
-    """Append rows in one commit of ``(app_id, version)``, which Delta lands once; ``replaces``: what goes in the same."""
+    """Append rows in one commit, ``(app_id, version)``, which lands once. It also removes the rows of ``replaces``."""
     writer = frame.write.format("delta").option("txnAppId", app_id).option("txnVersion", version)
     writer = writer.option("userMetadata", json.dumps({"app": app_id, "version": version}))
     if replaces is not None:
@@ -75,20 +77,20 @@ def add_once(frame: DataFrame, name: TableName, app_id: str, version: int, *, re
 
 
 def owner(job: str, branch: str) -> str:
-    """Return what `OWNER` is: a digest, as Spark shows no property that looks like a secret to it, ``hourly`` for its url."""
+    """Return the value of `OWNER`. It is a digest, because Spark redacts values that look like secrets (``hourly``: url)."""
     return blake2b(f"{job}/{branch}".encode(), digest_size=16).hexdigest()
 
 
 def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
-    """Return the last version under an application id that the table's history has; 0 for none."""
+    """Return the last version under an application id in the table's history; 0 for none."""
     with mapped():
         rows = spark.sql(f"DESCRIBE HISTORY {name.quoted}").select("userMetadata").collect()
-    told = [json.loads(row["userMetadata"]) for row in rows if (row["userMetadata"] or "").startswith('{"app"')]
-    return max((one["version"] for one in told if one["app"] == app_id), default=0)
+    stated = [json.loads(row["userMetadata"]) for row in rows if (row["userMetadata"] or "").startswith('{"app"')]
+    return max((one["version"] for one in stated if one["app"] == app_id), default=0)
 
 
 def table_version(spark: SparkSession, name: TableName) -> int | None:
-    """Return a table's Delta version; None if it is not there."""
+    """Return a table's Delta version; None if there is no table."""
     with mapped():
         if not spark.catalog.tableExists(name.quoted):
             return None
@@ -97,7 +99,7 @@ def table_version(spark: SparkSession, name: TableName) -> int | None:
 
 
 def ddl(columns: Sequence[Column]) -> str:
-    """Return columns as SQL lists them."""
+    """Return columns as SQL declares them."""
     return ", ".join(f"`{column.name}` {_type(column)}" for column in columns)
 
 

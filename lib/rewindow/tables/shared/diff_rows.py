@@ -1,4 +1,4 @@
-"""The rows of two tables in one order, grouped by key: which keys both have, and in which their rows differ."""
+"""The rows of two tables in one order, grouped by key: which keys both have, and for which the rows differ."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.tables.delta.content_hash import canonical_values
+from rewindow.tables.shared.content_hash import canonical_values
 
 IGNORED = ("_run", "_offset")
-"""Columns in which two branches may differ and say the same: who made a row, and its number in its own table."""
+"""Columns in which equal branches may differ: the run that made a row, and its number in its own table."""
 
 Row = dict[str, Any]
 Bools = npt.NDArray[np.bool_]
@@ -23,10 +23,10 @@ _ORDER = ("_side", "_partition", "_offset")
 
 
 class DiffRows:
-    """Two tables with the same keys. A group is the rows of a key: those of the first in their order, then the second's."""
+    """Two tables with the same keys. A group has the rows of a key: the first table's in order, then the second's."""
 
     def __init__(self, first: pa.Table, second: pa.Table, keys: Sequence[str]) -> None:
-        """Sort them: no row is changed, and none made a Python object."""
+        """Sort both tables, without making Python objects of their rows."""
         self._tables, self._keys = (first, second), keys
         both = pa.concat_tables(
             table.select([*keys, *_ORDER[1:]]).append_column(
@@ -34,14 +34,14 @@ class DiffRows:
             )
             for side, table in enumerate(self._tables)
         )
-        cells = [comparable(both[name]) for name in keys]
+        key_columns = [comparable(both[name]) for name in keys]
         names = [f"{number}" for number in range(len(keys))]
-        sorting = pa.table([*cells, *(both[name] for name in _ORDER)], names=[*names, *_ORDER])
+        sorting = pa.table([*key_columns, *(both[name] for name in _ORDER)], names=[*names, *_ORDER])
         order = pc.sort_indices(sorting, sort_keys=[(name, "ascending") for name in (*names, *_ORDER)])
         starts = np.zeros(both.num_rows, dtype=bool)
         starts[:1] = True
-        for cell in cells:
-            ordered = cell.take(order)
+        for column in key_columns:
+            ordered = column.take(order)
             starts[1:] |= unlike(ordered.slice(0, max(both.num_rows - 1, 0)), ordered.slice(1))
         self._both = both
         self._rows: Numbers = order.to_numpy()
@@ -59,20 +59,20 @@ class DiffRows:
         return is_only
 
     def different(self) -> Bools:
-        """Return for each group whether both sides have its key, and other rows of it."""
+        """Return for each group whether both sides have its key, with different rows."""
         one, other = self._sizes
         differs: Bools = one != other
-        values = [self._values(side) for side in (0, 1)]
-        if set(values[0]) != set(values[1]):
+        names = [self._values(side) for side in (0, 1)]
+        if set(names[0]) != set(names[1]):
             differs[:] = True
         alike = np.flatnonzero(~differs)
         firsts = self._positions(alike)
         groups = self._group[firsts]
         seconds = firsts + one[groups]
         rows = self._rows[firsts], self._rows[seconds] - self._tables[0].num_rows
-        for name in values[0] if alike.size else ():
-            cells = [table[name].take(pa.array(taken)) for table, taken in zip(self._tables, rows, strict=True)]
-            differs[groups[_differing(*cells)]] = True
+        for name in names[0] if alike.size else ():
+            values = [table[name].take(pa.array(taken)) for table, taken in zip(self._tables, rows, strict=True)]
+            differs[groups[_differing(*values)]] = True
         differs &= (one > 0) & (other > 0)
         return differs
 
@@ -85,7 +85,7 @@ class DiffRows:
         return zip(*columns, strict=True)
 
     def rows_of(self, group: int, side: int) -> list[Row]:
-        """Return a side's rows of a group, in their order, without the key and what is ignored."""
+        """Return a side's rows of a group, in order, without key and ignored columns."""
         rows = self._tables[side].select(self._values(side)).take(pa.array(self._table_rows(group, side), pa.int64()))
         return list(rows.to_pylist())
 
@@ -93,7 +93,7 @@ class DiffRows:
         return [name for name in self._tables[side].column_names if name not in self._keys and name not in IGNORED]
 
     def _positions(self, groups: Numbers) -> Numbers:
-        """Return where in the order the first side's rows of these groups are."""
+        """Return the positions, in the common order, of the first side's rows of these groups."""
         sizes = self._sizes[0][groups]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         positions: Numbers = np.repeat(self._starts[groups], sizes) + within
@@ -106,7 +106,7 @@ class DiffRows:
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as values that are equal if and only if they say the same: floats by their bits."""
+    """Return a column with values that are equal if and only if they are the same: floats by their bits."""
     if not pa.types.is_floating(column.type):
         return column
     whole = canonical_values(column.cast(pa.float64()))
@@ -114,14 +114,14 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def unlike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
-    """Return for each row whether two columns say different things there; null is like null."""
+    """Return for each row whether two columns differ there; nulls are equal."""
     differs = pc.fill_null(pc.not_equal(one, other), pa.scalar(value=False))
     nulls = pc.not_equal(pc.is_null(one), pc.is_null(other))
     return np.asarray(pc.or_(differs, nulls).to_numpy(), dtype=bool)
 
 
 def _differing(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
-    """Return `unlike` of two columns of whatever types: 1 is 1.0, and 1 is not "1"."""
+    """Return `unlike` for columns of any types: 1 equals 1.0, but not "1"."""
     kinds = one.type, other.type
     if kinds[0] != kinds[1] and all(map(_is_number, kinds)):
         one, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)
