@@ -23,9 +23,7 @@ from rewindow.streams.serde.binding import bind_store, bound
 from rewindow.streams.settings import Limits, Settings
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.savepoint import Undo
-from rewindow.streams.state.spill import OpenSpill
-from rewindow.streams.state.spilling_key_value import SpillingStore
-from rewindow.streams.state.spilling_windows import SpillingWindows
+from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.topology import SubTopology
 from rewindow.testing import LocalReplay
 from rewindow.testing.local_task import LocalTask
@@ -49,7 +47,7 @@ def opened(kind: str, spill: OpenSpill | None, memory: int) -> KeyValueStore:
     builder = key_value_store("s", key=key, value=None if value is list else value)
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     (ready,) = bound(part, {}).stores
-    return KeyValueStore(ready) if spill is None else SpillingStore(ready, spill, memory)
+    return KeyValueStore(ready, None if spill is None else Disk(spill, memory))
 
 
 def opened_windows(kind: str, spill: OpenSpill | None, memory: int) -> WindowStore:
@@ -57,7 +55,7 @@ def opened_windows(kind: str, spill: OpenSpill | None, memory: int) -> WindowSto
     builder = window_store("s", size=2, retention=6, key=key, value=None if value is list else value)
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     (ready,) = bound(part, {}).stores
-    return WindowStore(ready) if spill is None else SpillingWindows(ready, spill, memory)
+    return WindowStore(ready, None if spill is None else Disk(spill, memory))
 
 
 def value_of(kind: str, number: int) -> Any:

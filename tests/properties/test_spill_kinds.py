@@ -17,7 +17,7 @@ from rewindow.streams.metrics import Measure
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.serde.binding import bound
 from rewindow.streams.state.savepoint import UNDOABLE, Undo
-from rewindow.streams.state.spill import Disk, OpenTimedSpill
+from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.state.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
 from rewindow.streams.state.suppress_buffer import Update
 from rewindow.streams.topology import SubTopology
@@ -169,7 +169,7 @@ def told(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Ite
 @pytest.mark.parametrize("spill", [MemorySpill, SqliteSpill])
 @given(stories(KINDS[2:]), st.sampled_from([1, 2000, 6000]))
 @examples(300)
-def test_nobody_can_tell(spill: OpenTimedSpill, story: tuple[StoreBuilder, list[Step]], memory: int) -> None:
+def test_nobody_can_tell(spill: OpenSpill, story: tuple[StoreBuilder, list[Step]], memory: int) -> None:
     builder, steps = story
     in_memory = list(told(lambda: opened(builder, None), steps, attempts=True))
     assert list(told(lambda: opened(builder, Disk(spill, memory)), steps, attempts=True)) == in_memory

@@ -23,7 +23,7 @@ from rewindow import (
 )
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.semantics import Semantics
-from rewindow.streams.state.spill import OpenTimedSpill
+from rewindow.streams.state.spill import OpenSpill
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.local_task import LocalTask
 from rewindow.testing.memory_spill import MemorySpill
@@ -89,7 +89,7 @@ def test_runs_make_no_difference(
 @given(PLANS, BOUNDS, EPOCHS, st.lists(st.integers(1, 5)))
 @examples(100)
 def test_a_buffer_on_disk_gives_what_one_in_memory_gives(
-    spill: OpenTimedSpill, plan: tuple[str, int, str], bound: BufferConfig, epochs: list[Any], cuts: list[int]
+    spill: OpenSpill, plan: tuple[str, int, str], bound: BufferConfig, epochs: list[Any], cuts: list[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(LocalTask.__init__.__kwdefaults__, "spill", spill)

@@ -133,7 +133,7 @@ def test_what_can_be_changed_in_place_is_copied() -> None:
 
 @pytest.mark.parametrize("wrong", [(5, 4), (-1, 4), (1.0, 4), (True, 4), (0, None)])
 def test_a_session_has_bounds(wrong: tuple[Any, Any]) -> None:
-    with pytest.raises(DataError, match="from a start to an end of epoch milliseconds"):
+    with pytest.raises(DataError, match="a start and an end in epoch milliseconds"):
         store().put(session("a", *wrong), 1)
 
 

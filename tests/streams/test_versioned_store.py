@@ -116,7 +116,7 @@ def test_wrong_use_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="the history is 0 or more"):
         versioned_store("s", history="-1ms")
     store = made(versioned_store("s", history="10ms"))
-    with pytest.raises(DataError, match="never negative"):
+    with pytest.raises(DataError, match="0 or more"):
         store.put("a", 1, -1)
     with pytest.raises(DataError, match="store 's'"):
         store.put("a", object(), 1)

@@ -19,7 +19,7 @@ from rewindow.streams.serde.meta_columns import OUTPUT_META
 from rewindow.streams.serde.schema import fit_column, scalar_shape
 from rewindow.streams.settings import Settings, TaskConfig
 from rewindow.streams.sink import Write
-from rewindow.streams.state.spill import Disk, OpenTimedSpill
+from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.task import Task
 from rewindow.streams.topology import SubTopology, Topology
 from rewindow.testing.memory_spill import MemorySpill
@@ -77,7 +77,7 @@ class LocalTask:
         deliver: Deliver,
         wall_clock_ms: int = UNKNOWN,
         dropped: Drop | None = None,
-        spill: OpenTimedSpill = MemorySpill,
+        spill: OpenSpill = MemorySpill,
         is_bound: bool = False,
     ) -> None:
         """Start a task. ``wall_clock_ms`` is the initial wall clock.

@@ -12,15 +12,17 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rewindow.errors import LimitError
-from rewindow.streams.state.spill import Row, Span
+from rewindow.streams.state.spill import Span, SpilledRow
 
 _MEMORY_KIB = 32 * 1024
 """How much of a file SQLite may keep in memory."""
-_COLUMNS = "aside INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (aside, key)"
+_COLUMNS = (
+    "snapshot INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (snapshot, key)"
+)
 
 
 class SqliteSpill:
-    """See `core.spill.TimedSpill`. Raises `LimitError` (71) when the disk is full."""
+    """See `streams.state.spill.TimedSpill`. Raises `LimitError` (71) when the disk is full."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -35,26 +37,26 @@ class SqliteSpill:
             "BEGIN",
         ):
             self._file.execute(statement)
-        self._asides = 0
+        self._snapshots = 0
 
     def get(self, key: bytes) -> tuple[str, int] | None:
         """See `Spill`."""
         found: tuple[str, int] | None = self._run(
-            "SELECT row, number FROM spill WHERE aside = 0 AND key = ?", (key,)
+            "SELECT row, number FROM spill WHERE snapshot = 0 AND key = ?", (key,)
         ).fetchone()
         return found
 
-    def write(self, rows: Iterable[Row]) -> None:
+    def write(self, rows: Iterable[SpilledRow]) -> None:
         """See `Spill`."""
         self._run_many("INSERT OR REPLACE INTO spill VALUES (0, ?, ?, ?, ?)", rows)
 
-    def forget(self, keys: Iterable[bytes]) -> None:
+    def delete(self, keys: Iterable[bytes]) -> None:
         """See `Spill`."""
-        self._run_many("DELETE FROM spill WHERE aside = 0 AND key = ?", ((key,) for key in keys))
+        self._run_many("DELETE FROM spill WHERE snapshot = 0 AND key = ?", ((key,) for key in keys))
 
-    def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+    def page(self, span: Span, count: int, *, since: int = 0, snapshot: int = 0) -> list[SpilledRow]:
         """See `Spill`."""
-        where, bounds = _within(aside, span)
+        where, bounds = _where(snapshot, span)
         return self._run(
             f"SELECT key, row, number, due FROM spill WHERE {where} AND number >= ? ORDER BY key LIMIT ?",  # noqa: S608
             (*bounds, since, count),
@@ -62,29 +64,29 @@ class SqliteSpill:
 
     def count(self, span: Span, since: int = 0) -> int:
         """See `Spill`."""
-        where, bounds = _within(0, span)
+        where, bounds = _where(0, span)
         (found,) = self._run(
             f"SELECT count(*) FROM spill WHERE {where} AND number >= ? AND (? > 0 OR number & 2 = 0)",  # noqa: S608
             (*bounds, since, since),
         ).fetchone()
         return int(found)
 
-    def set_aside(self, span: Span) -> int:
+    def take_snapshot(self, span: Span) -> int:
         """See `Spill`."""
-        self._asides += 1
-        where, bounds = _within(0, span)
+        self._snapshots += 1
+        where, bounds = _where(0, span)
         self._run(
             f"INSERT INTO spill SELECT ?, key, row, number, NULL FROM spill WHERE {where}",  # noqa: S608
-            (self._asides, *bounds),
+            (self._snapshots, *bounds),
         )
-        return self._asides
+        return self._snapshots
 
-    def cut_out(self, span: Span) -> None:
+    def delete_span(self, span: Span) -> None:
         """See `Spill`."""
-        where, bounds = _within(0, span)
+        where, bounds = _where(0, span)
         self._run(f"DELETE FROM spill WHERE {where}", bounds)  # noqa: S608
 
-    def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
+    def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
         """See `TimedSpill`."""
         return self._run(
             "SELECT key, row, number, due FROM spill WHERE due <= ? AND (due, key) > (?, ?) ORDER BY due, key LIMIT ?",
@@ -96,7 +98,7 @@ class SqliteSpill:
         (found,) = self._run("SELECT count(*) FROM spill WHERE due <= ?", (until_ms,)).fetchone()
         return int(found)
 
-    def forget_due(self, until_ms: int) -> None:
+    def delete_due(self, until_ms: int) -> None:
         """See `TimedSpill`."""
         self._run("DELETE FROM spill WHERE due <= ?", (until_ms,))
 
@@ -123,9 +125,9 @@ class SqliteSpill:
         )
 
 
-def _within(aside: int, span: Span) -> tuple[str, tuple[Any, ...]]:
+def _where(snapshot: int, span: Span) -> tuple[str, tuple[Any, ...]]:
     """Return what stands in a WHERE for a span, and its values: none of them is in the words."""
-    words, values = "aside = ?", [aside, *(bound for bound in span if bound is not None)]
+    words, values = "snapshot = ?", [snapshot, *(bound for bound in span if bound is not None)]
     for bound, comparison in zip(span, "><", strict=True):
         words += "" if bound is None else f" AND key {comparison} ?"
     return words, tuple(values)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.errors import ConfigError, DataError
+from rewindow.errors import ConfigError, DataError, InvariantError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, Measure, Metrics
 from rewindow.streams.record import UNKNOWN, maker
@@ -150,25 +150,14 @@ class Store(ABC):
         if self.lost is not None:
             self.lost(key, value)
 
-    def _note_removal(self, key: Any) -> None:
-        """Track that a key is gone: what came and went between two checkpoints leaves no trace in them."""
-        if self._changed.get(key):
-            del self._changed[key]
-        else:
-            self._changed[key] = False
-
-    def _touch(self, key: Any) -> None:
-        """Rows of a key are about to be looked at: a store that is larger than its memory brings them."""
-        del key  # where all is in memory anyway
-
     @property
     def name(self) -> str:
         """The user's name for it."""
         return self.builder.name
 
+    @abstractmethod
     def hold(self, *, is_held: bool) -> None:
-        """Keep in memory what is written, for as long as an attempt may be taken back (`core.undo`)."""
-        del is_held  # where all is in memory anyway
+        """Keep all writes in memory while an attempt may be rolled back (`streams.state.savepoint`)."""
 
     @abstractmethod
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
@@ -194,6 +183,13 @@ class Store(ABC):
     def clock_ms(self) -> int:
         """The store's own clock, part of the checkpoint; -1 for a store that has none."""
         return UNKNOWN
+
+
+def codec_of(builder: StoreBuilder) -> Codec:
+    """Return the codec of a store that spills. Raises `InvariantError` if its types are not bound."""
+    if builder.codec is None:
+        raise InvariantError(f"the store {builder.name!r} spills to disk, but its types are not bound")
+    return builder.codec
 
 
 def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -> None:
