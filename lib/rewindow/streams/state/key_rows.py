@@ -1,90 +1,43 @@
-"""The rows of a store that has one row per key: the protocol, and the implementation in memory."""
+"""The rows of a store that has one row per key, in memory. `streams.state.spilling_rows` has those that spill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.state.key_types import KeyType
 
 
-class KeyRows(Protocol):
+class KeyRows:
     """Rows by key.
 
     To write a row, call `begin_change` if the key is not in ``changed``, then set it in ``values``: that is the hot
     path of every store built on this. Values are returned as they are, not copied.
     """
 
-    values: dict[Any, Any]
-    """The rows in memory."""
-    changed: dict[Any, bool]
-    """The keys written since `take_changes`; True for keys that no checkpoint has."""
-    get: Callable[[Any], Any]
-    """Returns the value of a key, or None."""
-    admit: Callable[[Any, Any], None]
-    """Takes in a row of a checkpoint."""
-
-    def begin_change(self, key: Any) -> None:
-        """Record the first write of a key since the checkpoint. Raises `DataError` for a key without bytes."""
-        ...
-
-    def pop(self, key: Any) -> Any:
-        """Delete a row; return its value, or None."""
-        ...
-
-    def scan(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the rows by key bytes. Later writes are safe and not seen."""
-        ...
-
-    def live_keys(self) -> Iterable[Any]:
-        """Iterate over the keys in no particular order."""
-        ...
-
-    def drop(self, key: Any) -> None:
-        """Take in a tombstone of a checkpoint."""
-        ...
-
-    def end_restore(self) -> None:
-        """Finish after the last `admit` or `drop`."""
-        ...
-
-    def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`."""
-        ...
-
-    def savepoint(self, key: Any) -> Callable[[], None]:
-        """Return a function that restores the current row of a key."""
-        ...
-
-    def hold(self, *, is_held: bool) -> None:
-        """See `Store`."""
-        ...
-
-    def __len__(self) -> int: ...
-
-
-class MemoryRows:
-    """Rows by key, all in memory."""
-
     __slots__ = ("_key_type", "admit", "changed", "get", "values")
 
     def __init__(self, key_type: KeyType) -> None:
         self.values: dict[Any, Any] = {}
+        """The rows in memory."""
         self.changed: dict[Any, bool] = {}
+        """The keys written since `take_changes`; True for keys that no checkpoint has."""
         self.get: Callable[[Any], Any] = self.values.get
+        """Returns the value of a key, or None."""
         self.admit: Callable[[Any, Any], None] = self.values.__setitem__
+        """Takes in a row of a checkpoint."""
         self._key_type = key_type
 
     def begin_change(self, key: Any) -> None:
-        """See `KeyRows`."""
+        """Record the first write of a key since the checkpoint. Raises `DataError` for a key without bytes."""
         is_new = key not in self.values
         if is_new and not (key.__class__ is str and key.isascii()):
             encode_key(key)
         self.changed[key] = is_new
 
     def pop(self, key: Any) -> Any:
-        """See `KeyRows`."""
+        """Delete a row; return its value, or None."""
         if key not in self.values:
             return None
         if key.__class__ is not self._key_type.cls:
@@ -93,19 +46,20 @@ class MemoryRows:
         return self.values.pop(key)
 
     def scan(self) -> Iterator[tuple[Any, Any]]:
-        """See `KeyRows`."""
-        return scan_dict(self.values)
+        """Iterate over the rows by key bytes. Later writes are safe and not seen."""
+        keys = by_bytes(self.values)
+        return zip(keys, list(map(self.values.__getitem__, keys)), strict=True)
 
     def live_keys(self) -> Iterable[Any]:
-        """See `KeyRows`."""
+        """Iterate over the keys in no particular order."""
         return self.values
 
     def drop(self, key: Any) -> None:
-        """See `KeyRows`."""
+        """Take in a tombstone of a checkpoint."""
         self.values.pop(key, None)
 
     def end_restore(self) -> None:
-        """See `KeyRows`."""
+        """Finish after the last `admit` or `drop`."""
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`."""
@@ -114,12 +68,12 @@ class MemoryRows:
         return changes
 
     def savepoint(self, key: Any) -> Callable[[], None]:
-        """See `KeyRows`."""
+        """Return a function that restores the current row of a key."""
         value, is_new = self.values.get(key), self.changed.get(key)
 
         def roll_back() -> None:
-            set_or_delete(self.values, key, value)
-            set_or_delete(self.changed, key, is_new)
+            _set_or_delete(self.values, key, value)
+            _set_or_delete(self.changed, key, is_new)
 
         return roll_back
 
@@ -138,15 +92,8 @@ def note_removal(changed: dict[Any, bool], key: Any) -> None:
         changed[key] = False
 
 
-def set_or_delete(rows: dict[Any, Any], key: Any, value: Any) -> None:
-    """Set a key, or delete it if the value is None."""
+def _set_or_delete(rows: dict[Any, Any], key: Any, value: Any) -> None:
     if value is None:
         rows.pop(key, None)
     else:
         rows[key] = value
-
-
-def scan_dict(values: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Iterate by key bytes over the items that a dictionary has now."""
-    keys = by_bytes(values)
-    return zip(keys, list(map(values.__getitem__, keys)), strict=True)

@@ -9,11 +9,11 @@ from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied, is_frozen
-from rewindow.streams.state.key_rows import KeyRows, MemoryRows
+from rewindow.streams.state.key_rows import KeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.spill_file import SpillFile
-from rewindow.streams.state.spilling_key_rows import SpillingRows
+from rewindow.streams.state.spilling_rows import SpillingRows
 from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, refused
 
 
@@ -23,8 +23,9 @@ class KeyValueStore(Store):
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder)
         self._keys = KeyType(builder, self._live_keys)
-        self._rows: KeyRows = MemoryRows(self._keys)
-        if disk is not None:
+        if disk is None:
+            self._rows = KeyRows(self._keys)
+        else:
             self._rows = SpillingRows(self._keys, codec_of(builder), SpillFile(builder.name, disk))
         self._values, self._changed = self._rows.values, self._rows.changed
         self._keep = builder.kept.value

@@ -10,7 +10,7 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.spill import Disk
-from rewindow.streams.state.spilling_key_rows import SpillingRows
+from rewindow.streams.state.spilling_rows import SpillingRows
 from rewindow.streams.state.stores import StoreBuilder
 
 

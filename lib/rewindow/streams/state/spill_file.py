@@ -1,8 +1,8 @@
-"""The spill of one store: opened on first use, its changes by checkpoint, its parts, and scans that see no later write."""
+"""The spill of one store: opened on first use, its changes by checkpoint, and scans that see no later write."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from rewindow.streams.record import MAX_MS
@@ -39,47 +39,6 @@ class SpillFile:
         return SpilledChanges(self.open(), codec, since)
 
 
-class SpillPart:
-    """The rows of a spill whose keys start with given bytes, always eight of them."""
-
-    def __init__(self, spill: Spill, start: bytes) -> None:
-        self._spill, self._start = spill, start + b"\x01"
-        self._span: Span = (start + b"\x00", start + b"\x02")
-
-    def get(self, key: bytes) -> tuple[str, int] | None:
-        """See `Spill`."""
-        return self._spill.get(self._start + key)
-
-    def write(self, rows: Iterable[SpilledRow]) -> None:
-        """See `Spill`."""
-        self._spill.write((self._start + key, text, number, due_ms) for key, text, number, due_ms in rows)
-
-    def delete(self, keys: Iterable[bytes]) -> None:
-        """See `Spill`."""
-        self._spill.delete(self._start + key for key in keys)
-
-    def page(self, span: Span, count: int, *, since: int = 0, snapshot: int = 0) -> list[SpilledRow]:
-        """See `Spill`."""
-        rows = self._spill.page(self._own(span), count, since=since, snapshot=snapshot)
-        return [(key[len(self._start) :], text, number, due_ms) for key, text, number, due_ms in rows]
-
-    def count(self, span: Span, since: int = 0) -> int:
-        """See `Spill`."""
-        return self._spill.count(self._own(span), since)
-
-    def take_snapshot(self, span: Span) -> int:
-        """See `Spill`."""
-        return self._spill.take_snapshot(self._own(span))
-
-    def delete_span(self, span: Span) -> None:
-        """See `Spill`."""
-        self._spill.delete_span(self._own(span))
-
-    def _own(self, span: Span) -> Span:
-        low, high = ((None if bound is None else self._start + bound) for bound in span)
-        return low or self._span[0], high or self._span[1]
-
-
 def pages(spill: Spill, span: Span = ALL, since: int = 0) -> Iterator[SpilledRow]:
     """Iterate over the rows of a span by key, a page at a time."""
     after, until = span
@@ -98,14 +57,13 @@ def pages_due(spill: TimedSpill, until_ms: int, after: tuple[int, bytes] = (-1, 
 class SnapshotScan:
     """Iterates over the rows of a spill by key. Writes call `detach` first, so the scan does not see them."""
 
-    def __init__(self, spill: Spill, codec: Codec) -> None:
-        self._spill, self._codec = spill, codec
-        self._after: bytes | None = None
+    def __init__(self, spill: Spill, codec: Codec, span: Span) -> None:
+        self._spill, self._codec, self._span = spill, codec, span
         self._snapshot = 0
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        while page := self._spill.page((self._after, None), PAGE, snapshot=self._snapshot):
-            self._after = page[-1][0]
+        while page := self._spill.page(self._span, PAGE, snapshot=self._snapshot):
+            self._span = page[-1][0], self._span[1]
             for _, text, number, _ in page:
                 if not number & GONE:
                     yield self._codec.load(text)
@@ -113,7 +71,7 @@ class SnapshotScan:
     def detach(self) -> None:
         """Continue in a copy of the remaining rows."""
         if not self._snapshot:
-            self._snapshot = self._spill.take_snapshot((self._after, None))
+            self._snapshot = self._spill.take_snapshot(self._span)
 
 
 class SpilledChanges(Collection[tuple[Any, Any]]):

@@ -15,8 +15,8 @@ from rewindow.streams.state.key_rows import KeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.memory_budget import MemoryBudget
 from rewindow.streams.state.spill import Codec, Disk
-from rewindow.streams.state.spill_file import SpillFile, SpillPart
-from rewindow.streams.state.spilling_key_rows import SpillingRows
+from rewindow.streams.state.spill_file import SpillFile
+from rewindow.streams.state.spilling_rows import SpillingRows
 from rewindow.streams.state.stores import StoreBuilder, codec_of
 
 _INDEX_SHARE = 4
@@ -41,7 +41,7 @@ class WindowSpill:
             self._key_type,
             _key_codec(self._codec, window),
             self._file,
-            open_spill=lambda: SpillPart(self._file.open(), encode_key(start_ms)),
+            prefix=encode_key(start_ms),
             budget=self.budget,
         )
 

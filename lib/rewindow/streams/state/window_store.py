@@ -9,7 +9,7 @@ from typing import Any
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN, Window, Windowed
 from rewindow.streams.serde.values import copied, is_frozen
-from rewindow.streams.state.key_rows import KeyRows, MemoryRows
+from rewindow.streams.state.key_rows import KeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import Store, StoreBuilder, refused
@@ -167,7 +167,7 @@ class WindowStore(Store):
         return roll_back
 
     def _index_starts(self) -> KeyRows:
-        index: KeyRows = MemoryRows(self._keys) if self._spill is None else self._spill.starts_index()
+        index = KeyRows(self._keys) if self._spill is None else self._spill.starts_index()
         for start_ms in self._starts:
             for key in self._windows[start_ms].live_keys():
                 _note_start(index, key, start_ms, is_there=True)
@@ -186,7 +186,7 @@ class WindowStore(Store):
     def _rows_at(self, start_ms: int) -> KeyRows:
         rows = self._windows.get(start_ms)
         if rows is None:
-            rows = MemoryRows(self._keys) if self._spill is None else self._spill.rows_at(start_ms)
+            rows = KeyRows(self._keys) if self._spill is None else self._spill.rows_at(start_ms)
             self._windows[start_ms] = rows
             insort(self._starts, start_ms)
         return rows

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from rewindow.errors import DataError
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
-from rewindow.streams.state.key_rows import MemoryRows
+from rewindow.streams.state.key_rows import KeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.memory_budget import SAMPLE, MemoryBudget, capacity_for
 from rewindow.streams.state.spill import ALL, GONE, Codec, Span, Spill, SpilledRow
@@ -29,8 +29,8 @@ _ROW_BYTES = 400
 _NOTHING = object()
 
 
-class SpillingRows:
-    """See `KeyRows`. Holds as many rows in memory as fit."""
+class SpillingRows(KeyRows):
+    """Rows by key, of which memory holds as many as fit."""
 
     def __init__(
         self,
@@ -38,18 +38,18 @@ class SpillingRows:
         codec: Codec,
         file: SpillFile,
         *,
-        open_spill: Callable[[], Spill] | None = None,
+        prefix: bytes = b"",
         budget: MemoryBudget | None = None,
     ) -> None:
-        """``open_spill`` and ``budget``: of rows that share the store's file and memory with others."""
-        self._memory = MemoryRows(key_type)
-        self.values, self.changed = self._memory.values, self._memory.changed
-        self.get: Callable[[Any], Any] = self._get
-        self.admit: Callable[[Any, Any], None] = self._admit
+        """``prefix``, ``budget``: of rows that share the file and memory with others. Prefixes have equal lengths."""
+        super().__init__(key_type)
+        self.get, self.admit = self._get, self._admit
         self.on_flush: Callable[[], None] | None = None
-        self._key_type, self._codec, self._file = key_type, codec, file
-        self._open = open_spill or file.open
+        self._codec, self._file = codec, file
+        self._prefix = prefix + b"\x01" if prefix else b""
+        self._span = (prefix + b"\x00", prefix + b"\x02") if prefix else ALL
         self._spill: Spill | None = None
+        """None until rows were written to the spill."""
         self._budget = budget or MemoryBudget(self)
         self._gone: dict[Any, None] = {}
         """Deleted keys that the spill may have."""
@@ -62,7 +62,7 @@ class SpillingRows:
 
     @property
     def is_spilled(self) -> bool:
-        """Whether the spill may have rows."""
+        """Whether the spill may have rows of this."""
         return self._spill is not None
 
     def _get(self, key: Any) -> Any:
@@ -79,13 +79,13 @@ class SpillingRows:
         if self._spill is not None and key not in self.values:
             self._fetch(self._spill, key)
         if key not in self.changed:
-            self._memory.begin_change(key)
+            super().begin_change(key)
 
     def pop(self, key: Any) -> Any:
         """See `KeyRows`."""
         if self._spill is not None and key not in self.values:
             self._fetch(self._spill, key)
-        value = self._memory.pop(key)
+        value = super().pop(key)
         if value is not None and self._spill is not None:
             self._gone[key] = None
             self._budget.spend()
@@ -94,15 +94,15 @@ class SpillingRows:
     def scan(self) -> Iterator[tuple[Any, Any]]:
         """See `KeyRows`."""
         if self._spill is None:
-            return self._memory.scan()
+            return super().scan()
         if not self._budget.is_held:
             self.flush()
-        scan = SnapshotScan(self._spill, self._codec)
+        scan = SnapshotScan(self._spill, self._codec, self._span)
         self._scans.add(scan)
         hidden = {*self.values, *self._gone}
         if not hidden:
             return iter(scan)
-        return merge(self._memory.scan(), (row for row in scan if row[0] not in hidden), key=_key_bytes)
+        return merge(super().scan(), (row for row in scan if row[0] not in hidden), key=_key_bytes)
 
     def scan_spilled(self, span: Span, hidden: Collection[Any]) -> Iterator[tuple[Any, Any]]:
         """Iterate over the rows on the spill in a span, by key bytes, without deleted and ``hidden`` keys.
@@ -119,7 +119,7 @@ class SpillingRows:
     def live_keys(self) -> Iterator[Any]:
         """See `KeyRows`. Nothing moves between memory and the spill."""
         yield from self.values
-        yield from (key for key, _ in self.scan_spilled(ALL, self.values))
+        yield from (key for key, _ in self.scan_spilled(self._span, self.values))
 
     def _admit(self, key: Any, value: Any) -> None:
         self._is_restoring = True
@@ -131,20 +131,20 @@ class SpillingRows:
         self._is_restoring = True
         if self._spill is not None:
             self._gone[key] = None  # the spill may have an older row
-        self._memory.drop(key)
+        super().drop(key)
         self._budget.spend()
 
     def end_restore(self) -> None:
         """See `KeyRows`."""
         if self._spill is not None:
             self.flush()
-            self._spilled = self._spill.count(ALL)
+            self._spilled = self._spill.count(self._span)
         self._is_restoring = False
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. Read the changes before the next write."""
         if self._spill is None:
-            return self._memory.take_changes()
+            return super().take_changes()
         self.flush()
         return self._file.take_changes(self._codec)
 
@@ -152,7 +152,7 @@ class SpillingRows:
         """See `KeyRows`."""
         if self._spill is not None and key not in self.values:
             self._fetch(self._spill, key)
-        was_gone, roll_back_memory = key in self._gone, self._memory.savepoint(key)
+        was_gone, roll_back_memory = key in self._gone, super().savepoint(key)
 
         def roll_back() -> None:
             roll_back_memory()
@@ -188,9 +188,11 @@ class SpillingRows:
         if self._spill is None or self._is_restoring:
             keys = {**self.values, **self.changed}
         self._spilled += len(self.values)
-        spill = self._spill = self._spill or self._open()
+        spill = self._spill = self._file.open()
         self.detach_scans()
-        spill.delete(encode_key(key) for key in self._gone if key not in self.values and key not in self.changed)
+        spill.delete(
+            self._prefix + encode_key(key) for key in self._gone if key not in self.values and key not in self.changed
+        )
         spill.write(self._leaving(by_bytes(keys)))
         self.values.clear()
         self.changed.clear()
@@ -203,7 +205,7 @@ class SpillingRows:
         """Delete all rows on the spill; running scans continue in a copy."""
         self.detach_scans()
         if self._spill is not None:
-            self._spill.delete_span(ALL)
+            self._spill.delete_span(self._span)
 
     def detach_scans(self) -> None:
         """Let running scans continue in a copy of the spill."""
@@ -214,7 +216,7 @@ class SpillingRows:
         for key in keys:
             value, is_new = self.values.get(key), self.changed.get(key)
             text = self._codec.dump_key(key) if value is None else self._codec.dump(key, value)
-            yield encode_key(key), text, self._file.number(is_new, is_gone=value is None), None
+            yield self._prefix + encode_key(key), text, self._file.number(is_new, is_gone=value is None), None
 
     def _fetch(self, spill: Spill, key: Any) -> Any:
         """Bring a row that is not in memory from the spill; return its value, or None."""
@@ -222,7 +224,7 @@ class SpillingRows:
             return None
         own = self._key_type.like_known(key)
         try:
-            found = spill.get(encode_key(own))
+            found = spill.get(self._prefix + encode_key(own))
         except DataError:
             return None  # a key without bytes was never put
         text, number = found or ("", GONE)
