@@ -156,7 +156,7 @@ def test_a_key_gives_way_to_a_value_of_the_same_name() -> None:
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        (LogType("clicks", "key"), r"reads 'clicks', which the feed has not \(it has events\)"),
+        (LogType("clicks", "key"), r"reads 'clicks', which the feed does not have \(it has events\)"),
         (FieldType(LogType("events", "value"), "price"), r"no field 'price' \(fields: user, amount, note\)"),
         (RowType((("total", FieldType(LogType("events", "value"), "price")),)), "no field 'price'"),
         (object, "no columns for the type"),

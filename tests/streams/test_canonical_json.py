@@ -109,5 +109,5 @@ def test_the_order_in_which_a_dictionary_was_filled_is_no_data(value: dict[Any, 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, len, [object()]])
 def test_what_is_not_plain_is_refused_and_nothing_is_pickled(value: Any) -> None:
-    with pytest.raises(DataError, match="cannot be kept"):
+    with pytest.raises(DataError, match="cannot be stored"):
         dump_value(value)

@@ -16,7 +16,7 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.meta_columns import OUTPUT_META
-from rewindow.streams.serde.schema import fit_column, scalar_shape
+from rewindow.streams.serde.schema import coerce, scalar_shape
 from rewindow.streams.settings import Settings, TaskConfig
 from rewindow.streams.sink import Write
 from rewindow.streams.state.spill import Disk, OpenSpill
@@ -56,7 +56,7 @@ class Blueprint:
         """
         shapes = self.sinks[sink.topic]
         try:
-            fit_column(record.timestamp, OUTPUT_META[0])
+            coerce(record.timestamp, OUTPUT_META[0])
             rows = [shape.encode_checked(item) for shape, item in zip(shapes, (record.key, record.value), strict=True)]
         except DataError as error:
             message = f"topic {sink.topic}: {error}"

@@ -1,4 +1,4 @@
-"""What a store puts on its spill in tests: no file, but the same rows in the same order as one."""
+"""A spill in memory for tests: no file, but the same rows in the same order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewindow.streams.state.spill import Span, SpilledRow
 
 
 class MemorySpill:
-    """See `streams.state.spill.TimedSpill`. ``writes`` counts what was ever written: so a test sees whether anything was."""
+    """See `streams.state.spill.TimedSpill`. ``writes`` counts all rows ever written, to show that a store spilled."""
 
     writes = 0
 
@@ -51,7 +51,7 @@ class MemorySpill:
 
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
         """See `TimedSpill`."""
-        return [row for place, row in self._due(until_ms) if place > after][:count]
+        return [row for position, row in self._due(until_ms) if position > after][:count]
 
     def count_due(self, until_ms: int) -> int:
         """See `TimedSpill`."""

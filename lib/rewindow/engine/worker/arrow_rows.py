@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rewindow.errors import DataError
 from rewindow.streams.serde.coercion import class_of
-from rewindow.streams.serde.schema import Column, Shape, fit_column
+from rewindow.streams.serde.schema import Column, Shape, coerce
 
 _ARROW = {
     "string": pa.string(),
@@ -75,7 +75,7 @@ def encode_column(field: pa.Field, cells: Sequence[Any], target: str) -> pa.Arra
         else:
             return pc.add(array, 0.0) if column.type == "double" else array  # there is one zero
     try:
-        return pa.array([fit_column(cell, column) for cell in cells], field.type)
+        return pa.array([coerce(cell, column) for cell in cells], field.type)
     except DataError as error:
         raise _at(target, error) from error
 

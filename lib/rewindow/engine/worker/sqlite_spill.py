@@ -1,7 +1,7 @@
-"""The spills of stores that are larger than their memory: one temporary SQLite database a store and task.
+"""Spills in SQLite: one temporary database per store and task.
 
-A database without a name lies in the machine's temporary folder, has no name there either, and is gone with the
-process, however that ends. It is a cache: what counts is in the changelog.
+A database without a name is an unlinked file in the temporary folder, so it disappears with the process however that
+ends. It is only a cache; the durable state is the changelog.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from rewindow.errors import LimitError
 from rewindow.streams.state.spill import Span, SpilledRow
 
-_MEMORY_KIB = 32 * 1024
-"""How much of a file SQLite may keep in memory."""
+_CACHE_KIB = 32 * 1024
+"""SQLite's page cache for one file."""
 _COLUMNS = (
     "snapshot INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (snapshot, key)"
 )
@@ -29,7 +29,7 @@ class SqliteSpill:
         self._file = sqlite3.connect("", isolation_level=None)
         for statement in (
             "PRAGMA temp_store = FILE",
-            f"PRAGMA cache_size = -{_MEMORY_KIB}",
+            f"PRAGMA cache_size = -{_CACHE_KIB}",
             "PRAGMA journal_mode = OFF",
             "PRAGMA synchronous = OFF",
             f"CREATE TABLE spill ({_COLUMNS}) WITHOUT ROWID",
@@ -103,44 +103,44 @@ class SqliteSpill:
         self._run("DELETE FROM spill WHERE due <= ?", (until_ms,))
 
     def close(self) -> None:
-        """Give the file back to the machine."""
+        """Delete the file."""
         self._file.close()
 
     def _run(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
         try:
             return self._file.execute(statement, values)
         except sqlite3.OperationalError as error:
-            raise self._full(error) from error
+            raise self._limit_error(error) from error
 
     def _run_many(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
         try:
             self._file.executemany(statement, values)
         except sqlite3.OperationalError as error:
-            raise self._full(error) from error
+            raise self._limit_error(error) from error
 
-    def _full(self, error: sqlite3.OperationalError) -> LimitError:
+    def _limit_error(self, error: sqlite3.OperationalError) -> LimitError:
         return LimitError(
-            f"the store {self._store!r} is larger than its memory and cannot go to a temporary file ({error}): free "
+            f"the store {self._store!r} does not fit in memory and cannot spill to a temporary file ({error}): free "
             "space in the temporary folder (TMPDIR), or raise limits: {store_memory: BYTES} in the job's file"
         )
 
 
 def _where(snapshot: int, span: Span) -> tuple[str, tuple[Any, ...]]:
-    """Return what stands in a WHERE for a span, and its values: none of them is in the words."""
-    words, values = "snapshot = ?", [snapshot, *(bound for bound in span if bound is not None)]
+    """Return the WHERE clause for a span, and its parameters. The clause contains no values."""
+    clause, values = "snapshot = ?", [snapshot, *(bound for bound in span if bound is not None)]
     for bound, comparison in zip(span, "><", strict=True):
-        words += "" if bound is None else f" AND key {comparison} ?"
-    return words, tuple(values)
+        clause += "" if bound is None else f" AND key {comparison} ?"
+    return clause, tuple(values)
 
 
 @contextmanager
 def spills() -> Iterator[Callable[[str], SqliteSpill]]:
-    """Give what opens the spills of a task, and close them all."""
+    """Yield the function that opens spills for a task, and close them all at the end."""
     with ExitStack() as stack:
 
-        def opened(store: str) -> SqliteSpill:
+        def open_spill(store: str) -> SqliteSpill:
             spill = SqliteSpill(store)
             stack.callback(spill.close)
             return spill
 
-        yield opened
+        yield open_spill

@@ -28,7 +28,7 @@ class GroupedStore(Store):
     def __init__(self, builder: StoreBuilder, rows: GroupRows, disk: Disk | None) -> None:
         super().__init__(builder)
         self._rows = rows
-        self._keys, self._keep = KeyType(builder, self._live_keys), builder.kept.value
+        self._keys, self._normalize = KeyType(builder, self._live_keys), builder.normalizers.value
         self._spilled: SpilledGroups | None = None
         self._fetch: Callable[[Any], None] = _nothing
         if disk is not None:

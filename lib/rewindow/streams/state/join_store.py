@@ -1,4 +1,4 @@
-"""Stores of records by key and time, duplicates included: what each side of a join keeps, and what waits for its time.
+"""Stores of records by key and time, duplicates included: what each side of a join normalizers, and what waits for its time.
 
 Rules of this file:
 
@@ -31,7 +31,7 @@ from rewindow.streams.state.stores import JOIN, StoreBuilder, refused, restore_f
 
 
 class Waiting(NamedTuple):
-    """A record that is taken out, and the bytes of its key."""
+    """A removed record, with the bytes of its key."""
 
     timestamp: int
     key_bytes: bytes
@@ -40,9 +40,9 @@ class Waiting(NamedTuple):
 
 
 def join_store(name: str, *, retention: str | int | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare the store of one side of a join, to be given to it ready-made.
+    """Declare the store of one side of a join, to be passed to the join.
 
-    A record is forgotten once the newest one is ``retention`` past it (a duration; an int is milliseconds).
+    A record expires once the newest one is ``retention`` past it (a duration; an int is milliseconds).
     Raises `ConfigError` for a negative retention.
     """
     retention_ms = to_ms(retention)
@@ -59,17 +59,17 @@ class RecordStore(GroupedStore):
 
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder, RecordRows(), disk)
-        self._shares = builder.kept.is_frozen
+        self._shares = builder.normalizers.is_frozen
 
     def put(self, key: Any, value: Any, timestamp: int) -> None:
         """Add a record. Raises `DataError` as `KeyValueStore.put` does, and for a null value."""
         if value is None:
             message = f"store {self.name!r} takes records with values, but that of {key!r} at {timestamp} is null"
             raise DataError(message)
-        if key.__class__ is not self._keys.cls:
-            key = self._keys.take(key)
+        if key.__class__ is not self._keys.exact_class:
+            key = self._keys.normalize(key)
         try:
-            value = self._keep(value)
+            value = self._normalize(value)
         except DataError as error:
             raise refused(self.name, key, error) from error
         self._fetch(key)
@@ -99,7 +99,7 @@ class RecordStore(GroupedStore):
 
     def savepoint(self, key: Any, timestamp: int) -> Callable[[], None]:
         """Return a function that restores a key's records of one time (see `streams.state.savepoint`)."""
-        key = self._keys.like_known(key)
+        key = self._keys.as_stored(key)
         try:
             values = [value for _, value in self.fetch(key, timestamp, timestamp)]
         except TypeError:  # the key is unhashable or the timestamp no number, so the write will be refused
@@ -140,7 +140,7 @@ class RecordStore(GroupedStore):
         del clock_ms
         found: dict[RecordKey, Any] = {}
         for (key, timestamp, number), value in rows:
-            row_key = RecordKey(self._keys.take(key), timestamp, number)
+            row_key = RecordKey(self._keys.normalize(key), timestamp, number)
             if value is None:
                 found.pop(row_key, None)
             else:

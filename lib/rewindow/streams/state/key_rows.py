@@ -40,8 +40,8 @@ class KeyRows:
         """Delete a row; return its value, or None."""
         if key not in self.values:
             return None
-        if key.__class__ is not self._key_type.cls:
-            key = self._key_type.take(key)
+        if key.__class__ is not self._key_type.exact_class:
+            key = self._key_type.normalize(key)
         note_removal(self.changed, key)
         return self.values.pop(key)
 

@@ -28,11 +28,11 @@ class KeyValueStore(Store):
         else:
             self._rows = SpillingRows(self._keys, codec_of(builder), SpillFile(builder.name, disk))
         self._values, self._changed = self._rows.values, self._rows.changed
-        self._keep = builder.kept.value
+        self._normalize = builder.normalizers.value
         self._get = self._rows.get
         self._all_frozen = True
         """Whether no value was ever put that can be changed in place: then reads need no copy."""
-        self._watches = not builder.kept.is_frozen
+        self._watches = not builder.normalizers.is_frozen
         if not self._watches:  # no value can ever be changed in place, so a read is a lookup
             self.get = self.find = self._get  # type: ignore[method-assign, assignment]
 
@@ -52,10 +52,10 @@ class KeyValueStore(Store):
         if value is None:
             self.delete(key)
             return
-        if key.__class__ is not self._keys.cls:
-            key = self._keys.take(key)
+        if key.__class__ is not self._keys.exact_class:
+            key = self._keys.normalize(key)
         try:
-            value = self._keep(value)
+            value = self._normalize(value)
         except DataError as error:
             raise refused(self.name, key, error) from error
         if key not in self._changed:
@@ -103,7 +103,7 @@ class KeyValueStore(Store):
             if value is None:
                 self._rows.drop(key)
                 continue
-            own = key if key.__class__ is self._keys.cls else self._keys.take(key)
+            own = key if key.__class__ is self._keys.exact_class else self._keys.normalize(key)
             if self._watches:
                 self._watch(value)
             admit(own, value if self._all_frozen else copied(value))
@@ -124,7 +124,7 @@ class KeyValueStore(Store):
     def savepoint(self, key: Any) -> Callable[[], None]:
         """Return a function that restores the current row of a key (see `streams.state.savepoint`)."""
         try:
-            return self._rows.savepoint(self._keys.like_known(key))
+            return self._rows.savepoint(self._keys.as_stored(key))
         except TypeError:  # the key is unhashable, so the write will be refused
             return lambda: None
 

@@ -49,7 +49,7 @@ class MemoryBudget:
         self._left -= rows
 
     def hold(self, *, is_held: bool) -> None:
-        """Keep all rows in memory, or stop doing so."""
+        """Normalizer all rows in memory, or stop doing so."""
         self.is_held = is_held
         self.spend(0)
 

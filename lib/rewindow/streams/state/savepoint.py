@@ -36,7 +36,7 @@ class Undo:
     def begin(self) -> None:
         """Begin an attempt."""
         self._log = []
-        self._reset = self._keys.mark()
+        self._reset = self._keys.savepoint()
         self._store.hold(is_held=True)
 
     def end(self) -> None:

@@ -19,10 +19,10 @@ from rewindow.streams.state.stores import SESSION, Stamped, StoreBuilder, refuse
 
 
 def session_store(name: str, *, retention: str | int | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a session store. A session is forgotten once the latest end is ``retention`` past its own end.
+    """Declare a session store. A session expires once the latest end is ``retention`` past its own end.
 
-    The retention is a duration (``"1h"``; an int is milliseconds), of sessions that still may change at least gap and
-    grace. Raises `ConfigError` if it is negative.
+    The retention is a duration (``"1h"``; an int is milliseconds), at least gap and grace if sessions may still change.
+    Raises `ConfigError` if it is negative.
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
@@ -62,7 +62,7 @@ class SessionStore(GroupedStore):
             self._remove(session)
             return
         try:
-            value = self._keep(value)
+            value = self._normalize(value)
         except DataError as error:
             raise refused(self.name, session, error) from error
         if session not in self._changed:
@@ -152,8 +152,8 @@ class SessionStore(GroupedStore):
         if start_ms.__class__ is not int or end_ms.__class__ is not int or not 0 <= start_ms <= end_ms:
             message = f"store {self.name!r}: a session has a start and an end in epoch milliseconds, not {session!r}"
             raise DataError(message)
-        if key.__class__ is not self._keys.cls:
-            key = self._keys.take(key)
+        if key.__class__ is not self._keys.exact_class:
+            key = self._keys.normalize(key)
         if key not in self._rows.keys():  # noqa: SIM118 - the rows are no mapping
             encode_key(key)  # refuse a key without bytes here, not at the checkpoint
         self._fetch(key)

@@ -78,7 +78,7 @@ class SpilledGroups:
         """Bring the rows of a key into memory, however full it is."""
         self._resident[key] = None
         try:
-            start = _group_bytes(self._key_type.like_known(key))[:-1]
+            start = _group_bytes(self._key_type.as_stored(key))[:-1]
         except DataError:
             return  # a key without bytes was never put
         spill, expired_ms = self._file.open(), self._expired_until()
@@ -214,7 +214,7 @@ class SpilledGroups:
         rows = []
         for row_key, value in taken.items():
             if value is not None:
-                self._key_type.take(self._rows.position(row_key)[0])  # so that the type of the keys is known
+                self._key_type.normalize(self._rows.position(row_key)[0])  # so that the type of the keys is known
                 rows.append(self._spilled_row(row_key, value, None))
         spill.write(sorted((row for row in rows if row[3] is None or row[3] > expired_ms), key=itemgetter(0)))
 

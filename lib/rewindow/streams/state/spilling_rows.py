@@ -222,7 +222,7 @@ class SpillingRows(KeyRows):
         """Bring a row that is not in memory from the spill; return its value, or None."""
         if key is self._absent or key in self._gone:
             return None
-        own = self._key_type.like_known(key)
+        own = self._key_type.as_stored(key)
         try:
             found = spill.get(self._prefix + encode_key(own))
         except DataError:

@@ -86,12 +86,12 @@ class TimeOrderedBuffer(GroupedStore):
         value, old, timestamp, origin_bytes = update
         try:
             if value is not None:
-                value = self._keep(value)
-            prior = (None if old is None else self._keep(old)) if entry is None else entry.prior
+                value = self._normalize(value)
+            prior = (None if old is None else self._normalize(old)) if entry is None else entry.prior
         except DataError as error:
             raise refused(self.name, key, error) from error
         if entry is None:
-            key = self._keys.take(key)
+            key = self._keys.normalize(key)
         elif not begins_anew:
             buffer_time = entry.buffer_time
         size = ENTRY_BYTES + encoded_size(key) + origin_bytes
@@ -163,7 +163,7 @@ class TimeOrderedBuffer(GroupedStore):
             if entry is None:
                 entries.pop(key, None)
             else:
-                entries[self._keys.take(key)] = entry
+                entries[self._keys.normalize(key)] = entry
         self._rows.clear()
         for key, entry in entries.items():
             self._rows.admit(key, entry)

@@ -1,14 +1,14 @@
-"""A store that keeps each key's past: what a table said at a time, as far back as its history goes (KIP-889).
+"""A store of each key's past values, as far back as its history reaches (KIP-889).
 
 Rules of this file:
 
-1. A version begins at its timestamp and lasts until the next one of its key. A tombstone is a version too: from it on
+1. A version is valid from its timestamp until the next version of its key. A tombstone is a version too: from then on
    the key has no value.
-2. The store's clock is the highest timestamp put. What is older than ``clock - history`` is refused and counted; the
-   bound itself is taken. A version of the same timestamp replaces.
-3. `get` gives the newest version, `get_as_of` the one that held at a time; of a time before the bound it says nothing,
-   unless the newest version is that old.
-4. A version that no `get_as_of` can reach any more is gone; when that is noticed makes no difference to any reader.
+2. The store's clock is the highest timestamp put. A version older than ``clock - history`` is refused and counted; one
+   at that bound is accepted. A version with the timestamp of another one replaces it.
+3. `get` returns the newest version, `get_as_of` the one that was valid at a time. For a time before the bound it returns
+   None, unless the newest version is that old.
+4. A version that no `get_as_of` can return any more is deleted. When that happens makes no difference to readers.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ _TIME = itemgetter(0)
 
 
 class VersionKey(NamedTuple):
-    """A key and the time from which a version of it holds."""
+    """A key and the time from which a version of it is valid."""
 
     key: Any
     valid_from: int
 
 
 class Version(NamedTuple):
-    """What a key's value is in one version; None: it has none."""
+    """The value of one version; None is a tombstone."""
 
     value: Any
 
 
 class Put(Enum):
-    """What became of a version that was put."""
+    """The outcome of a `VersionedStore.put`."""
 
     LATEST = "latest"
-    """It is the newest of its key."""
+    """The version is the newest of its key."""
     PAST = "past"
-    """A newer one was there."""
+    """The key has a newer version."""
     REFUSED = "refused"
-    """It is older than the history."""
+    """The version is older than the history."""
 
 
 def versioned_store(name: str, *, history: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
@@ -125,7 +125,7 @@ class VersionedStore(GroupedStore):
         return self.builder.retention_ms
 
     def put(self, key: Any, value: Any, timestamp: int) -> Put:
-        """Set the value that holds from a time on; None is a tombstone. One older than the history is dropped and counted.
+        """Set the value that is valid from a time on; None is a tombstone. One older than the history is dropped and counted.
 
         Raises `DataError` as `KeyValueStore.put` does, and for a timestamp that is negative or not an integer.
         """
@@ -135,11 +135,11 @@ class VersionedStore(GroupedStore):
         if timestamp < self._oldest_ms:
             self._lose(key, value)
             return Put.REFUSED
-        key = self._keys.take(key)
+        key = self._keys.normalize(key)
         encode_key(key)  # refuse a key without bytes here, not at the checkpoint
         if value is not None:
             try:
-                value = self._keep(value)
+                value = self._normalize(value)
             except DataError as error:
                 raise refused(self.name, key, error) from error
         self._fetch(key)
@@ -162,7 +162,7 @@ class VersionedStore(GroupedStore):
     find = get
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        """Return the value that held at a time and its start; None if there was none or the history is shorter."""
+        """Return the value that was valid at a time, and since when; None if there was none or the history is shorter."""
         self._fetch(key)
         versions = self._rows.versions.get(key)
         if not versions:
@@ -188,7 +188,7 @@ class VersionedStore(GroupedStore):
 
     def savepoint(self, key: Any, timestamp: int) -> Callable[[], None]:
         """Return a function that restores a key's versions and the clock (see `streams.state.savepoint`)."""
-        key, clock_ms = self._keys.like_known(key), self._clock_ms
+        key, clock_ms = self._keys.as_stored(key), self._clock_ms
         try:
             self._fetch(key)
             versions = list(self._rows.versions.get(key, ()))
@@ -210,7 +210,7 @@ class VersionedStore(GroupedStore):
         self._clock_ms = clock_ms
         found: dict[Any, dict[int, Any]] = {}
         for (key, valid_from), version in rows:
-            own = found.setdefault(self._keys.take(key), {})
+            own = found.setdefault(self._keys.normalize(key), {})
             if version is None:
                 own.pop(valid_from, None)
             else:
@@ -226,7 +226,7 @@ class VersionedStore(GroupedStore):
         started = bisect_right(versions, self._oldest_ms, key=_TIME)
         if not started:
             return 0
-        # The version that holds when the history starts can still be read, unless it is a tombstone.
+        # The version that is valid when the history starts can still be read, unless it is a tombstone.
         return started if versions[started - 1][1] is None else started - 1
 
     def _forget(self, key: Any) -> None:

@@ -27,8 +27,8 @@ class WindowStore(Store):
         self._starts_of: KeyRows | None = None
         """The sorted starts of each key's windows; built by the first `fetch_range`."""
         self._keys = KeyType(builder, lambda: (key for rows in self._windows.values() for key in rows.live_keys()))
-        self._keep = builder.kept.value
-        self._all_frozen, self._watches = True, not builder.kept.is_frozen
+        self._normalize = builder.normalizers.value
+        self._all_frozen, self._watches = True, not builder.normalizers.is_frozen
         """As in `KeyValueStore`."""
         self._newest_start_ms = UNKNOWN
         self._spill = None if disk is None else WindowSpill(builder, disk, self._keys, self._windows)
@@ -52,10 +52,10 @@ class WindowStore(Store):
         if value is None:
             rows.pop(key)
         else:
-            if key.__class__ is not self._keys.cls:
-                key = self._keys.take(key)
+            if key.__class__ is not self._keys.exact_class:
+                key = self._keys.normalize(key)
             try:
-                value = self._keep(value)
+                value = self._normalize(value)
             except DataError as error:
                 raise refused(self.name, key, error) from error
             if key not in rows.changed:
@@ -110,7 +110,7 @@ class WindowStore(Store):
                 continue
             if self._watches:
                 self._watch(value)
-            taken = key if key.__class__ is self._keys.cls else self._keys.take(key)
+            taken = key if key.__class__ is self._keys.exact_class else self._keys.normalize(key)
             own.admit(taken, value if self._all_frozen else copied(value))
         for own in self._windows.values():
             own.end_restore()
@@ -146,7 +146,7 @@ class WindowStore(Store):
         if own is None:
             return self._savepoint_of_windows()
         try:
-            roll_back_row = own.savepoint(self._keys.like_known(key))
+            roll_back_row = own.savepoint(self._keys.as_stored(key))
         except TypeError:  # the key is unhashable, so the write will be refused
             return lambda: None
 
