@@ -125,7 +125,7 @@ def test_the_last_word_on_each_key_is_the_tables(
         for topic, store in (("values", "values"),)
         for partition in range(2)
         if store in replay.task(0, partition).stores
-        for key, stamped in replay.task(0, partition).stores[store].contents()
+        for key, stamped in replay.task(0, partition).stores[store].rows()
     }
     told = {place: value for place, value in said.items() if place[0] == "values" and value is not None}
     assert told == kept

@@ -145,6 +145,6 @@ class LocalTask:
             key_shape, value_shape = self._shapes[name]
             live[name] = {
                 dump_value(key_shape.encode_checked(key)): dump_value(value_shape.encode_checked(value))
-                for key, value in store.contents()
+                for key, value in store.rows()
             }
         return live

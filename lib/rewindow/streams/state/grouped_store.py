@@ -60,7 +60,7 @@ class GroupedStore(Store):
         self._changed.clear()
         return changes
 
-    def contents(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         rows = self._rows.rows_of(by_bytes(self._rows.keys()))
         if self._spilled is not None:

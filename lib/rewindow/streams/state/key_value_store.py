@@ -113,7 +113,7 @@ class KeyValueStore(Store):
         """See `Store`."""
         return self._rows.take_changes()
 
-    def contents(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         return self.all()
 

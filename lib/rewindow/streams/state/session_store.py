@@ -109,7 +109,7 @@ class SessionStore(GroupedStore):
             found = sorted([*found, *self._spilled.between(from_ms, to_ms)], key=_by_end)
         return iter(found)
 
-    def contents(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         return self.fetch_all(0, MAX_MS)
 

@@ -172,7 +172,7 @@ class Store(ABC):
         """Return the ``(key, value)`` rows that changed since the last call, by key bytes; deleted ones have None."""
 
     @abstractmethod
-    def contents(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over all keys and values by key bytes."""
 
     @abstractmethod

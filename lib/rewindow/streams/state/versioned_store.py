@@ -181,9 +181,9 @@ class VersionedStore(GroupedStore):
             self._forget(key)
         return super().take_changes()
 
-    def contents(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`: ``(VersionKey, Version)`` by key bytes and time, without versions that no reader can reach."""
-        groups = (list(group) for _, group in groupby(super().contents(), key=lambda row: row[0].key))
+        groups = (list(group) for _, group in groupby(super().rows(), key=lambda row: row[0].key))
         return iter([row for rows in groups for row in rows[self._unreachable([_version(*row) for row in rows]) :]])
 
     def savepoint(self, key: Any, timestamp: int) -> Callable[[], None]:

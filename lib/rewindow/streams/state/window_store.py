@@ -127,7 +127,7 @@ class WindowStore(Store):
             for key, value in self._windows[start_ms].take_changes()
         ]
 
-    def contents(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         return self.fetch_all(0, self._newest_start_ms)
 
