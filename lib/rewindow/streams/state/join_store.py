@@ -1,4 +1,4 @@
-"""Stores of records by key and time, duplicates included: what each side of a join normalizers, and what waits for its time.
+"""Stores of records by key and time, duplicates included: the sides of a join, and records that wait for their time.
 
 Rules of this file:
 
@@ -92,7 +92,10 @@ class RecordStore(GroupedStore):
 
     def pop_before(self, time_ms: int) -> Iterable[Waiting]:
         """Remove all records before a time and return them by time, key bytes and arrival. Those on the spill are read lazily."""
-        popped = sorted(map(_waiting, self._rows_before(time_ms)), key=_BY_TIME)
+        gone = self._rows.pop_before(time_ms)
+        for row_key, _ in gone:
+            note_removal(self._changed, row_key)
+        popped = sorted(map(_waiting, gone), key=_BY_TIME) if gone else []
         if self._spilled is None or time_ms <= self._spilled.first_due:
             return popped
         return merge(popped, map(_waiting, self._spilled.take_due(time_ms - 1)), key=_BY_TIME)
@@ -130,11 +133,6 @@ class RecordStore(GroupedStore):
                 roll_back_one()
 
         return roll_back
-
-    def _rows_before(self, time_ms: int) -> Iterable[tuple[RecordKey, Any]]:
-        for row in self._rows.pop_before(time_ms):
-            note_removal(self._changed, row[0])
-            yield row
 
     def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
         del clock_ms

@@ -62,12 +62,14 @@ class RecordRows:
         del keys[key]  # the time stays in the heap, without keys
         return [row_key for row_key, _ in self._cut_out(key, timestamp)]
 
-    def pop_before(self, time_ms: int) -> Iterator[tuple[RecordKey, Any]]:
-        """Remove all records before a time; yield them by time only."""
+    def pop_before(self, time_ms: int) -> list[tuple[RecordKey, Any]]:
+        """Remove all records before a time; return them by time, but in no order of keys."""
+        gone: list[tuple[RecordKey, Any]] = []
         while self._times and self._times[0] < time_ms:
             timestamp = heapq.heappop(self._times)
             for key in self.keys_at.pop(timestamp):
-                yield from self._cut_out(key, timestamp)
+                gone += self._cut_out(key, timestamp)
+        return gone
 
     def _cut_out(self, key: Any, timestamp: int) -> list[tuple[RecordKey, Any]]:
         records = self.records[key]
