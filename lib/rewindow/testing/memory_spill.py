@@ -8,7 +8,7 @@ from rewindow.streams.state.spill import Span, SpilledRow
 
 
 class MemorySpill:
-    """See `streams.state.spill.TimedSpill`. ``writes`` counts all rows ever written, to show that a store spilled."""
+    """See `streams.state.spill.Spill`. ``writes`` counts all rows ever written, to show that a store spilled."""
 
     writes = 0
 
@@ -50,15 +50,15 @@ class MemorySpill:
         self.delete([row[0] for row in self._within(span)])
 
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
-        """See `TimedSpill`."""
+        """See `Spill`."""
         return [row for position, row in self._due(until_ms) if position > after][:count]
 
     def count_due(self, until_ms: int) -> int:
-        """See `TimedSpill`."""
+        """See `Spill`."""
         return len(self._due(until_ms))
 
     def delete_due(self, until_ms: int) -> None:
-        """See `TimedSpill`."""
+        """See `Spill`."""
         self.delete([key for (_, key), _ in self._due(until_ms)])
 
     def _due(self, until_ms: int) -> list[tuple[tuple[int, bytes], SpilledRow]]:

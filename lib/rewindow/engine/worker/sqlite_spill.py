@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 class SqliteSpill:
-    """See `streams.state.spill.TimedSpill`. Raises `LimitError` (71) when the disk is full."""
+    """See `streams.state.spill.Spill`. Raises `LimitError` (71) when the disk is full."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -87,19 +87,19 @@ class SqliteSpill:
         self._run(f"DELETE FROM spill WHERE {where}", bounds)  # noqa: S608
 
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
-        """See `TimedSpill`."""
+        """See `Spill`."""
         return self._run(
             "SELECT key, row, number, due FROM spill WHERE due <= ? AND (due, key) > (?, ?) ORDER BY due, key LIMIT ?",
             (until_ms, *after, count),
         ).fetchall()
 
     def count_due(self, until_ms: int) -> int:
-        """See `TimedSpill`."""
+        """See `Spill`."""
         (found,) = self._run("SELECT count(*) FROM spill WHERE due <= ?", (until_ms,)).fetchone()
         return int(found)
 
     def delete_due(self, until_ms: int) -> None:
-        """See `TimedSpill`."""
+        """See `Spill`."""
         self._run("DELETE FROM spill WHERE due <= ?", (until_ms,))
 
     def close(self) -> None:

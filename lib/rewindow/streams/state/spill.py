@@ -35,7 +35,7 @@ class Codec:
 
 
 class Spill(Protocol):
-    """A local file of rows, ordered by key bytes. It lives as long as a task."""
+    """A local file of rows, ordered by key bytes and indexed by due time. It lives as long as a task."""
 
     def get(self, key: bytes) -> tuple[str, int] | None:
         """Return the text and number of a row, or None."""
@@ -68,10 +68,6 @@ class Spill(Protocol):
         """Delete all rows of a span."""
         ...
 
-
-class TimedSpill(Spill, Protocol):
-    """A spill whose rows can also be found by due time."""
-
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
         """Return the first ``count`` rows due at or before a time, by (due time, key), that come after ``after``."""
         ...
@@ -85,7 +81,7 @@ class TimedSpill(Spill, Protocol):
         ...
 
 
-OpenSpill = Callable[[str], TimedSpill]
+OpenSpill = Callable[[str], Spill]
 """Opens the spill of a store, given the store's name."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from rewindow.streams.record import MAX_MS
-from rewindow.streams.state.spill import ALL, GONE, NEW, PAGE, STEP, Codec, Disk, Span, Spill, SpilledRow, TimedSpill
+from rewindow.streams.state.spill import ALL, GONE, NEW, PAGE, STEP, Codec, Disk, Span, Spill, SpilledRow
 
 
 class SpillFile:
@@ -15,10 +15,10 @@ class SpillFile:
     def __init__(self, name: str, disk: Disk) -> None:
         self._name, self._open = name, disk.spill
         self.memory_bytes = MAX_MS if disk.memory_bytes is None else disk.memory_bytes
-        self.spill: TimedSpill | None = None
+        self.spill: Spill | None = None
         self._checkpoint = 1
 
-    def open(self) -> TimedSpill:
+    def open(self) -> Spill:
         """Return the spill, opening it if it is not open yet."""
         if self.spill is None:
             self.spill = self._open(self._name)
@@ -47,7 +47,7 @@ def pages(spill: Spill, span: Span = ALL, since: int = 0) -> Iterator[SpilledRow
         yield from page
 
 
-def pages_due(spill: TimedSpill, until_ms: int, after: tuple[int, bytes] = (-1, b"")) -> Iterator[SpilledRow]:
+def pages_due(spill: Spill, until_ms: int, after: tuple[int, bytes] = (-1, b"")) -> Iterator[SpilledRow]:
     """Iterate over the rows due at or before a time, by (due time, key), a page at a time."""
     while page := spill.due(until_ms, PAGE, after):
         after = (page[-1][3] or 0, page[-1][0])

@@ -25,7 +25,7 @@ from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.state.group_rows import GroupRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.memory_budget import SAMPLE, MemoryBudget, capacity_for
-from rewindow.streams.state.spill import ALL, GONE, PAGE, Disk, SpilledRow, TimedSpill
+from rewindow.streams.state.spill import ALL, GONE, PAGE, Disk, Spill, SpilledRow
 from rewindow.streams.state.spill_file import SpillFile, pages, pages_due
 from rewindow.streams.state.stores import StoreBuilder, codec_of
 
@@ -265,7 +265,7 @@ class SpilledGroups:
         key, numbers = self._rows.position(row_key)
         return _group_bytes(key) + b"".join(map(_NUMBER.pack, numbers))
 
-    def _delete_expired(self, spill: TimedSpill) -> None:
+    def _delete_expired(self, spill: Spill) -> None:
         expired_ms = self._expired_until()
         if expired_ms >= self.first_due:
             self._count -= spill.count_due(expired_ms)
