@@ -87,13 +87,17 @@ class BufferRows:
         del row_key
         return value.buffer_time
 
+    def get(self, row_key: Any) -> Buffered | None:
+        """See `GroupRows`."""
+        return self.entries.get(row_key)
+
     def keys(self) -> Collection[Any]:
         """See `GroupRows`."""
         return self.entries
 
     def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Buffered]]:
         """See `GroupRows`."""
-        return ((key, self.entries[key]) for key in keys if key in self.entries)
+        return ((key, self.entries[key]) for key in keys)
 
     def admit(self, row_key: Any, value: Buffered) -> None:
         """See `GroupRows`."""

@@ -17,6 +17,10 @@ class GroupRows(Protocol):
         """Return the time by which a row is looked up or expires; None if it never is."""
         ...
 
+    def get(self, row_key: Any) -> Any:
+        """Return the value of a row, or None."""
+        ...
+
     def keys(self) -> Collection[Any]:
         """Return the keys that have rows."""
         ...

@@ -54,9 +54,7 @@ class GroupedStore(Store):
         """See `Store`. Read the changes before the next write."""
         if self._spilled is not None and self._spilled.is_open:
             return self._spilled.take_changes()
-        keys = dict.fromkeys(self._rows.position(row_key)[0] for row_key in self._changed)
-        live = dict(self._rows.rows_of(by_bytes(keys)))
-        changes = [(row_key, live.get(row_key)) for row_key in sorted(self._changed, key=self._order)]
+        changes = [(row_key, self._rows.get(row_key)) for row_key in sorted(self._changed, key=self._order)]
         self._changed.clear()
         return changes
 

@@ -93,6 +93,11 @@ class RecordRows:
         """See `GroupRows`."""
         self.insert(row_key.key, row_key.timestamp, value)
 
+    def get(self, row_key: RecordKey) -> Any:
+        """See `GroupRows`."""
+        records = self.between(row_key.key, row_key.timestamp, row_key.timestamp)
+        return records[row_key.number][1] if row_key.number < len(records) else None
+
     def keys(self) -> Collection[Any]:
         """See `GroupRows`."""
         return self.records
@@ -101,7 +106,7 @@ class RecordRows:
         """See `GroupRows`."""
         for key in keys:
             last, number = UNKNOWN, 0
-            for timestamp, value in self.records.get(key, ()):
+            for timestamp, value in self.records[key]:
                 number = number + 1 if timestamp == last else 0
                 last = timestamp
                 yield RecordKey(key, timestamp, number), value

@@ -84,13 +84,17 @@ class SessionRows:
         del value
         return row_key.window.end_ms
 
+    def get(self, row_key: Windowed) -> Any:
+        """See `GroupRows`."""
+        return self.values.get(row_key)
+
     def keys(self) -> Collection[Any]:
         """See `GroupRows`."""
         return self._bounds_of
 
     def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[Windowed, Any]]:
         """See `GroupRows`."""
-        sessions = (session_of(key, bounds) for key in keys for bounds in self._bounds_of.get(key, ()))
+        sessions = (session_of(key, bounds) for key in keys for bounds in self._bounds_of[key])
         return ((session, self.values[session]) for session in sessions)
 
     def clear(self) -> None:

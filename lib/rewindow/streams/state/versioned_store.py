@@ -84,13 +84,20 @@ class VersionRows:
     def due_at(self, row_key: VersionKey, value: Version) -> None:
         """See `GroupRows`."""
 
+    def get(self, row_key: VersionKey) -> Version | None:
+        """See `GroupRows`."""
+        versions = self.versions.get(row_key.key, ())
+        at = bisect_left(versions, row_key.valid_from, key=_TIME)
+        is_found = at < len(versions) and versions[at][0] == row_key.valid_from
+        return Version(versions[at][1]) if is_found else None
+
     def keys(self) -> Collection[Any]:
         """See `GroupRows`."""
         return self.versions
 
     def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[VersionKey, Version]]:
         """See `GroupRows`."""
-        return ((VersionKey(key, at), Version(value)) for key in keys for at, value in self.versions.get(key, ()))
+        return ((VersionKey(key, at), Version(value)) for key in keys for at, value in self.versions[key])
 
     def admit(self, row_key: VersionKey, value: Version) -> None:
         """See `GroupRows`."""
