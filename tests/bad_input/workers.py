@@ -100,9 +100,9 @@ FAILS = [
     _score("exits", 65, "raise SystemExit(0)", "SystemExit: 0", _FIX),
     _score("never comes back from itself", 65, "return score(row)", "RecursionError", _FIX),
     _score("wants more memory than there is", 71, "return len(bytearray(10**15))", "ran out of memory", "fewer cores"),
-    _score("returns an object", 65, "return object()", "of type object cannot be kept", "use numbers, text"),
-    _score("returns a lock", 65, "return Lock()", "of type lock cannot be kept", before="from threading import Lock"),
-    _score("returns a generator", 65, "return (n for n in range(3))", "of type generator cannot be kept"),
+    _score("returns an object", 65, "return object()", "of type object cannot be stored", "use numbers, text"),
+    _score("returns a lock", 65, "return Lock()", "of type lock cannot be stored", before="from threading import Lock"),
+    _score("returns a generator", 65, "return (n for n in range(3))", "of type generator cannot be stored"),
     _score("returns half a character", 65, "return '\\ud800'", "has a surrogate", "convert the value"),
     _code("is no function at all", 65, "score = 5", "TypeError", _FIX),
     _code(

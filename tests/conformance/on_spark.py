@@ -154,4 +154,4 @@ def _read(tables: DeltaTables, branch: str, topology: Topology, landings: int, p
             store = new_store(builder)
             rows = read_changelog(checkpoint.stores.get((builder.name, 0), ()), *bind_store(builder, logs))
             store.restore(rows, clocks.get(builder.name, UNKNOWN))
-            played.stores[builder.name] = contents(store.contents())
+            played.stores[builder.name] = contents(store.rows())

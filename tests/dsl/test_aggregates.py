@@ -71,7 +71,7 @@ def test_the_types_of_an_aggregate(aggregate: Any, state: list[str], result: lis
 
 def test_an_aggregate_of_bare_values() -> None:
     assert types(Sum(), "flags") == (["long"], ["long"])
-    with pytest.raises(ConfigError, match="'flag', the values are not rows: leave the field out"):
+    with pytest.raises(ConfigError, match="'flag' because the values are not rows: leave the field out"):
         types(Sum("flag"), "flags")
 
 

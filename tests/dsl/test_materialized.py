@@ -84,7 +84,7 @@ def test_until_is_deprecated_and_sets_the_retention() -> None:
         windows = WINDOWS.until("1h")
     assert kept("counts", windows.advance_by("5ms")).retention_ms == 3_600_000
     assert kept(Materialized.as_("counts", retention="1d"), windows).retention_ms == 86_400_000
-    with pytest.warns(DeprecationWarning, match="KIP-328"), pytest.raises(ConfigError, match="15 ms at least"):
+    with pytest.warns(DeprecationWarning, match="KIP-328"), pytest.raises(ConfigError, match="at least 15 ms"):
         WINDOWS.until("14ms")
 
 

@@ -172,7 +172,7 @@ def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, 
         ]
         for topic, records in sent.items()
     }
-    return told(columns), {name: told(list(store.contents())) for name, store in task.stores.items()}
+    return told(columns), {name: told(list(store.rows())) for name, store in task.stores.items()}
 
 
 def through_arrow(key: Any, value: Any, changes: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

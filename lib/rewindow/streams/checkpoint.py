@@ -7,22 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rewindow.streams.punctuation import Schedule
-from rewindow.streams.record import MAX_MS, UNKNOWN
+from rewindow.streams.record import UNKNOWN
 from rewindow.streams.state.join_store import JoinStore, RecordStore
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.prefix_store import PrefixStore
 from rewindow.streams.state.session_store import SessionStore
-from rewindow.streams.state.spill import Disk, OpenTimedSpill
-from rewindow.streams.state.spilling_key_value import SpillingStore
-from rewindow.streams.state.spilling_kinds import (
-    SpillingBuffer,
-    SpillingJoin,
-    SpillingPairs,
-    SpillingRecords,
-    SpillingSessions,
-    SpillingVersions,
-)
-from rewindow.streams.state.spilling_windows import SpillingWindows
+from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import (
     BUFFER,
     JOIN,
@@ -39,7 +29,7 @@ from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer
 from rewindow.streams.state.versioned_store import VersionedStore
 from rewindow.streams.state.window_store import WindowStore
 
-STORE_KINDS: Mapping[str, type[Store]] = {
+STORE_KINDS: Mapping[str, Callable[[StoreBuilder, Disk | None], Store]] = {
     KEY_VALUE: KeyValueStore,
     WINDOW: WindowStore,
     BUFFER: TimeOrderedBuffer,
@@ -50,29 +40,17 @@ STORE_KINDS: Mapping[str, type[Store]] = {
     PREFIX: PrefixStore,
 }
 
-_SPILLING: Mapping[str, Callable[[StoreBuilder, OpenTimedSpill, int], Store]] = {
-    KEY_VALUE: SpillingStore,
-    WINDOW: SpillingWindows,
-    BUFFER: SpillingBuffer,
-    VERSIONED: SpillingVersions,
-    RECORDS: SpillingRecords,
-    JOIN: SpillingJoin,
-    SESSION: SpillingSessions,
-    PREFIX: SpillingPairs,
-}
-"""The kinds of stores that spill to disk when they outgrow their memory."""
-
 
 def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) -> Store:
-    """Return an empty store of the builder's kind, one of ``stores`` that share the task's memory.
+    """Return an empty store of the builder's kind. ``stores``: how many stores share the memory of the disk.
 
-    A store that may spill opens its file only when it needs one.
+    A store that may outgrow its memory opens a file when it needs one.
     """
-    is_bound = builder.memory_records is not None or builder.memory_bytes is not None
-    if disk is None or not (is_bound or disk.memory_bytes is not None):
-        return STORE_KINDS[builder.kind](builder)
-    memory_bytes = MAX_MS if disk.memory_bytes is None else disk.memory_bytes // stores
-    return _SPILLING[builder.kind](builder, disk.spill, memory_bytes)
+    has_limit = builder.memory_records is not None or builder.memory_bytes is not None
+    if disk is None or not (has_limit or disk.memory_bytes is not None):
+        return STORE_KINDS[builder.kind](builder, None)
+    share = None if disk.memory_bytes is None else disk.memory_bytes // stores
+    return STORE_KINDS[builder.kind](builder, Disk(disk.spill, share))
 
 
 def open_stores(

@@ -174,7 +174,7 @@ class TopologyTestDriver:
         if not tasks:
             message = f"there is no store {name!r} (stores: {', '.join(self.store_names) or 'none'})"
             raise ConfigError(message)
-        return {key: value for task in tasks for key, value in task.stores[name].contents()}
+        return {key: value for task in tasks for key, value in task.stores[name].rows()}
 
     def checkpoints(self) -> list[str]:
         """Return every task's checkpoint as text, upstream first: equal texts are equal states."""

@@ -16,10 +16,10 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.meta_columns import OUTPUT_META
-from rewindow.streams.serde.schema import fit_column, scalar_shape
+from rewindow.streams.serde.schema import coerce, scalar_shape
 from rewindow.streams.settings import Settings, TaskConfig
 from rewindow.streams.sink import Write
-from rewindow.streams.state.spill import Disk, OpenTimedSpill
+from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.task import Task
 from rewindow.streams.topology import SubTopology, Topology
 from rewindow.testing.memory_spill import MemorySpill
@@ -56,7 +56,7 @@ class Blueprint:
         """
         shapes = self.sinks[sink.topic]
         try:
-            fit_column(record.timestamp, OUTPUT_META[0])
+            coerce(record.timestamp, OUTPUT_META[0])
             rows = [shape.encode_checked(item) for shape, item in zip(shapes, (record.key, record.value), strict=True)]
         except DataError as error:
             message = f"topic {sink.topic}: {error}"
@@ -77,7 +77,7 @@ class LocalTask:
         deliver: Deliver,
         wall_clock_ms: int = UNKNOWN,
         dropped: Drop | None = None,
-        spill: OpenTimedSpill = MemorySpill,
+        spill: OpenSpill = MemorySpill,
         is_bound: bool = False,
     ) -> None:
         """Start a task. ``wall_clock_ms`` is the initial wall clock.
@@ -145,6 +145,6 @@ class LocalTask:
             key_shape, value_shape = self._shapes[name]
             live[name] = {
                 dump_value(key_shape.encode_checked(key)): dump_value(value_shape.encode_checked(value))
-                for key, value in store.contents()
+                for key, value in store.rows()
             }
         return live

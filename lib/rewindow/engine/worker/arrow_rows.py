@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rewindow.errors import DataError
 from rewindow.streams.serde.coercion import class_of
-from rewindow.streams.serde.schema import Column, Shape, fit_column
+from rewindow.streams.serde.schema import Column, Shape, coerce
 
 _ARROW = {
     "string": pa.string(),
@@ -75,7 +75,7 @@ def encode_column(field: pa.Field, values: Sequence[Any], target: str) -> pa.Arr
         else:
             return pc.add(array, 0.0) if column.type == "double" else array  # normalizes -0.0
     try:
-        return pa.array([fit_column(value, column) for value in values], field.type)
+        return pa.array([coerce(value, column) for value in values], field.type)
     except DataError as error:
         raise _at(target, error) from error
 

@@ -1,4 +1,4 @@
-"""L2 at a store's door: what is put is at once what a restart gives back, equal and of the same class, or refused."""
+"""L2 in stores: a value that is put reads at once as a restart gives it back, equal and of the same class, or is refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Inner(NamedTuple):
 
 
 class Outer(NamedTuple):
-    """A row of all that a row may have."""
+    """A row with every kind of field."""
 
     name: str | None
     inner: Inner | None
@@ -45,26 +45,26 @@ class Outer(NamedTuple):
     price: Decimal | None = None
 
     def loud(self) -> str:
-        """Have a method, as people's rows do."""
+        """A method, as user rows may have."""
         return f"{self.name}!"
 
 
 class Colour(enum.StrEnum):
-    """Equal to a text, and no text."""
+    """Equal to a str, but of another class."""
 
     RED = "red"
 
 
-def opened(builder: StoreBuilder) -> Any:
+def empty_store(builder: StoreBuilder) -> Any:
     """Return an empty store whose types are bound."""
     return new_store(bound(SubTopology(0, (), (builder,)), LOGS).stores[0])
 
 
 def restarted(builder: StoreBuilder, store: Any) -> Any:
-    """Return the store that a checkpoint of this one gives back, cell by cell."""
+    """Return the store restored from a checkpoint of this one, through its column values."""
     key_shape, value_shape = bind_store(builder, LOGS)
-    rows = [(key_shape.encode_checked(k), value_shape.encode_checked(v)) for k, v in store.contents()]
-    again = opened(builder)
+    rows = [(key_shape.encode_checked(k), value_shape.encode_checked(v)) for k, v in store.rows()]
+    again = empty_store(builder)
     again.restore([(key_shape.decode(k), value_shape.decode(v)) for k, v in rows], store.clock_ms)
     return again
 
@@ -108,26 +108,28 @@ DECLARED = [
 
 
 @given(st.data(), st.sampled_from(DECLARED))
-def test_what_is_put_is_what_a_restart_gives_back(data: st.DataObject, declared: tuple[Any, Any]) -> None:
+def test_a_value_reads_as_a_restart_gives_it_back(data: st.DataObject, declared: tuple[Any, Any]) -> None:
     type_, values = declared
     builder = key_value_store("s", key=str, value=type_)
-    store = opened(builder)
+    store = empty_store(builder)
     store.put("k", data.draw(values))
     assert told(restarted(builder, store).get("k")) == told(store.get("k"))
 
 
 @given(st.data(), st.sampled_from(DECLARED[1:]))
-def test_so_it_is_for_tables_and_buffers(data: st.DataObject, declared: tuple[Any, Any]) -> None:
+def test_values_of_tables_and_buffers_read_as_a_restart_gives_them_back(
+    data: st.DataObject, declared: tuple[Any, Any]
+) -> None:
     type_, values = declared
     table = StoreBuilder("t", key=str, value=type_, is_stamped=True)
-    stamped = opened(table)
+    stamped = empty_store(table)
     stamped.put("k", Stamped(data.draw(values), 5))
     assert told(restarted(table, stamped).get("k")) == told(stamped.get("k"))
     held = StoreBuilder("b", BUFFER, str, type_)
-    buffer = opened(held)
+    buffer = empty_store(held)
     given, prior = data.draw(st.none() | values), data.draw(st.none() | values)
     buffer.put("k", Update(given, prior, 5), 3)
-    assert told(list(restarted(held, buffer).contents())) == told(list(buffer.contents()))
+    assert told(list(restarted(held, buffer).rows())) == told(list(buffer.rows()))
 
 
 KEYS = [
@@ -143,10 +145,10 @@ KEYS = [
 
 
 @given(st.data(), st.sampled_from(KEYS))
-def test_a_store_that_is_restarted_again_and_again_has_the_same_keys(data: st.DataObject, of: tuple[Any, Any]) -> None:
+def test_repeated_restarts_keep_the_same_keys(data: st.DataObject, of: tuple[Any, Any]) -> None:
     type_, keys = of
     builder = key_value_store("s", key=type_, value=int)
-    one, many = opened(builder), opened(builder)
+    one, many = empty_store(builder), empty_store(builder)
     for number, (key, deletes) in enumerate(data.draw(st.lists(st.tuples(keys, st.booleans()), max_size=8))):
         for store in (one, many):
             if deletes:
@@ -188,8 +190,8 @@ def test_a_store_that_is_restarted_again_and_again_has_the_same_keys(data: st.Da
         (None, bytearray(b"a")),
     ],
 )
-def test_what_would_come_back_as_another_is_refused_by_name(type_: Any, value: Any) -> None:
-    store = opened(key_value_store("totals", key=str, value=type_))
+def test_a_value_that_would_come_back_as_another_is_refused(type_: Any, value: Any) -> None:
+    store = empty_store(key_value_store("totals", key=str, value=type_))
     with pytest.raises(DataError, match=r"store 'totals', key 'k': .*declare"):
         store.put("k", value)
     assert store.get("k") is None
@@ -214,30 +216,30 @@ def test_what_would_come_back_as_another_is_refused_by_name(type_: Any, value: A
         (None, 1, 2**63),
     ],
 )
-def test_a_key_of_another_form_is_refused_live_and_restarted(type_: Any, first: Any, second: Any) -> None:
+def test_a_key_of_another_type_is_refused_live_and_restarted(type_: Any, first: Any, second: Any) -> None:
     builder = key_value_store("totals", key=type_, value=int)
-    store = opened(builder)
+    store = empty_store(builder)
     store.put(first, 1)
     for one in (store, restarted(builder, store)):
         with pytest.raises((DataError, TypeError)):
             one.put(second, 2)
         assert list(one.all()) == [(first, 1)]
-    windows = opened(window_store("hours", size=10, retention=20, key=type_, value=int))
+    windows = empty_store(window_store("hours", size=10, retention=20, key=type_, value=int))
     windows.put(first, 1, 0)
     with pytest.raises((DataError, TypeError)):
         windows.put(second, 2, 10)
 
 
-def test_a_store_that_is_empty_again_takes_keys_of_another_form() -> None:
-    store = opened(key_value_store("s"))
+def test_an_emptied_store_accepts_keys_of_another_type() -> None:
+    store = empty_store(key_value_store("s"))
     store.put(1, "x")
     store.delete(1)
     store.put("a", "y")
     assert list(store.all()) == [("a", "y")]
 
 
-def test_the_message_names_what_there_is_and_the_fix() -> None:
-    store = opened(key_value_store("totals"))
+def test_the_message_names_the_conflicting_keys_and_the_fix() -> None:
+    store = empty_store(key_value_store("totals"))
     store.put(1, 1)
     with pytest.raises(DataError, match=r"'totals' has keys such as 1 \(int\), so 'a' \(str\) .*declare key="):
         store.put("a", 1)
@@ -245,12 +247,12 @@ def test_the_message_names_what_there_is_and_the_fix() -> None:
         shape_of(Inner, "value").encode({"number": 1, "ratio": 2})
 
 
-def test_a_lost_write_to_an_expired_window_is_counted() -> None:
-    store = opened(window_store("hours", size=10, retention=10, key=str, value=int))
+def test_a_dropped_write_to_an_expired_window_is_counted() -> None:
+    store = empty_store(window_store("hours", size=10, retention=10, key=str, value=int))
     store.put("a", 1, 100)
     store.put("a", 1, 90)
     store.put("a", 1, 100)
     assert store.expired.count == 1
-    assert [windowed.window.start_ms for windowed, _ in store.contents()] == [100]
+    assert [windowed.window.start_ms for windowed, _ in store.rows()] == [100]
     with pytest.raises(DataError, match=r"epoch milliseconds, not 1\.5"):
         store.put("a", 1, 1.5)
