@@ -1,4 +1,4 @@
-"""``python -m tests.differences``: write DIFFERENCES.md from differences.yaml, the table that the tests read too."""
+"""``python -m tests.differences``: write DIFFERENCES.md from differences.yaml, which the tests read too."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ TABLE, PAGE = FOLDER / "differences.yaml", FOLDER / "DIFFERENCES.md"
 HEAD = """\
 # Differences from Kafka Streams
 
-The semantics are those of Kafka Streams 4.3.1 and of the proposals KIP-138, KIP-251, KIP-328, KIP-353 and the time-shift
-proposal (KAFKA-13678, with KIP-1146). Where Kafka loses or doubles data, depends on chance, or the proposals contradict it
-or themselves, rewindow does the following. (Made from `differences.yaml` by `python -m tests.differences`.)
+rewindow follows the proposals KIP-138, KIP-251, KIP-328, KIP-353 and the time-shift proposal (KAFKA-13678, with KIP-1146),
+and where they are silent Kafka Streams 4.3.1. Where Kafka loses or duplicates data or depends on timing, and where the
+proposals contradict Kafka or themselves, rewindow decides as follows. Code and tests cite the numbered decisions as `D7`.
+(`python -m tests.differences` writes this page from `differences.yaml`.)
 
-| # | Kafka Streams | rewindow | why |
+| # | Kafka Streams | rewindow | reason |
 | --- | --- | --- | --- |
 """
 
 
-class TableDiff(NamedTuple):
-    """One row: what Kafka or a proposal says, what happens here, why."""
+class Difference(NamedTuple):
+    """One row: what Kafka or a proposal says, what rewindow does, and why."""
 
     what: str
     kafka: str
@@ -31,21 +32,26 @@ class TableDiff(NamedTuple):
     why: str = ""
 
 
-def differences() -> list[TableDiff]:
-    """Return the rows; the numbered ones first, in order."""
+def differences() -> list[Difference]:
+    """Return the rows; numbered ones first, in order."""
     rows = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
-    made = [TableDiff(*_what(row), **row) for row in rows]
-    return sorted(made, key=lambda one: (not is_number(one.what), int(one.what[1:]) if is_number(one.what) else 0))
+    read = [Difference(*_what(row), **row) for row in rows]
+    return sorted(read, key=lambda row: (not is_number(row.what), int(row.what[1:]) if is_number(row.what) else 0))
 
 
 def is_number(what: str) -> bool:
-    """Return whether a row is about a decision of the design."""
+    """Return whether a row is a numbered decision about semantics."""
     return what[:1] == "D" and what[1:].isdigit()
 
 
 def page() -> str:
-    """Return the text of the page."""
-    return HEAD + "".join(f"| {' | '.join(one)} |\n".replace("|  |", "| |") for one in differences())
+    """Return the text of the page; each numbered row has an anchor (``#d7``)."""
+    return HEAD + "".join(_line(row) for row in differences())
+
+
+def _line(row: Difference) -> str:
+    anchor = f'<a id="{row.what.lower()}"></a>' if is_number(row.what) else ""
+    return f"| {anchor}{' | '.join(row)} |\n".replace("|  |", "| |")
 
 
 def _what(row: dict[str, str]) -> tuple[str]:

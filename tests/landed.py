@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
@@ -23,7 +24,7 @@ from rewindow.control.ingest.landings import (
 )
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import Attempt, RunRequest
-from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, RunReport, steps
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.record import TopicPartition
@@ -31,19 +32,14 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
-from rewindow.tables.delta.commit import (
-    LANDINGS,
-    arrow_schema,
-    changelog_path,
-    commit_files,
-    create_table,
-    log_path,
-    output_path,
-    table_path,
-)
-from rewindow.tables.delta.feeds import LOG_COLUMNS, LOG_PARTITIONS
+from rewindow.tables.delta.commit import commit_files, create_table, table_path
+from rewindow.tables.delta.feeds import LOG_COLUMNS
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.feeds import LOG_PARTITIONS
+from rewindow.tables.shared.paths import LANDINGS, changelog_path, log_path, output_path
+from rewindow.tables.shared.warehouse import METRICS_TABLE
 from rewindow.testing import Epoch
 
 JOB = "job"

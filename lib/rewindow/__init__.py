@@ -21,9 +21,15 @@ from rewindow.dsl.suppressed import (
 from rewindow.dsl.table import KTable
 from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from rewindow.errors import RewindowError
-from rewindow.streams.fixed_key import FixedKeyProcessor
-from rewindow.streams.kafka_legacy import LegacyProcessor, Transformer, ValueTransformer, ValueTransformerWithKey
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.legacy import (
+    LegacyContext,
+    LegacyProcessor,
+    Transformer,
+    ValueTransformer,
+    ValueTransformerWithKey,
+)
+from rewindow.streams.processor import FixedKeyProcessor, Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import Change, Record, RecordMetadata, To, Window, Windowed
 from rewindow.streams.state.join_store import join_store
@@ -56,6 +62,7 @@ __all__ = [
     "KTable",
     "KeyValueStore",
     "Last",
+    "LegacyContext",
     "LegacyProcessor",
     "Materialized",
     "Max",

@@ -1,6 +1,6 @@
-"""Every error a user can meet, each with its exit code and with the fix in its message.
+"""The errors that users see, each with its exit code.
 
-The codes are part of the interface: a scheduler decides by them whether to retry (README, "Exit codes").
+The codes are part of the interface: schedulers decide by them whether to retry (README, "Exit codes").
 """
 
 from __future__ import annotations
@@ -11,77 +11,77 @@ from contextlib import contextmanager
 
 
 class RewindowError(Exception):
-    """What went wrong, where (record, table, version) and what to do next. Never a stack trace of Java's."""
+    """Base class. A message says what went wrong, where (record, table, version) and how to fix it."""
 
     exit_code = 1
 
 
 class UsageError(RewindowError):
-    """An argument that cannot be understood (2)."""
+    """An invalid argument (2)."""
 
     exit_code = 2
 
 
 class DataError(RewindowError):
-    """A record or a user's function that the policy does not allow to pass (65)."""
+    """A bad record or a failing user function, under the error policy `fail` (65)."""
 
     exit_code = 65
 
 
 class EmissionError(DataError):
-    """A value that does not fit where it was sent (65). It names its own record: others were handled since."""
+    """A value that does not fit the sink it was forwarded to (65). The message already names the record."""
 
 
 class SourceError(RewindowError):
-    """A source or a feed that is gone, or no longer what the landings were made from (66)."""
+    """A source or feed that is missing, or has changed since it was landed (66)."""
 
     exit_code = 66
 
 
 class InvariantError(RewindowError):
-    """The ledger or determinism is broken; nothing was written, and no retry helps (70)."""
+    """A broken invariant of the ledger or of determinism (70). Nothing was written, and a retry cannot help."""
 
     exit_code = 70
 
 
 class LimitError(RewindowError):
-    """A named limit was passed: memory, disk, a buffer's bound (71)."""
+    """An exceeded limit: memory, disk, rows, or the size of a buffer (71)."""
 
     exit_code = 71
 
 
 class StorageError(RewindowError):
-    """Reading or writing failed, or stored bytes are not what was written (74)."""
+    """A failed read or write, or stored bytes that do not match their checksum (74)."""
 
     exit_code = 74
 
 
 class NotNowError(RewindowError):
-    """Another attempt is live, this one was fenced, or an earlier landing is missing (75)."""
+    """A temporary conflict: another attempt is live, this one was fenced, or an earlier landing is missing (75)."""
 
     exit_code = 75
 
 
 class CheckpointError(RewindowError):
-    """The topology, the configuration or a store's schema does not fit the checkpoint (76)."""
+    """A topology, configuration or store schema that is incompatible with the checkpoint (76)."""
 
     exit_code = 76
 
 
 class AccessError(RewindowError):
-    """The operating system or the catalog refused (77)."""
+    """Access denied by the operating system, the object store or the catalog (77)."""
 
     exit_code = 77
 
 
 class ConfigError(RewindowError):
-    """The configuration, the topology or the machine is not usable as it stands (78)."""
+    """An unusable configuration, topology or machine (78)."""
 
     exit_code = 78
 
 
 class TopologyError(ConfigError):
-    """A topology that cannot work: an unknown parent, a name used twice, a cycle."""
+    """An invalid topology: an unknown parent, a duplicate name, a cycle (78)."""
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -89,7 +89,7 @@ _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def failed_io(error: BaseException, message: str) -> RewindowError:
-    """Return what a failed read or write is to a scheduler: a full disk (71), a refusal (77), anything else (74)."""
+    """Return the error for a failed read or write: full disk (71), access denied (77), anything else (74)."""
     number = getattr(error, "errno", None)
     kind = LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
     return kind(message)
@@ -97,7 +97,7 @@ def failed_io(error: BaseException, message: str) -> RewindowError:
 
 @contextmanager
 def naming(**names: str) -> Iterator[None]:
-    """Fill in the names in commands that messages from below show: ``naming(FEED="orders")`` for ``land FEED``."""
+    """Fill names into the commands that error messages suggest: ``naming(FEED="orders")`` for ``land FEED``."""
     try:
         yield
     except RewindowError as error:

@@ -1,4 +1,4 @@
-"""A headless Chromium that a script drives through its DevTools: go to a page, wait for what is on it, click, take a picture."""
+"""A headless Chromium driven through its DevTools: open a page, wait for content, click, take a screenshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAIT_SECONDS = 300
 
 
 class Browser:
-    """One page of a browser with a profile of its own, while the ``with`` block lasts."""
+    """A page of a browser with a temporary profile, for the duration of the ``with`` block."""
 
     def __init__(self, program: str, *, width: int, height: int) -> None:
         self.size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -59,7 +59,7 @@ class Browser:
         self._profile.cleanup()
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send one command; return its result."""
+        """Send a command and return its result."""
         number = next(self._numbers)
         self._line.send(json.dumps({"id": number, "method": method, "params": params}))
         while (answer := json.loads(self._line.recv(timeout=WAIT_SECONDS))).get("id") != number:
@@ -84,7 +84,7 @@ class Browser:
             time.sleep(0.2)
 
     def rest(self) -> None:
-        """Wait until the page looks the same for a second: it draws, then it fetches, then it draws again."""
+        """Wait until the page has not changed for a second."""
         before, since = "", time.monotonic()
         deadline = since + WAIT_SECONDS
         while time.monotonic() < since + 1 and time.monotonic() < deadline:
@@ -94,7 +94,7 @@ class Browser:
             time.sleep(0.2)
 
     def click(self, selector: str) -> None:
-        """Click the first element of a CSS selector, as a mouse does."""
+        """Click the first element of a CSS selector with the mouse."""
         script = (
             f"(place => JSON.stringify({{x: place.x + place.width / 2, y: place.y + place.height / 2}}))"
             f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
@@ -104,5 +104,5 @@ class Browser:
             self.ask("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **where)
 
     def shoot(self, picture: Path) -> None:
-        """Write what is to be seen as PNG."""
+        """Write a screenshot as PNG."""
         picture.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))

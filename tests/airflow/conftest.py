@@ -1,4 +1,4 @@
-"""One Airflow home for a test run, made when a test first wants it."""
+"""One Airflow home per test run, created on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Airflow of the test's own: its home, its database, its environment. Processes are given it, this one is not touched."""
+"""A separate Airflow for tests: its home, database and environment, which only child processes use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AIRFLOW = str(Path(sys.executable).parent / "airflow")
 
 
 def environment(home: Path, dags: Path) -> dict[str, str]:
-    """Return the environment of an Airflow that lives in a folder and reads DAG files from another."""
+    """Return the environment of an Airflow with this home and folder of DAG files."""
     bins = str(Path(sys.executable).parent)
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
@@ -29,13 +29,13 @@ def environment(home: Path, dags: Path) -> dict[str, str]:
 
 
 def migrate(env: dict[str, str]) -> None:
-    """Make the database and the pool of one slot."""
+    """Create the database and the pool of one slot."""
     for arguments in (["db", "migrate"], ["pools", "set", "rewindow", "1", "rewindow: one writer at a time"]):
         said(env, AIRFLOW, *arguments)
 
 
 def said(env: dict[str, str], *command: str, cwd: Path | None = None, timeout: float = 900) -> str:
-    """Run a command to its end; return what it printed."""
+    """Run a command to its end and return its output."""
     how = {"env": env, "cwd": cwd, "timeout": timeout}
     done = subprocess.run(command, **how, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (
@@ -45,7 +45,7 @@ def said(env: dict[str, str], *command: str, cwd: Path | None = None, timeout: f
 
 
 def patiently(env: dict[str, str], line: list[str]) -> None:
-    """Run a command of Airflow's; SQLite is locked now and then, however long one would wait."""
+    """Run an Airflow command, with retries because SQLite is sometimes locked."""
     for _ in range(10):
         done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
         if done.returncode == 0 or "database is locked" not in done.stdout + done.stderr:
@@ -54,7 +54,7 @@ def patiently(env: dict[str, str], line: list[str]) -> None:
 
 
 def play(env: dict[str, str], *plays: dict[str, Any]) -> list[dict[str, Any]]:
-    """Play DAG runs with `dag.test`, one after the other in one process; see `tests.airflow.play`."""
+    """Run DAGs with `dag.test`, one after the other in one process; see `tests.airflow.play`."""
     printed = said(env, sys.executable, str(ROOT / "tests/airflow/play.py"), json.dumps(plays), timeout=1800)
     found: list[dict[str, Any]] = json.loads(printed.splitlines()[-1])
     return found

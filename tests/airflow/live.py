@@ -1,4 +1,4 @@
-"""A whole Airflow on loopback: `airflow standalone` in a session of its own, asked through its REST API."""
+"""A complete Airflow on loopback: `airflow standalone` in its own session, controlled through its REST API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOK_SECONDS = 5
 
 
 class Live:
-    """Scheduler, DAG processor, triggerer and API server, while the ``with`` block lasts. All are stopped together."""
+    """Scheduler, DAG processor, triggerer and API server, for the duration of the ``with`` block."""
 
     def __init__(self, env: dict[str, str]) -> None:
         port, workers, triggers = free_ports(3)
@@ -62,7 +62,7 @@ class Live:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop all that lives in this home, rewindow's commands too, which outlive their workers: asked, then killed."""
+        """Terminate, then kill, all processes of this home, including rewindow's commands, which outlive their workers."""
         if self._client:
             self._client.close()
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -81,7 +81,7 @@ class Live:
             return subprocess.Popen([AIRFLOW, command], env=self.env, stdout=log, stderr=log, **how)
 
     def processes(self) -> list[psutil.Process]:
-        """Return what runs in our sessions or has this home in its environment (a new title wipes that), and its children."""
+        """Return the processes in our sessions or with this home in their environment, and their children."""
         everyone = [process for process in psutil.process_iter(["ppid"]) if _runs(process)]
         sessions = {started.pid for started in self._started}
         found = {process.pid for process in everyone if self._is_ours(process, sessions)}
@@ -97,7 +97,7 @@ class Live:
         return False
 
     def scheduler(self) -> psutil.Process | None:
-        """Return the scheduler's process, if it runs."""
+        """Return the scheduler's process."""
         for process in self.processes():
             with suppress(psutil.Error):
                 if process.cmdline()[-2:] == [AIRFLOW, "scheduler"]:
@@ -105,19 +105,19 @@ class Live:
         return None
 
     def get(self, path: str, **params: Any) -> Any:
-        """Ask for something."""
+        """Send a GET request."""
         return self._ask("GET", path, params=params)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Make something."""
+        """Send a POST request."""
         return self._ask("POST", path, json=body)
 
     def patch(self, path: str, body: dict[str, Any]) -> Any:
-        """Change something."""
+        """Send a PATCH request."""
         return self._ask("PATCH", path, json=body)
 
     def refused(self, path: str, body: dict[str, Any]) -> str:
-        """Try to make something that may not be; return what the answer says."""
+        """Send a POST request that must be refused, and return the answer."""
         assert self._client is not None
         answer = self._client.post(path, json=body)
         assert 400 <= answer.status_code < 500, f"{path} {body}: {answer.status_code} {answer.text[:500]}"
@@ -168,7 +168,7 @@ class Live:
 
 
 def free_ports(number: int) -> list[str]:
-    """Return ports of loopback that nobody listens to."""
+    """Return free ports of loopback."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:

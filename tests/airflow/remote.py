@@ -1,4 +1,4 @@
-"""Plays tasks of `RewindowJobRunOperator` against the workspace that the environment names; prints what came of each."""
+"""Run tasks of `RewindowJobRunOperator` against the workspace in the environment, and print their results."""
 
 from __future__ import annotations
 

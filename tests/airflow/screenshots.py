@@ -30,7 +30,7 @@ GRID_PANEL = {"details-panel,main-panel": {"expandToSizes": {}, "layout": [30, 7
 
 
 def main() -> int:
-    """Take the pictures; 78 if there is no browser."""
+    """Take the screenshots. Return 78 if there is no browser."""
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if program is None:
         sys.stderr.write("there is no Chromium: apt-get install chromium\n")
@@ -54,13 +54,13 @@ def main() -> int:
 
 
 def all_done(live: Live) -> bool:
-    """Whether the four runs of the backfill have ended."""
+    """Return whether the four runs of the backfill have ended."""
     runs = live.get(f"/dags/{JOB}/dagRuns")["dag_runs"]
     return len(runs) == 4 and all(run["state"] in ("success", "failed") for run in runs)
 
 
 def ask(live: Live, root: Path) -> str:
-    """Fix the job, have its past recomputed; return where Airflow asks whether to publish it."""
+    """Fix the job and recompute its past; return the URL at which Airflow asks for approval."""
     code = root / "jobs/daily_orders.py"
     code.write_text(
         code.read_text().replace('stream("orders")', 'stream("orders").filter(lambda key, value: key != "c")')
@@ -75,7 +75,7 @@ def ask(live: Live, root: Path) -> str:
 
 
 def take(page: Browser, live: Live, question: str) -> None:
-    """Look at each page until what matters is on it."""
+    """Open each page, wait for its content, and take a screenshot."""
     page.goto(f"{live.url}/auth/token/login?next={quote(f'{live.url}/dags/{JOB}')}")
     page.until(_shows("Asset Events"))
     page.value(f"localStorage.setItem('react-resizable-panels:grid-ltr', {json.dumps(json.dumps(GRID_PANEL))})")

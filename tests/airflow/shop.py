@@ -1,4 +1,4 @@
-"""A small project with a DAG file: daily orders, landed day by day, and the same landed call by call."""
+"""A small project with a DAG file: orders that are landed by day, and the same orders landed by call."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ globals().update(make_dags(Path(__file__).parent.parent))
 
 
 def make_shop(root: Path, *, days: int = DAYS) -> Path:
-    """Write the project below a folder that is there; return it."""
+    """Write the project below an existing folder, and return its root."""
     files = {
         "conf/feeds/orders.yaml": FEED,
         "conf/feeds/calls.yaml": FEED.replace("feed: orders", "feed: calls").replace(

@@ -1,4 +1,4 @@
-"""The DAGs as the real Airflow has them: what a file gives, how it is parsed, and one run of each kind with real tables."""
+"""The DAGs in a real Airflow: their structure, parsing, and one run of each kind with real tables."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parsed(env: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def test_the_demos_dags_are_whole_and_parsing_them_loads_no_spark(airflow_home: Path):
+def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow_home: Path):
     found = parsed(environment(airflow_home, ROOT / "dags"))
     assert found["errors"] == {}
     assert found["loaded"] == []
@@ -80,17 +80,17 @@ SLIPS = {
     "make_dags(ROOT, target='prod')": "no conf/targets/prod.yaml",
     "make_dags(ROOT, jobs='daily_orders')": 'write jobs=["daily_orders"]',
     "make_dags(ROOT, executable='/opt/bin/rewindow')": 'write executable=["/opt/bin/rewindow"]',
-    "make_dags(ROOT, jobs=[])": "a DAG is made of each conf/jobs/*.yaml",
-    "make_dags(ROOT, start_date='2026-11-01')": "start_date='2026-11-01' is no datetime",
-    "make_dags(ROOT, catchup=True)": "catchup=True makes a run for each interval since start_date=",
-    "make_dags(ROOT, pool='one_{fed}')": "only {job} and {feed} are filled in",
-    "make_dags(ROOT, pool='one_{0}')": "only {job} and {feed} are filled in",
+    "make_dags(ROOT, jobs=[])": "add a file conf/jobs/JOB.yaml",
+    "make_dags(ROOT, start_date='2026-11-01')": "start_date='2026-11-01' is not a datetime",
+    "make_dags(ROOT, catchup=True)": "catchup=True requires start_date=",
+    "make_dags(ROOT, pool='one_{fed}')": "only {job} and {feed} can be replaced",
+    "make_dags(ROOT, pool='one_{0}')": "only {job} and {feed} can be replaced",
     "make_dags('/nowhere')": "no folder conf/ in /nowhere",
     "{'x': RewindowOperator(task_id='x', arguments='verify daily_orders')}": 'write arguments=["verify daily_orders"]',
 }
 
 
-def test_a_slip_in_a_dag_file_is_an_import_error_that_names_the_fix(airflow_home: Path, shop: Path, tmp_path: Path):
+def test_a_mistake_in_a_dag_file_is_an_import_error_that_names_the_fix(airflow_home: Path, shop: Path, tmp_path: Path):
     for number, call in enumerate(SLIPS):
         lines = [
             "from rewindow.airflow.dags import make_dags",
@@ -106,7 +106,7 @@ def test_a_slip_in_a_dag_file_is_an_import_error_that_names_the_fix(airflow_home
         assert fix in errors[f"slip{number}"].splitlines()[-1], call
 
 
-def test_templates_that_give_nothing_start_no_command(airflow_home: Path):
+def test_templates_that_render_to_nothing_start_no_command(airflow_home: Path):
     code = """
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.errors import UsageError
@@ -116,7 +116,7 @@ except UsageError as error:
     print(error)
 """
     last = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
-    assert last == "all arguments of this task are empty: what fills their templates has given nothing"
+    assert last == "all arguments of this task are empty: check what their templates render to"
 
 
 def test_the_provider_is_known_and_fits_airflows_schema(airflow_home: Path):
@@ -143,9 +143,7 @@ def rewindow(root: Path, *arguments: str) -> Any:
 
 
 @pytest.mark.spark
-def test_a_later_run_takes_the_days_before_with_it_and_the_earlier_finds_its_work_done(
-    shop: Path, shop_env: dict[str, str]
-):
+def test_a_later_run_includes_earlier_days_whose_runs_then_have_nothing_to_do(shop: Path, shop_env: dict[str, str]):
     plays = ({"dag": "daily_orders", "date": f"2026-01-{day}"} for day in ("04", "03"))
     later, earlier = play(shop_env, *plays)
     for one in (later, earlier):

@@ -1,4 +1,4 @@
-"""Every DAG once through Airflow's `dag.test`: the flights demo's on a sample of its data, and the shop's odd cases."""
+"""Every DAG with Airflow's `dag.test`: the demo's on a sample of its data, and special cases of the shop."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_intervals_before_the_data_params_and_feeds_without_intervals(airflow_ho
 
 
 def test_a_dag_that_does_not_land_waits_until_the_log_is_complete(airflow_home: Path, tmp_path: Path):
-    """Somebody else lands: the sensor lets the run through, or waits in the triggerer until they have."""
+    """Another tool lands: the sensor succeeds at once, or waits in the triggerer."""
     shop = make_shop(tmp_path)
     (shop / "dags/shop.py").write_text(
         DAGS.replace("parent.parent", "parent.parent, lands=False, jobs=['daily_orders']")

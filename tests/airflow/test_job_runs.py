@@ -1,4 +1,4 @@
-"""The operator of Databricks job runs, in the real Airflow's classes, against a workspace on loopback."""
+"""`RewindowJobRunOperator` with the real Airflow's classes, against a workspace on loopback."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
         assert [given for path, given in there.asked if path.endswith("cancel")] == [{"run_id": 102}]
 
 
-def test_the_events_say_what_the_command_over_there_printed(airflow_home: Path):
+def test_the_events_contain_what_the_remote_command_printed(airflow_home: Path):
     table = {"table": "main.shop.orders", "version": 7, "rows": 9, "digest": "d" * 32, "watermark_ms": 1}
     result = {"run": "main/3", "epochs": [2, 4], "published": [{**table, "run": "main/3"}]}
     days = [f"2026-01-0{day}T00:00:00+00:00" for day in range(1, 5)]
@@ -63,7 +63,7 @@ def test_the_events_say_what_the_command_over_there_printed(airflow_home: Path):
         there.outputs_of[103] = {"run": {"error_code": "INTERNAL_ERROR", "message": "the logs are lost"}}
         told = played(airflow_home, there, *plays)
     extra = {**table, "run": "main/3", "epochs": [2, 4], "is_new": True}
-    whys = ["the job run wrote no such table"] * 2 + ["Databricks has no logs of the task", "the logs are lost"]
+    whys = ["the job run did not write this table"] * 2 + ["Databricks has no logs of the task", "the logs are lost"]
     for number, (one, day, why) in enumerate(zip(told, days, whys, strict=True)):
         url = f"{there.host}/#job/11/run/{100 + number}"
         run = {"run_id": 100 + number, "url": url, "state": "SUCCESS", "interval": [day, day]}
@@ -84,7 +84,7 @@ def test_the_events_say_what_the_command_over_there_printed(airflow_home: Path):
         (75, ["AirflowException", "AirflowException"]),
     ],
 )
-def test_the_code_of_the_command_over_there_decides(airflow_home: Path, code: int, kinds: list[str]):
+def test_the_exit_code_of_the_remote_command_decides(airflow_home: Path, code: int, kinds: list[str]):
     with workspace() as there:
         there.story = [("RUNNING", None), ("TERMINATED", "FAILED")]
         there.error = f"rewindow ended with {code}: the customer's name is missing"
@@ -96,7 +96,7 @@ def test_the_code_of_the_command_over_there_decides(airflow_home: Path, code: in
         assert len(started(there)) >= len(kinds), "one that has failed is started anew"
 
 
-def test_a_job_that_is_not_there_fails_at_once(airflow_home: Path):
+def test_an_unknown_job_fails_at_once(airflow_home: Path):
     with workspace() as there:
         there.jobs.clear()
         (ended,) = played(airflow_home, there, {"through": "2026-01-01"})

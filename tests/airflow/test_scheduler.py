@@ -44,7 +44,7 @@ globals().update(make_dags(project, jobs=["weekly_orders"], end_date=weekly, def
 
 
 def own_dag(root: Path) -> str:
-    """Return the DAG file that AIRFLOW.md shows, for this project, its schedule over too."""
+    """Return the DAG file of AIRFLOW.md, for this project and with an end date."""
     words = (ROOT / "lib/rewindow/airflow/AIRFLOW.md").read_text()
     code = next(block for block in re.findall(r"```python\n(.*?)```", words, re.DOTALL) if OWN in block)
     assert 'PROJECT = "/opt/shop"' in code
@@ -76,13 +76,13 @@ def live(airflow_home: Path, scheduled: Path) -> Any:
 
 
 def trigger(live: Live, dag: str, date: str | None = None, **conf: str) -> str:
-    """Start a run, as somebody does by hand; return its name."""
+    """Trigger a run and return its id."""
     made: str = live.post(f"/dags/{dag}/dagRuns", {"logical_date": date, "conf": conf})["dag_run_id"]
     return made
 
 
 def end_of(live: Live, dag: str, run: str) -> str:
-    """Wait until a run has ended; return how."""
+    """Wait until a run has ended and return its state."""
 
     def ended() -> Any:
         state = live.get(f"/dags/{dag}/dagRuns/{run}")["state"]
@@ -92,7 +92,7 @@ def end_of(live: Live, dag: str, run: str) -> str:
     return found
 
 
-def test_params_that_nobody_can_mean_are_refused_before_a_run_is_made(live: Live):
+def test_invalid_params_are_refused_before_a_run_is_created(live: Live):
     for dag, conf in (
         (JOB, {"through": "soon"}),
         (JOB, {"through": "2026-13-01"}),
@@ -116,7 +116,7 @@ def test_a_run_whose_command_is_killed_is_retried_and_ends_well(live: Live, sche
 
 
 def test_a_worker_that_is_killed_finds_its_command_again(live: Live, scheduled: Path):
-    """The worker goes, and the process in it that executes the task; Airflow misses its heartbeat."""
+    """Kills the worker and its task process; Airflow misses the heartbeat."""
     run_id = trigger(live, JOB, through="2026-01-03")
     command = live.until(lambda: commands(scheduled, "run"), RUN_SECONDS, "the command of `run`")[0]
     kept = f"/dags/{JOB}/dagRuns/{run_id}/taskInstances/run/state-store"
@@ -133,7 +133,7 @@ def test_a_worker_that_is_killed_finds_its_command_again(live: Live, scheduled: 
     assert [one["run"] for one in shown["runs"]] == ["main/1", "main/2"], "the second attempt did not run it again"
 
 
-def test_a_month_backfilled_backwards_beside_other_writers_gives_the_tables_of_the_command_line(
+def test_a_month_backfilled_backwards_with_other_writers_gives_the_tables_of_the_command_line(
     live: Live, scheduled: Path, tmp_path: Path
 ):
     """One DAG is backfilled, one triggered: both land the feed. A third, AIRFLOW.md's, waits in the triggerer for them.
@@ -171,7 +171,7 @@ def test_a_month_backfilled_backwards_beside_other_writers_gives_the_tables_of_t
 
 
 def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, scheduled: Path):
-    """A bug is fixed, the past is replayed on a branch, somebody approves, the tables follow."""
+    """Fixes a bug, replays the past on a branch, approves it, and checks the tables."""
     before = tables(scheduled, "shop/daily_orders")
     code = scheduled / "jobs/daily_orders.py"
     code.write_text(
@@ -209,11 +209,11 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
 
 
 def commands(root: Path, command: str) -> list[int]:
-    """Return the pids of rewindow commands on a project (not of those that keep them)."""
+    """Return the pids of rewindow commands on a project (not of their supervisors)."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = process.info["cmdline"] or []
-        if str(root) in line and command in line[4:6] and not any("keeper" in part for part in line):
+        if str(root) in line and command in line[4:6] and not any("supervisor" in part for part in line):
             found.append(process.pid)
     return found
 
@@ -231,7 +231,7 @@ def workers(live: Live, ti_id: str) -> list[int]:
 
 
 def test_every_command_of_the_readme(live: Live):
-    """They are typed as they stand there, in this order, against the running Airflow."""
+    """Runs the commands in the README's order against the running Airflow."""
     readme = (ROOT / "README.md").read_text()
     shown = readme[readme.index("<!-- airflow:begin") : readme.index("<!-- airflow:end")]
     lines = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]

@@ -1,4 +1,4 @@
-"""What of the Airflow part needs no Airflow: exit codes, command lines, intervals, the keeper of a command, watermarks."""
+"""The parts of the integration that do not need Airflow: exit codes, command lines, intervals, supervisor, watermarks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SHOULD = {"go on": Next.DONE, "stop": Next.FAIL, "stop, never retry": Next.FAIL,
 SHOULD |= {"retry later": Next.RETRY, "retry once, then stop": Next.RETRY_ONCE}
 
 
-def test_every_exit_code_of_the_readme_does_what_the_readme_says():
+def test_every_exit_code_is_handled_as_the_readme_says():
     rows = re.findall(r"^\| (\d+) \| .* \| ([a-z, ]+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert len(rows) == 12
     for code, should in rows:
         assert what_next(int(code)) is SHOULD[should], code
 
 
-def test_a_limit_is_retried_once_and_a_signal_or_the_unknown_always():
+def test_a_limit_is_retried_once_and_signals_and_unknown_codes_always():
     assert what_next(71, limits_before=0) is Next.RETRY_ONCE
     assert what_next(71, limits_before=1) is Next.FAIL
     for code in (None, -9, -15, 130, 134, 137, 143, 3, 255):
@@ -44,18 +44,18 @@ def test_a_limit_is_retried_once_and_a_signal_or_the_unknown_always():
     assert what_next(1, accepts={1}) is Next.DONE
 
 
-def test_every_error_has_an_answer_in_words():
+def test_every_exit_code_has_a_meaning():
     kinds = [RewindowError]
     for kind in kinds:
         kinds += kind.__subclasses__()
     for kind in kinds:
         assert str(kind.exit_code) in meaning(kind.exit_code)
-        assert "unknown" not in meaning(kind.exit_code), kind
+        assert "is unknown" not in meaning(kind.exit_code), kind
     assert "137" in meaning(-9)
-    assert "gone" in meaning(None)
+    assert "disappeared" in meaning(None)
 
 
-def test_a_command_line_is_a_list_that_no_template_is_left_in():
+def test_a_command_line_is_a_list_without_templates():
     line = commands.command_line(commands.land("orders", "2026-01-01"), project="/p", target="local")
     assert line[:4] == [sys.executable, "-P", "-m", "rewindow"]
     assert line[4:] == ["land", "orders", "--until", "2026-01-01", "--project", "/p", "--target", "local", "--json"]
@@ -65,7 +65,7 @@ def test_a_command_line_is_a_list_that_no_template_is_left_in():
         commands.command_line(["run", "{{ params.job }}"], project="/p", target="local")
 
 
-def test_a_run_stops_at_its_param_else_at_its_intervals_end_else_nowhere():
+def test_a_run_stops_at_its_param_or_else_at_its_intervals_end():
     start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
     context = {"data_interval_start": start, "data_interval_end": end, "params": {"through": None}}
     assert through_of(context) == "2026-01-02T00:00:00+00:00"
@@ -75,7 +75,7 @@ def test_a_run_stops_at_its_param_else_at_its_intervals_end_else_nowhere():
     assert interval_of({}) is None
 
 
-def test_every_command_of_a_project_takes_what_the_operator_adds():
+def test_every_command_accepts_the_options_that_the_operator_adds():
     app = typer.main.get_command(cli)
     for group, known in [("", app), *((f"{name} ", app.commands[name]) for name in ("branch", "state"))]:
         for name, command in known.commands.items():
@@ -86,13 +86,13 @@ def test_every_command_of_a_project_takes_what_the_operator_adds():
             assert {word for word in line if word.startswith("--")} <= options, f"{group}{name}"
 
 
-def test_one_text_is_not_taken_for_a_list():
+def test_a_string_instead_of_a_list_is_refused():
     assert commands.several("jobs", ["a", "b"]) == ("a", "b")
     with pytest.raises(UsageError, match=r'write executable=\["/opt/bin/rewindow"\]'):
         commands.several("executable", "/opt/bin/rewindow")
 
 
-def test_what_a_run_was_triggered_with_and_nobody_reads_is_told():
+def test_unknown_conf_keys_are_reported():
     def context(conf):
         return {"dag_run": SimpleNamespace(conf=conf), "dag": SimpleNamespace(params={"through": None})}
 
@@ -104,7 +104,7 @@ def kept(tmp_path: Path, code: str) -> process.Started:
     return process.start([sys.executable, "-c", code], folder=str(tmp_path))
 
 
-def test_a_command_is_waited_for_and_what_it_says_goes_on(tmp_path):
+def test_a_command_is_waited_for_and_its_stderr_is_passed_on(tmp_path):
     lines: list[str] = []
     started = kept(tmp_path, "import sys; print('{}'); sys.stderr.write('one\\ntwo'); sys.exit(74)")
     assert process.wait(process.Started.from_json(started.as_json()), lines.append, poll_s=0.02) == 74
@@ -115,11 +115,11 @@ def test_a_command_is_waited_for_and_what_it_says_goes_on(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_that_cannot_start_is_a_matter_of_configuration(tmp_path):
+def test_a_command_that_cannot_start_is_a_configuration_error(tmp_path):
     lines: list[str] = []
     started = process.start(["/no/such/rewindow"], folder=str(tmp_path))
     assert process.wait(started, lines.append, poll_s=0.02) == 78
-    assert "cannot be started" in lines[0]
+    assert "cannot start" in lines[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -134,7 +134,7 @@ def test_a_command_that_is_killed_leaves_its_signal(tmp_path, number):
     assert process.wait(started, list, poll_s=0.02) == -number
 
 
-def test_stop_ends_the_keeper_and_the_command(tmp_path):
+def test_stop_ends_the_supervisor_and_the_command(tmp_path):
     started = kept(tmp_path, "import time; time.sleep(60)")
     assert process.state_of(started) == process.RUNNING
     process.stop(started)
@@ -142,7 +142,7 @@ def test_stop_ends_the_keeper_and_the_command(tmp_path):
 
 
 def test_a_command_outlives_the_worker_that_started_it(tmp_path):
-    """A worker is killed with -9; the retry finds the command by what was kept of it, and gets its exit code."""
+    """Kills a worker with SIGKILL; a retry finds the command by its `Started` value and gets its exit code."""
     worker = f"""
 import json, sys
 from rewindow.airflow import process
@@ -161,7 +161,7 @@ process.wait(started, print)
     assert process.output(started) == "done\n"
 
 
-def test_what_runs_on_another_host_is_gone_as_far_as_this_one_knows(tmp_path):
+def test_a_command_on_another_host_counts_as_gone(tmp_path):
     assert process.state_of(process.Started("elsewhere", os.getpid(), 0.0, str(tmp_path))) == process.GONE
 
 
@@ -179,5 +179,5 @@ def test_the_watermark_is_read_without_spark_and_a_feed_never_landed_has_none(pr
     monkeypatch.setattr(DeltaTables, "feed", lambda self, feed: Feed)
     assert is_complete(*where, "2013-02-01T00:00:00+00:00")
     assert not is_complete(*where, "2013-02-01T00:00:01+00:00")
-    with pytest.raises(UsageError, match="no time"):
+    with pytest.raises(UsageError, match="not a valid time"):
         is_complete(*where, "soon")

@@ -1,4 +1,4 @@
-"""Who may import whom, and what a pure layer may not ask: DESIGN.md's table as data, and one `ast` walk."""
+"""The rules of the architecture: DESIGN.md's table of layers as data, and checks of imports and purity."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import ast
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from rewindow.app.check_determinism import findings
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 class Layer(NamedTuple):
@@ -36,15 +38,17 @@ LAYERS = {
     "engine/spark": _layer("contracts engine/worker storage streams", "pyspark py4j pyarrow numpy"),
     # Commands go from protocol to protocol: Spark and Delta reach them as arguments. `storage` is for heartbeats.
     "control": _layer("config contracts storage streams", "pendulum psutil structlog"),
-    "tables/delta": _layer("contracts control storage streams", "deltalake pyarrow numpy"),
+    "tables/shared": _layer("contracts control streams", "pyarrow numpy"),
+    "tables/delta": _layer("contracts control storage streams tables/shared", "deltalake pyarrow numpy"),
     "tables/governed": _layer(
-        "contracts control engine/spark engine/worker storage streams tables/delta", "pyspark pyarrow numpy"
+        "contracts control engine/spark engine/worker streams tables/shared", "pyspark pyarrow numpy"
     ),
     "testing": _layer("contracts dsl streams", "yaml hypothesis"),
     "airflow": _layer("config databricks storage tables/delta", "airflow pendulum psutil"),
     "databricks": _layer("", "databricks"),
     "app": _layer(
-        "config contracts control databricks engine/spark engine/worker storage streams tables/delta tables/governed",
+        "config contracts control databricks engine/spark engine/worker storage streams tables/delta tables/governed "
+        "tables/shared",
         "typer click rich pendulum psutil structlog pyspark",
     ),
     "public": _layer("dsl streams"),
@@ -53,19 +57,18 @@ MODULES = {"__init__": "public", "__main__": "app", "errors": "errors"}
 """The unit of each module in the package's root. There are no others."""
 
 PURE = _words("streams dsl contracts control/plan control/ingest")
-# Clocks, dice, the machine: no pure layer imports them at all.
+# Clocks, randomness, the machine: no pure layer imports them at all.
 BANNED_MODULES = _words(
     "asyncio concurrent locale logging multiprocessing os pathlib platform random secrets socket subprocess sys "
     "tempfile threading time uuid zoneinfo"
 )
-BANNED_CALLS = _words(
-    "hash input open eval exec __import__ datetime.now datetime.utcnow datetime.today datetime.datetime.now "
-    "datetime.datetime.utcnow datetime.datetime.today date.today datetime.date.today"
+BANNED_CALLS = _words("input open eval exec __import__")
+"""Besides those that `rewindow check` finds."""
+FLUENT = _words(
+    "dsl/aggregating dsl/branched dsl/finals dsl/foreign_key dsl/graph dsl/grouped dsl/grouped_table dsl/joins dsl/legacy "
+    "dsl/record_verbs dsl/stream dsl/table dsl/table_joins dsl/table_store dsl/windowed"
 )
-# These depend on the order of what they are given; sorted, len, sum, min, max, any, all do not.
-_ORDERED_BY_CHANCE = _words(
-    "list tuple iter enumerate zip map filter next dict reversed deque chain join fromkeys extend"
-)
+"""The modules whose types refer to each other: a fluent class returns the others. At run time they import one way."""
 CONNECT_UNSAFE = _words("_jvm _jsc _jsparkSession _sc rdd sparkContext _jdf")
 
 
@@ -81,7 +84,7 @@ def _unit(parts: list[str]) -> str | None:
 
 
 def is_pure(path: str) -> bool:
-    """Return whether a file belongs to a folder that asks for no clock, no chance and no machine."""
+    """Return whether a file belongs to a pure folder: no clock, no randomness, no I/O."""
     return any(path.startswith(f"{folder}/") for folder in PURE)
 
 
@@ -117,65 +120,20 @@ def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def impurities(path: str, source: str) -> list[str]:
-    """Name each place that asks for time, chance, the machine or hash order."""
+    """Name each use of a clock, randomness, the machine or set order."""
     tree = ast.parse(source)
     found = [
-        f"{path}:{line}: imports {module}: a pure layer has no clock, no die, no machine"
+        f"{path}:{line}: imports {module}: pure layers use no clock, no randomness and no I/O"
         for line, module in _imports(tree)
         if module.split(".")[0] in BANNED_MODULES
     ]
-    sets = _names_of_sets(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in BANNED_CALLS:
-            found.append(f"{path}:{node.lineno}: calls {ast.unparse(node.func)}()")
-        found += [
-            f"{path}:{chance.lineno}: goes through a set in hash order ({ast.unparse(chance)}): sort it"
-            for chance in _walked(node)
-            if _is_set(chance, sets)
-        ]
-    return found
-
-
-def _walked(node: ast.AST) -> Iterator[ast.expr]:
-    """Yield the expressions whose order a node depends on."""
-    if isinstance(node, ast.For | ast.comprehension):
-        yield node.iter
-    elif isinstance(node, ast.Starred):
-        yield node.value
-    elif isinstance(node, ast.Call):
-        called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if called in _ORDERED_BY_CHANCE:
-            yield from node.args
-        elif called == "pop" and not node.args and isinstance(node.func, ast.Attribute):
-            yield node.func.value
-
-
-def _is_set(node: ast.expr, sets: frozenset[str]) -> bool:
-    if isinstance(node, ast.Set | ast.SetComp):
-        return True
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in {"set", "frozenset"}
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.Sub | ast.BitXor):
-        return _is_set(node.left, sets) or _is_set(node.right, sets)
-    return isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in sets
-
-
-def _names_of_sets(tree: ast.AST) -> frozenset[str]:
-    """Return the names that a module binds to a set, by value or by annotation. One name, one meaning a module."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and _is_set(node.value, frozenset()):
-            names.update(ast.unparse(target) for target in node.targets)
-        elif isinstance(node, ast.AnnAssign) and _annotates_set(node.annotation):
-            names.add(ast.unparse(node.target))
-        elif isinstance(node, ast.arg) and node.annotation is not None and _annotates_set(node.annotation):
-            names.add(node.arg)
-    return frozenset(names)
-
-
-def _annotates_set(annotation: ast.expr) -> bool:
-    named = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-    return ast.unparse(named).split(".")[-1] in {"set", "frozenset", "Set", "AbstractSet", "MutableSet"}
+    found += [
+        f"{path}:{node.lineno}: calls {ast.unparse(node.func)}()"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in BANNED_CALLS
+    ]
+    # `id` may look an object up, as long as its value decides nothing.
+    return found + [str(finding) for finding in findings(path, tree) if finding.what != "id"]
 
 
 def connect_unsafe(path: str, source: str) -> list[str]:
@@ -185,3 +143,56 @@ def connect_unsafe(path: str, source: str) -> list[str]:
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Attribute) and node.attr in CONNECT_UNSAFE
     ]
+
+
+def import_cycles(sources: Mapping[str, str], *, with_types: bool) -> list[list[str]]:
+    """Return the groups of modules that import each other, sorted. Imports inside functions count.
+
+    ``sources`` maps paths below lib/rewindow to their text. ``with_types`` also follows imports under TYPE_CHECKING.
+    """
+    modules = {_module(path) for path in sources}
+    graph = {
+        _module(path): {
+            name if name in modules else name.rpartition("/")[0] for name in _our_imports(source, with_types=with_types)
+        }
+        & modules
+        for path, source in sources.items()
+    }
+    below = {module: _reachable(graph, module) for module in graph}
+    groups = {frozenset(other for other in below[module] if module in below[other]) for module in graph}
+    return sorted(sorted(group) for group in groups if group)
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__")
+
+
+def _our_imports(source: str, *, with_types: bool) -> Iterator[str]:
+    """Yield the paths of the imported modules; of ``from a import b`` the path ``a/b``, whatever ``b`` is."""
+    tree = ast.parse(source)
+    only_types = set() if with_types else _imports_of_types(tree)
+    for node in ast.walk(tree):
+        if node in only_types:
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (name.partition(".")[2].replace(".", "/") for name in names if name.startswith("rewindow."))
+
+
+def _imports_of_types(tree: ast.AST) -> set[ast.AST]:
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    return {node for block in blocks for statement in block.body for node in ast.walk(statement)}
+
+
+def _reachable(graph: Mapping[str, set[str]], module: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found

@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.rules import LAYERS, MODULES, PURE, connect_unsafe, impurities, is_pure, layer_of, wrong_imports
+from tests.architecture.rules import (
+    FLUENT,
+    LAYERS,
+    MODULES,
+    PURE,
+    connect_unsafe,
+    import_cycles,
+    impurities,
+    is_pure,
+    layer_of,
+    wrong_imports,
+)
 
 LIB = Path(__file__).resolve().parents[2] / "lib" / "rewindow"
 FILES = {path.relative_to(LIB).as_posix(): path for path in sorted(LIB.rglob("*.py"))}
@@ -23,16 +34,24 @@ def read(path: str) -> str:
     return FILES[path].read_text(encoding="utf-8")
 
 
-def test_every_layer_imports_what_the_table_allows():
+def test_every_layer_imports_only_what_the_table_allows():
     wrong = [line for path in FILES for line in wrong_imports(path, read(path))]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_pure_layers_ask_for_no_time_chance_environment_or_hash_order():
+def test_the_pure_layers_use_no_clock_randomness_io_or_hash_order():
     pure = [path for path in FILES if is_pure(path)]
     assert len(pure) > len(PURE)
     wrong = [line for path in pure for line in impurities(path, read(path))]
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_modules_import_each_other_at_run_time():
+    assert import_cycles({path: read(path) for path in FILES}, with_types=False) == []
+
+
+def test_only_fluent_modules_import_each_others_types():
+    assert import_cycles({path: read(path) for path in FILES}, with_types=True) == [sorted(FLUENT)]
 
 
 def test_library_code_is_safe_for_spark_connect():
@@ -77,8 +96,8 @@ def test_the_package_root_holds_nothing_else():
     assert {path for path in FILES if "/" not in path} == {f"{name}.py" for name in MODULES}
 
 
-def test_there_are_at_most_sixteen_units():
-    assert len(LAYERS) <= 16
+def test_there_are_at_most_seventeen_units():
+    assert len(LAYERS) <= 17, "fifteen folders, the public names and the errors"
 
 
 WRONG_IMPORTS = {
@@ -100,7 +119,13 @@ WRONG_IMPORTS = {
         "from rewindow.tables.delta.ledger import Ledger",
         "from rewindow.control.plan import planner",
     ],
-    "tables/delta/x.py": ["import pyspark", "def f():\n    from rewindow.engine.worker import inline"],
+    "tables/shared/x.py": ["import deltalake", "import pyspark", "from rewindow.tables.delta import commit"],
+    "tables/governed/x.py": ["import deltalake", "from rewindow.tables.delta import commit"],
+    "tables/delta/x.py": [
+        "from rewindow.tables.governed import commit",
+        "import pyspark",
+        "def f():\n    from rewindow.engine.worker import inline",
+    ],
     "testing/x.py": ["import pyspark", "from rewindow.tables.delta import commit"],
     "config/load.py": ["import pyspark", "from rewindow.control.run import steps"],
     "airflow/x.py": ["import pyspark", "from rewindow.engine.spark import session"],
@@ -179,10 +204,45 @@ def test_an_impurity_is_named(source):
         "late = []\nx = late.pop()",
     ],
 )
-def test_what_is_pure_passes(source):
+def test_pure_code_passes(source):
     assert impurities("streams/x.py", source) == []
 
 
+ONE_IMPORTS_TWO = "from rewindow.dsl.two import Two"
+CYCLIC = {
+    "module": "from rewindow.dsl.one import One",
+    "the module itself": "from rewindow.dsl import one",
+    "plain import": "import rewindow.dsl.one",
+    "function": "def f():\n    from rewindow.dsl.one import One",
+    "else branch": "if TYPE_CHECKING:\n    pass\nelse:\n    from rewindow.dsl.one import One",
+}
+
+
+@pytest.mark.parametrize("source", CYCLIC.values(), ids=CYCLIC)
+def test_an_import_cycle_is_named(source):
+    sources = {"dsl/one.py": ONE_IMPORTS_TWO, "dsl/two.py": source, "dsl/three.py": ONE_IMPORTS_TWO}
+    for with_types in (False, True):
+        assert import_cycles(sources, with_types=with_types) == [["dsl/one", "dsl/two"]]
+
+
+def test_a_cycle_of_types_is_one_only_with_types():
+    source = "if TYPE_CHECKING:\n    from rewindow.dsl.one import One"
+    sources = {"dsl/one.py": ONE_IMPORTS_TWO, "dsl/two.py": source}
+    assert import_cycles(sources, with_types=False) == []
+    assert import_cycles(sources, with_types=True) == [["dsl/one", "dsl/two"]]
+
+
+def test_cycles_that_do_not_meet_are_two():
+    sources = {
+        f"streams/{one}.py": f"from rewindow.streams import {other}"
+        for one, other in ("ab", "bc", "ca", "de", "ed", "fa")
+    }
+    assert import_cycles(sources, with_types=False) == [
+        ["streams/a", "streams/b", "streams/c"],
+        ["streams/d", "streams/e"],
+    ]
+
+
 @pytest.mark.parametrize("source", ["spark._jvm.x()", "frame.rdd.map(f)", "spark.sparkContext.broadcast(1)"])
-def test_what_connect_lacks_is_named(source):
+def test_features_missing_in_spark_connect_are_named(source):
     assert connect_unsafe("engine/spark/x.py", source)[0].startswith("engine/spark/x.py:1: ")

@@ -1,4 +1,4 @@
-"""Files of the warehouse that are damaged: each kind that a command reads, in each way."""
+"""Corrupted files of the warehouse: each kind of file that a command reads, in each way."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _harmed(pattern: str, harm: Harm) -> Callable[[Bench], None]:
 
 
 def _delta_log(what: str, path: str, command: str) -> Iterator[Case]:
-    """Damage the newest commit. (A flipped bit may be harmless there: `test_flips` has many of them.)"""
+    """Corrupt the newest commit. A flipped bit may be harmless there; `test_flips` tries many."""
     without = ("with a flipped bit", "that is gone", "swapped with another")
     return _kind(what, f"{path}/_delta_log/*.json", command, _COPY, without=without)
 

@@ -1,4 +1,4 @@
-"""Records that cannot be right: their timestamps, arrivals and keys."""
+"""Invalid records: bad timestamps, arrival times and keys."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ NOW = T0 + 2 * HOUR
 DAY = 24 * HOUR
 
 
-def _bad(**cells: Any) -> Callable[[Bench], None]:
-    """Add a record with these cells to the feed's source, in a file of its own."""
-    return lambda bench: bench.rows("h2-bad", [{"user": "ann", "t": NOW, "got": NOW + 1, "x": 1, **cells}])
+def _bad(**values: Any) -> Callable[[Bench], None]:
+    """Add a record with these values to the feed's source, in a separate file."""
+    return lambda bench: bench.rows("h2-bad", [{"user": "ann", "t": NOW, "got": NOW + 1, "x": 1, **values}])
 
 
-def _other(policy: str = "fail", **cells: Any) -> Callable[[Bench], None]:
-    """Make another feed, under a policy of its own, whose second record has these cells."""
+def _other(policy: str = "fail", **values: Any) -> Callable[[Bench], None]:
+    """Create another feed with its own policy, whose second record has these values."""
 
     def given(bench: Bench) -> None:
-        _bad(user="bob", **cells)(bench)
+        _bad(user="bob", **values)(bench)
         policed = FEED.replace("got}", f"got, invalid_timestamp: {policy}}}")
         bench.write("conf/feeds/other.yaml", policed.replace("feed: activity", "feed: other"))
 
@@ -30,7 +30,7 @@ def _other(policy: str = "fail", **cells: Any) -> Callable[[Bench], None]:
 
 
 def _extractor(body: str, policy: str = "fail") -> Callable[[Bench], None]:
-    """Make another feed whose timestamps a function gives."""
+    """Create another feed with timestamps from a function."""
 
     def given(bench: Bench) -> None:
         bench.write("bench_times.py", f"def read(record, partition_time):\n    {body}\n")
@@ -41,23 +41,23 @@ def _extractor(body: str, policy: str = "fail") -> Callable[[Bench], None]:
 
 
 def _all_bad(bench: Bench) -> None:
-    """Make another feed of which every record is of the far future."""
+    """Create another feed with all records in the far future."""
     for name in ("h0", "h1", "h2"):
         bench.rows(name, [{**row, "t": YEAR_9999} for row in hour(int(name[1]))])
     bench.write("conf/feeds/other.yaml", FEED.replace("feed: activity", "feed: other"))
 
 
-def _fails(name: str, says: str, **cells: Any) -> Case:
-    return Case(name, "land activity", 65, (says, "invalid_timestamp: skip"), _bad(**cells))
+def _fails(name: str, says: str, **values: Any) -> Case:
+    return Case(name, "land activity", 65, (says, "invalid_timestamp: skip"), _bad(**values))
 
 
 def _far(name: str, time_ms: int) -> Case:
-    """A record of the far future is quarantined, and the run after it is the clean one: it closed no window (D19)."""
+    """A record in the far future is quarantined and closes no window (D19), so the next run gives the clean result."""
     return Case(name, "land activity", 0, "1 quarantined", _bad(t=time_ms), refused=("too far ahead",))
 
 
-def _skipped(name: str, reason: str, **cells: Any) -> Case:
-    given = _other("skip", **cells)
+def _skipped(name: str, reason: str, **values: Any) -> Case:
+    given = _other("skip", **values)
     return Case(name, "land other", 0, "1 quarantined", given, goes_on=False, refused=(reason,))
 
 
@@ -94,17 +94,17 @@ CASES = [
     Case("nothing but the far future", "land other", 65, ("all 36 records", "fix `timestamp:`"), _all_bad),
     _gives("that raises", "raise KeyError('t')", "the timestamp extractor raised KeyError"),
     _gives("that divides by zero", "return record.value.x / 0", "raised ZeroDivisionError"),
-    _gives("that gives a text", "return 'now'", "is no epoch milliseconds"),
-    _gives("that gives nothing", "return None", "the timestamp extractor gave none"),
-    _gives("that gives true", "return True", "is no epoch milliseconds"),
-    _gives("that gives a fraction", "return 0.5", "is no epoch milliseconds"),
-    _gives("that goes beyond all time", "return 2**70", "is no epoch milliseconds"),
+    _gives("that gives a text", "return 'now'", "is not epoch milliseconds"),
+    _gives("that gives nothing", "return None", "the timestamp extractor returned None"),
+    _gives("that gives true", "return True", "is not epoch milliseconds"),
+    _gives("that gives a fraction", "return 0.5", "is not epoch milliseconds"),
+    _gives("that goes beyond all time", "return 2**70", "is not epoch milliseconds"),
     _gives("that goes below zero", "return -1", "a negative timestamp (-1)"),
     Case(
         "an extractor that is not there",
         "land other",
         78,
-        ("bench_none:read", "importable from the project's root"),
+        ("bench_none:read", "that the project's root can import"),
         lambda bench: (
             _other()(bench),
             bench.edit("conf/feeds/other.yaml", "timestamp: t", "timestamp: bench_none:read"),

@@ -24,10 +24,11 @@ from typer.main import get_command
 from rewindow.app.cli.app import run_command
 from rewindow.app.project import Project
 from rewindow.engine.worker.local import LocalEngine as RunEngine
-from rewindow.tables.delta.commit import LANDINGS, QUARANTINE, RUNS, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash, read_rows
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, RUNS
 from tests.ingest.local_engine import HOUR, T0, LocalEngine, write_rows
 
 FEED = """\
@@ -66,7 +67,7 @@ def build_topology():
     return builder.build()
 """
 DONE = (0, 1)
-"""The hours that are landed and replayed when a case begins; the next one waits in the source."""
+"""Number of hours landed and replayed when a case starts; the next hour waits in the source."""
 FRESH = 2
 USERS = ("ann", "bob", "cyd")
 MODULES = ("bench_job", "bench_times")
@@ -83,7 +84,7 @@ def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command came to."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -91,7 +92,7 @@ class Answer:
 
 
 class Bench:
-    """A project of a case's own."""
+    """The project of a case."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -99,26 +100,26 @@ class Bench:
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the project."""
-        place = self.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
     def edit(self, path: str, old: str, new: str) -> None:
-        """Replace a text that is there once."""
+        """Replace a text that occurs once in a file."""
         text = (self.root / path).read_text(encoding="utf-8")
         assert text.count(old) == 1, (path, old)
         self.write(path, text.replace(old, new))
 
     def code(self, score: str) -> None:
-        """Give the job another function of the user's."""
+        """Replace the job's user function."""
         self.write("bench_job.py", MODULE.format(score=score))
 
     def rows(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write a file of the source."""
+        """Write a source file."""
         write_rows(self.root, name, rows)
 
     def run(self, *words: str) -> Answer:
-        """Run a command line in this process, as nobody else's."""
+        """Run a command line in this process."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), _own_modules(self.root):
             code = run_command([*words, "--project", str(self.root)] if words[:1] != ("--help",) else [*words])
@@ -135,7 +136,7 @@ class Bench:
         return found
 
     def decided(self) -> list[tuple[str, int, str]]:
-        """Return the ledger rows that make something true. A PLAN and a NOTE do not."""
+        """Return the ledger rows that decide something, without PLAN and NOTE."""
         rows = []
         for path, name in ((RUNS, "counts"), (LANDINGS, "activity")):
             ledger = Ledger(table_path(str(self.warehouse), path), name)
@@ -170,7 +171,7 @@ def _own_modules(root: Path) -> Iterator[None]:
 
 @contextmanager
 def without_spark() -> Iterator[None]:
-    """Let the project work in this process: no JVM is started."""
+    """Execute the project's work in this process, without a JVM."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
             "rewindow.engine.spark.ingest.SparkLandingEngine", lambda _spark, project_root: LocalEngine(project_root)
@@ -182,7 +183,7 @@ def without_spark() -> Iterator[None]:
 
 
 def make_template(root: Path) -> Bench:
-    """Make the project of which each case has a copy: two hours are replayed, the third waits."""
+    """Create the project that each case copies: two hours are replayed, the third waits."""
     bench = Bench(root)
     bench.write("conf/feeds/activity.yaml", FEED)
     bench.write("conf/jobs/counts.yaml", JOB)
@@ -202,7 +203,7 @@ def copy_of(template: Bench, root: Path) -> Bench:
 
 
 def goes_on(bench: Bench) -> None:
-    """Land and replay what is there, and see that it works."""
+    """Land and replay everything, and check that it succeeds."""
     for words in (("land", "activity"), ("run", "counts")):
         answer = bench.run(*words)
         assert answer.code == 0, answer.err
@@ -210,7 +211,7 @@ def goes_on(bench: Bench) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """Something wrong, the command that meets it, the exit code, and words of the message: what it is and the fix."""
+    """An error, the command that meets it, the exit code, and parts of the message."""
 
     name: str
     command: str
@@ -218,15 +219,15 @@ class Case:
     says: str | tuple[str, ...]
     given: Callable[[Bench], None] = lambda _bench: None
     landed: bool = False
-    """Whether what is fresh is landed first, so that it is the run that has something to do."""
+    """Whether new records are landed first, so that the run has something to do."""
     goes_on: bool = True
-    """Whether the job gives the clean result when what was wrong is undone."""
+    """Whether the job gives the clean result once the error is undone."""
     refused: tuple[str, ...] = ()
-    """Where the command ends well: the reasons in the quarantine."""
+    """If the command succeeds: the reasons in the quarantine."""
 
 
 def check(case: Case, template: Bench, root: Path, clean: Mapping[str, str]) -> None:
-    """See that a case ends as it says, leaves the tables as they were, and that the job goes on afterwards."""
+    """Check that a case ends as expected, leaves the tables unchanged, and that the job continues afterwards."""
     bench = copy_of(template, root)
     before, decided = bench.files(), bench.decided()
     case.given(bench)
@@ -245,17 +246,17 @@ def check(case: Case, template: Bench, root: Path, clean: Mapping[str, str]) -> 
 
 
 def assert_clear(case: Case, answer: Answer) -> None:
-    """See that an answer is one clear sentence with the fix, under the code that is documented."""
+    """Check that an answer is one clear sentence with the fix and the documented exit code."""
     said = answer.out + answer.err
     assert answer.code == case.code, said
     for words in (case.says,) if isinstance(case.says, str) else case.says:
         assert words in said, said
-    for noise in ("Traceback", "py4j", "\tat ", "fault of rewindow", "panicked"):
+    for noise in ("Traceback", "py4j", "\tat ", "bug in rewindow", "panicked"):
         assert noise not in said, said
 
 
 def _assert_as_before(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Nothing is altered or gone; what is new is no commit of a table that people read, its first one apart."""
+    """Check that no file changed or disappeared, and that no public table got a commit after its first."""
     for name, digest in before.items():
         assert after.get(name) == digest, f"{name} was altered"
     for name in after.keys() - before.keys():
@@ -266,15 +267,15 @@ def _assert_as_before(before: Mapping[str, str], after: Mapping[str, str]) -> No
 
 
 def _undo(bench: Bench, whole: Path, before: Mapping[str, str], broken: Mapping[str, str]) -> None:
-    """Undo what a case did, and nothing of what the command did."""
+    """Undo the changes of a case, but not those of the command."""
     for name in before.keys() | broken.keys():
         if before.get(name) == broken.get(name):
             continue
-        place = bench.root / name
+        file = bench.root / name
         if name in before:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(whole / name, place)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(whole / name, file)
         else:
-            place.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
     now = bench.files()
     assert not [name for name, digest in before.items() if now.get(name) != digest]

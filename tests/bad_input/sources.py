@@ -1,4 +1,4 @@
-"""Sources that are no longer what was landed: files and Delta tables changed between two landings."""
+"""Sources that have changed since they were landed: files and Delta tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AGAIN = "--new-generation"
 
 
 def table_of(bench: Bench) -> str:
-    """Return where the Delta source lies."""
+    """Return the path of the Delta source."""
     return str(bench.warehouse / "raw" / "events")
 
 
@@ -25,7 +25,7 @@ def _append(bench: Bench, number: int, mode: str = "append") -> None:
 
 
 def _delta(change: Callable[[Bench], object]) -> Callable[[Bench], None]:
-    """Land a feed of a Delta table, two versions of it, and change the table then."""
+    """Land two versions of a Delta table as a feed, then change the table."""
 
     def given(bench: Bench) -> None:
         _append(bench, 0)
@@ -92,7 +92,7 @@ def _table(name: str, code: int, says: str, change: Callable[[Bench], object]) -
 
 
 def _named(name: str, code: int, source: str, *says: str) -> Case:
-    """Land another feed, of a source that is not there."""
+    """Land another feed with a missing source."""
     feed = FEED.replace("feed: activity", "feed: other").replace("{path: raw, format: parquet}", source)
     if "job:" in source:
         feed = feed.replace(", arrived_at: got", "")
@@ -193,7 +193,7 @@ CASES = [
     ),
     _table("a table that was restored", 66, "is a RESTORE", _restored),
     _table("a table that went back", 66, "went back from version 1 to 0", _rolled_back),
-    _table("a table that was made anew", 66, "was dropped and made anew", _rewritten),
+    _table("a table that was made anew", 66, "was dropped and created again", _rewritten),
     _table("a table that was optimized", 0, "12 records", _optimized),
     _table("a table that was vacuumed too early", 66, "deleted by VACUUM", _vacuumed),
     _table("a table whose log was cleaned too early", 66, "was cleaned out of its Delta log", _cleaned),

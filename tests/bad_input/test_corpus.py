@@ -13,7 +13,7 @@ from tests.bad_input.scene import Bench, Case, assert_clear, check, copy_of, goe
 pytestmark = pytest.mark.slow
 
 STILL = [*arguments.CASES, *conf.CASES]
-"""They are refused before anything is touched, so they share one project."""
+"""Refused before anything is touched, so that they can share one project."""
 CASES = [*records.CASES, *sources.CASES, *files.CASES, *user_code.CASES]
 
 
@@ -25,7 +25,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 @pytest.fixture(scope="module")
 def landed(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """Return the project whose third hour is landed too: most cases begin there."""
+    """Return the project with the third hour landed, where most cases start."""
     bench = copy_of(template, tmp_path_factory.mktemp("landed") / "project")
     assert bench.run("land", "activity").code == 0
     return bench
@@ -39,7 +39,7 @@ def clean(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 @pytest.mark.parametrize("case", STILL, ids=lambda case: case.name)
-def test_what_is_asked_wrongly_is_refused_before_anything_is_touched(case: Case, template: Bench) -> None:
+def test_wrong_arguments_are_refused_before_anything_is_touched(case: Case, template: Bench) -> None:
     before = template.files()
     asked = {name: (template.root / name).read_bytes() for name in before if name.startswith("conf/")}
     case.given(template)
@@ -57,13 +57,13 @@ def test_what_is_asked_wrongly_is_refused_before_anything_is_touched(case: Case,
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_is_wrong_is_said_and_changes_nothing(
+def test_an_error_is_reported_and_changes_nothing(
     case: Case, template: Bench, landed: Bench, clean: dict[str, str], tmp_path: Path
 ) -> None:
     check(case, landed if case.landed else template, tmp_path / "project", clean)
 
 
-def test_the_corpus_is_as_large_as_it_says() -> None:
+def test_the_size_of_the_corpus() -> None:
     names = [case.name for case in (*STILL, *CASES)]
     assert len(names) == len(set(names))
     assert len(names) >= 150

@@ -1,4 +1,4 @@
-"""A flipped bit is never a wrong number: each kind of file that is read, damaged at many places, through its own reader."""
+"""A flipped bit is never a wrong number: each kind of file that is read, corrupted at many positions, through its own reader."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.binding import bind_sink, bind_store
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.delta.commit import JOURNAL, LANDINGS, METRICS, RUNS, log_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS, log_path
 from tests.control.ledgers import TOPIC
 from tests.properties.effort import examples
 from tests.tables.scene import JOB, a_job, land, replay
@@ -31,10 +32,10 @@ from tests.tables.scene import JOB, a_job, land, replay
 pytestmark = pytest.mark.slow
 
 LANDINGS_MADE = 12
-"""So many that each ledger has a Delta checkpoint."""
+"""Enough for each ledger to have a Delta checkpoint."""
 SEED = 20261121
-PLACES = examples(120).max_examples
-"""How many bytes of each file are damaged: all of a small one in the profile `deep`."""
+FLIPS = examples(120).max_examples
+"""Number of bytes to corrupt in each file: all bytes of small files in the profile `deep`."""
 
 Reader = Callable[[], Any]
 
@@ -130,16 +131,16 @@ LOGS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def damaged(warehouse: str, pattern: str, read: Callable[[str], Any], places: int) -> dict[str, int]:
-    """Flip a bit at many places of a file of this kind, and read; count what came of it."""
+def flip_bits(warehouse: str, pattern: str, read: Callable[[str], Any], flips: int) -> dict[str, int]:
+    """Flip a bit at many positions of a file of this kind, read it, and count the outcomes."""
     expected = read(warehouse)
-    chance = random.Random(SEED)
-    path = chance.choice(sorted(Path(warehouse).glob(pattern)))
+    rng = random.Random(SEED)
+    path = rng.choice(sorted(Path(warehouse).glob(pattern)))
     data = path.read_bytes()
     counts = {"noticed": 0, "harmless": 0}
     try:
-        for at in sorted(chance.sample(range(len(data)), min(places, len(data)))):
-            bit = 1 << chance.randrange(8)
+        for at in sorted(rng.sample(range(len(data)), min(flips, len(data)))):
+            bit = 1 << rng.randrange(8)
             path.write_bytes(data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :])
             try:
                 found = read(warehouse)
@@ -156,7 +157,7 @@ def damaged(warehouse: str, pattern: str, read: Callable[[str], Any], places: in
 
 @pytest.mark.parametrize(("pattern", "read"), KINDS.values(), ids=KINDS)
 def test_a_flipped_bit_of_a_data_file_is_noticed(warehouse, pattern, read, record_property):
-    counts = damaged(warehouse, pattern, read, PLACES)
+    counts = flip_bits(warehouse, pattern, read, FLIPS)
     record_property("cases", sum(counts.values()))
     assert counts["noticed"]
     assert not counts["harmless"], "our own files say what their bytes are: no flip passes, not even a harmless one"
@@ -164,6 +165,6 @@ def test_a_flipped_bit_of_a_data_file_is_noticed(warehouse, pattern, read, recor
 
 @pytest.mark.parametrize(("pattern", "read"), LOGS.values(), ids=LOGS)
 def test_a_flipped_bit_of_a_delta_log_is_noticed_or_harmless(warehouse, pattern, read, record_property):
-    counts = damaged(warehouse, pattern, read, PLACES // 2)
+    counts = flip_bits(warehouse, pattern, read, FLIPS // 2)
     record_property("cases", sum(counts.values()))
     assert counts["noticed"] + counts["harmless"]

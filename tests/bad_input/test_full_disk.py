@@ -1,4 +1,4 @@
-"""A disk that is really full: a small one of memory, in a process with mounts of its own."""
+"""A really full disk: a small tmpfs in a process with its own mounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_allowed(folder: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_with_71_and_the_next_call_goes_on(tmp_path: Path) -> None:
+def test_a_full_disk_ends_with_71_and_the_next_call_continues(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     if not is_allowed(disk):
@@ -44,7 +44,7 @@ def test_a_full_disk_ends_with_71_and_the_next_call_goes_on(tmp_path: Path) -> N
 
 
 def full_and_free(disk: Path) -> dict[str, object]:
-    """Land and replay on a full disk, with a little room at first for each; then on the same disk with room again."""
+    """Land and replay on a nearly full disk, then again after space was freed."""
     with without_spark():
         bench = copy_of(make_template(disk.parent / "made"), disk / "project")
         ends, decided = [], True
@@ -61,7 +61,7 @@ def full_and_free(disk: Path) -> dict[str, object]:
 
 
 def fill(path: Path) -> None:
-    """Take all that is left, byte for byte."""
+    """Fill the disk to the last byte."""
     with path.open("wb", buffering=0) as file:
         for size in (1 << 16, 1 << 10, 1):
             try:

@@ -1,4 +1,4 @@
-"""A symbolic link below the warehouse that leads out of it is refused, whether something is read there or written."""
+"""A symbolic link that leads out of the warehouse is refused, for reads and for writes."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def test_a_link_out_of_the_warehouse_is_refused(
     bench, outside = copy_of(template, tmp_path / "project"), tmp_path / "outside"
     if words[0] == "run":
         assert bench.run("land", "activity").code == 0
-    place = next(one for one in sorted(bench.warehouse.glob(link)) if one.is_dir())
-    shutil.move(place, outside)
-    place.symlink_to(outside, target_is_directory=True)
+    folder = next(one for one in sorted(bench.warehouse.glob(link)) if one.is_dir())
+    shutil.move(folder, outside)
+    folder.symlink_to(outside, target_is_directory=True)
     before = _files(outside)
     answer = bench.run(*words)
     assert answer.code == 78, answer.err
     assert "out of the warehouse" in answer.err
     assert _files(outside) == before
-    place.unlink()
-    shutil.move(outside, place)
+    folder.unlink()
+    shutil.move(outside, folder)
     goes_on(bench)
 
 
-def test_a_warehouse_that_is_a_link_itself_is_one(template: Bench, tmp_path: Path) -> None:
+def test_a_warehouse_may_be_a_link_itself(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")
     shutil.move(bench.warehouse, tmp_path / "elsewhere")
     bench.warehouse.symlink_to(tmp_path / "elsewhere", target_is_directory=True)

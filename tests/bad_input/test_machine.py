@@ -1,4 +1,4 @@
-"""A machine that refuses: the disk is full, access is denied, memory ends. Nothing is decided, and the next call goes on."""
+"""Failures of the machine: disk full, access denied, out of memory. Nothing is committed, and the next call continues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code", "says"), FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("words", [("land", "activity"), ("run", "counts")], ids=["land", "run"])
-def test_what_the_machine_refuses_is_said_and_changes_nothing(
+def test_a_refusal_of_the_machine_is_reported_and_changes_nothing(
     template: Bench, tmp_path: Path, words: tuple[str, str], number: int, code: int, says: str
 ) -> None:
     bench = copy_of(template, tmp_path / "project")

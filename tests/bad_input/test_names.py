@@ -1,4 +1,4 @@
-"""Names from outside: whatever they hold, a path that is made of one stays below the warehouse, or the name is refused."""
+"""Hostile names: every path built from a name stays below the warehouse, or the name is refused."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import rewindow
-from rewindow.config.words import _dotted, _location, _name, _output_table
+from rewindow.config.field_types import _dotted, _location, _name, _output_table
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import changelog_path, internal_path, log_path, output_path, safe_name
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path, safe_name
 
 SEED = 20261121
 WHEREVER = (
@@ -80,11 +80,11 @@ SAFE = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 def names() -> list[str]:
-    chance = random.Random(SEED)
+    rng = random.Random(SEED)
     made = ["", "a" * 100_000, *WHEREVER, *(f"a{bad}" for bad in WHEREVER), *(f"{bad}a" for bad in WHEREVER)]
     made += [f"a{bad}b" for bad in WHEREVER] + [f"a.{bad}.b" for bad in WHEREVER]
     while len(set(made)) < 600:
-        made.append("".join(chance.choice((*WHEREVER, "ab", "c.d", "e_f")) for _ in range(chance.randint(1, 5))))
+        made.append("".join(rng.choice((*WHEREVER, "ab", "c.d", "e_f")) for _ in range(rng.randint(1, 5))))
     return sorted(set(made))
 
 
@@ -115,7 +115,7 @@ def test_a_path_of_any_name_stays_in_the_warehouse_or_is_refused(make: Callable[
 
 
 @pytest.mark.parametrize("read", [_name, _dotted, _output_table])
-def test_a_name_in_the_configuration_is_plain_or_refused(read: Callable[[object], str]) -> None:
+def test_a_name_in_the_configuration_is_safe_or_refused(read: Callable[[object], str]) -> None:
     for name in names():
         try:
             word = read(name)
@@ -125,20 +125,20 @@ def test_a_name_in_the_configuration_is_plain_or_refused(read: Callable[[object]
         assert ".." not in word
 
 
-def test_a_place_in_the_configuration_does_not_go_up() -> None:
+def test_a_location_in_the_configuration_does_not_go_up() -> None:
     for name in names():
         try:
-            place = _location(name)
+            location = _location(name)
         except ValueError:
             continue
-        assert place.isprintable()
-        assert ".." not in re.split(r"[/\\\\]", place)
+        assert location.isprintable()
+        assert ".." not in re.split(r"[/\\\\]", location)
 
 
 FORBIDDEN = {"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"}
 
 
-def test_nothing_that_is_stored_is_unpickled_and_no_text_is_run() -> None:
+def test_no_stored_value_is_unpickled_and_no_text_is_executed() -> None:
     for path in Path(rewindow.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

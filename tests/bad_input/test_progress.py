@@ -1,4 +1,4 @@
-"""What a command says while it works and when it is done: the log's lines, the bars of a terminal, the summary."""
+"""Progress and result of a command: log lines, progress bars and the summary."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_step_is_a_line_with_its_run(template: Bench, tmp_path: Path) -> No
     assert lines[-1]["records"] == {"events": 12}
 
 
-def test_a_run_sums_itself_up(template: Bench, tmp_path: Path) -> None:
+def test_a_run_prints_a_summary(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")
     late = {"user": "ann", "t": T0, "got": T0 + 3 * HOUR, "x": 1}
     bench.rows("h3", [late, {**late, "user": None}])
@@ -52,7 +52,7 @@ def test_a_run_sums_itself_up(template: Bench, tmp_path: Path) -> None:
     assert json.loads(bench.run("run", "counts", "--json").out)["summary"] is None
 
 
-def test_people_read_it_below_the_run(template: Bench, tmp_path: Path) -> None:
+def test_the_summary_is_printed_below_the_run(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")
     bench.run("land", "activity")
     answer = bench.run("run", "counts")
@@ -60,14 +60,14 @@ def test_people_read_it_below_the_run(template: Bench, tmp_path: Path) -> None:
     assert answer.err == "", "nothing is logged that nobody asked for"
 
 
-def test_a_failure_is_a_line_too(template: Bench) -> None:
+def test_a_failure_is_logged(template: Bench) -> None:
     answer = template.run("run", "nobody", "--log-format", "json")
     line = json.loads(answer.err.splitlines()[0])
     assert (line["event"], line["exit_code"], line["level"]) == ("failed", 78, "error")
     assert template.run("run", "counts", "--log-format", "xml").code == 2
 
 
-def test_a_terminal_shows_the_step_and_how_much_of_its_records_is_done() -> None:
+def test_a_terminal_shows_the_step_and_its_progress() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=120)
     with watched(console, is_quiet=False) as watch:

@@ -1,4 +1,4 @@
-"""Secrets in the configuration: no file of the warehouse, no output and no message has them."""
+"""Secrets in the configuration appear in no file of the warehouse, no output and no message."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_no_file_and_no_output_has_a_secret(bench: Bench) -> None:
     )
     refused = bench.run("land", "secret")
     assert refused.code == 78
-    assert "holds a password" in refused.err
+    assert "contains a password" in refused.err
     assert CANARY not in refused.err
     for path in _files(bench.warehouse):
         assert CANARY.encode() not in path.read_bytes(), path

@@ -1,4 +1,4 @@
-"""`verify` finds what is not a function of the records: every planted case, and no other."""
+"""`verify` finds every planted case of nondeterminism, and no other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rewindow.app.cli.branches import HASH_SEED
-from tests.bad_input import dice
+from tests.bad_input import nondeterminism
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -21,16 +21,16 @@ Answers = dict[str, list[Any]]
 
 
 def done(command: str, folder: Path, seed: str, engine: str) -> Answers:
-    """Do a command with the planted jobs, in a process with hashes of its own."""
+    """Run a command with the planted jobs in a process with its own hash seed."""
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT}"}
-    words = [sys.executable, "-m", "tests.bad_input.dice_process", command, str(folder), engine]
+    words = [sys.executable, "-m", "tests.bad_input.nondeterminism_process", command, str(folder), engine]
     ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
 def both(folder: Path, engine: str) -> Answers:
-    """Run the planted jobs, and verify what they made in another process."""
+    """Run the planted jobs, and verify them in another process."""
     made = done("run", folder, "0", engine)
     assert not {name: said for name, said in made.items() if said[0] != 0}
     return done("verify", folder, HASH_SEED, engine)
@@ -38,30 +38,32 @@ def both(folder: Path, engine: str) -> Answers:
 
 @pytest.fixture(scope="module")
 def verified(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    return both(tmp_path_factory.mktemp("dice"), "local")
+    return both(tmp_path_factory.mktemp("nondeterminism"), "local")
 
 
-def test_all_that_is_planted_is_found(verified: Answers) -> None:
-    found = [one.name for one in dice.FOUND if verified[one.name][0] == 1]
-    print(f"non-determinism: {len(found)} found of {len(dice.FOUND)} planted")
-    assert len(dice.FOUND) >= 30
-    missed = {one.name: verified[one.name] for one in dice.FOUND if one.name not in found}
+def test_every_planted_case_is_found(verified: Answers) -> None:
+    found = [one.name for one in nondeterminism.FOUND if verified[one.name][0] == 1]
+    print(f"non-determinism: {len(found)} found of {len(nondeterminism.FOUND)} planted")
+    assert len(nondeterminism.FOUND) >= 30
+    missed = {one.name: verified[one.name] for one in nondeterminism.FOUND if one.name not in found}
     assert not missed
 
 
-def test_the_first_row_that_is_another_is_shown(verified: Answers) -> None:
-    for planted in dice.FOUND:
+def test_the_first_differing_row_is_shown(verified: Answers) -> None:
+    for planted in nondeterminism.FOUND:
         ((_run, differences),) = json.loads(verified[planted.name][1]).items()
         assert differences, planted.name
         assert all("before" in words for words in differences.values()), differences
 
 
-def test_what_is_deterministic_is_said_to_be(verified: Answers) -> None:
-    assert {one.name: verified[one.name][:2] for one in dice.FINE if verified[one.name][0] != 0} == {}
+def test_deterministic_jobs_are_verified(verified: Answers) -> None:
+    assert {one.name: verified[one.name][:2] for one in nondeterminism.FINE if verified[one.name][0] != 0} == {}
 
 
 @pytest.mark.spark
 @pytest.mark.cluster
-def test_some_are_played_on_spark(tmp_path: Path) -> None:
+def test_some_cases_on_spark(tmp_path: Path) -> None:
     found = both(tmp_path, "spark")
-    assert {name: said[0] for name, said in found.items()} == dict(zip(dice.ON_SPARK, (1, 1, 1, 0), strict=True))
+    assert {name: said[0] for name, said in found.items()} == dict(
+        zip(nondeterminism.ON_SPARK, (1, 1, 1, 0), strict=True)
+    )

@@ -1,4 +1,4 @@
-"""What real workers do with what is wrong: one clear error with the fix and its code; the tables stay as they were."""
+"""Errors in real workers: one clear message with the fix and its exit code; the tables stay unchanged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.tables.delta.content_hash import content_hash
-from tests.bad_input import damaged, workers
+from tests.bad_input import corrupt_files, workers
 from tests.bad_input.scene import FEED, TARGET, Bench, Case, assert_clear, hour, without_spark
-from tests.bad_input.workers import copied, make_template, on_spark, shuffled, with_code
+from tests.bad_input.workers import copied, make_template, on_spark, with_code, with_shuffle_reader
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -25,25 +25,25 @@ ALWAYS = [
     workers.FAILS[8],
     workers.ENDS[0],
     *workers.BUILDS,
-    damaged.LOGS[0],
-    damaged.SCHEMAS[0],
-    damaged.SCHEMAS[-1],
+    corrupt_files.LOGS[0],
+    corrupt_files.SCHEMAS[0],
+    corrupt_files.SCHEMAS[-1],
 ]
-"""These run with every `make test`, the others with `make cluster`."""
-READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *damaged.LOGS]
+"""Cases that run with `make test`; the others run with `make cluster`."""
+READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *corrupt_files.LOGS]
 CASES = [
     *workers.FAILS,
     *workers.ENDS,
     *workers.BUILDS,
-    *damaged.LOGS,
-    *damaged.SOURCES,
-    *damaged.SCHEMAS,
-    *map(shuffled, READ_BY_SPARK),
+    *corrupt_files.LOGS,
+    *corrupt_files.SOURCES,
+    *corrupt_files.SCHEMAS,
+    *map(with_shuffle_reader, READ_BY_SPARK),
 ]
 
 
 def marked(cases: list[Case]) -> list[object]:
-    """Leave most of them out of `make test`."""
+    """Skip most cases in `make test`."""
     names = {case.name for case in ALWAYS}
     marks = [() if case.name in names else (pytest.mark.cluster,) for case in cases]
     return [pytest.param(case, id=case.name, marks=mark) for case, mark in zip(cases, marks, strict=True)]
@@ -61,7 +61,7 @@ def clean(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def finished(bench: Bench, code: str = workers.GOOD) -> str:
-    """Run the job with good code; return the hash of its output."""
+    """Run the job with correct code and return the hash of its output."""
     with_code(bench, code)
     answer = bench.run("run", "counts")
     assert answer.code == 0, answer.err
@@ -73,7 +73,7 @@ def output(bench: Bench) -> str:
 
 
 @pytest.mark.parametrize("case", marked(CASES))
-def test_what_is_wrong_is_said_and_changes_nothing(case: Case, template: Bench, tmp_path: Path) -> None:
+def test_an_error_is_reported_and_changes_nothing(case: Case, template: Bench, tmp_path: Path) -> None:
     bench = copied(template, tmp_path / "project")
     before, decided = output(bench), bench.decided()
     case.given(bench)
@@ -95,8 +95,8 @@ def test_after_a_worker_was_killed_the_next_run_gives_the_clean_tables(
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("case", [*workers.FINE, shuffled(workers.FINE[-1])], ids=lambda case: case.name)
-def test_what_does_no_harm_is_no_error(case: Case, template: Bench, clean: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", [*workers.FINE, with_shuffle_reader(workers.FINE[-1])], ids=lambda case: case.name)
+def test_harmless_cases_succeed(case: Case, template: Bench, clean: str, tmp_path: Path) -> None:
     bench = copied(template, tmp_path / "project")
     case.given(bench)
     answer = bench.run("run", "counts")

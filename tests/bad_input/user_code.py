@@ -1,10 +1,10 @@
-"""Code of the user's that fails, gives nonsense, or is not what it was."""
+"""User code that fails, returns nonsense, or has changed."""
 
 from __future__ import annotations
 
 from tests.bad_input.scene import MODULE, SCORE, Case
 
-_MEND = "Nothing was committed: fix the code and run again"
+_FIX = "Nothing was committed: fix the code and run again"
 
 
 def _score(name: str, code: str, *says: str, exit_code: int = 65) -> Case:
@@ -29,21 +29,19 @@ CASES = [
         "def score(row):\n    return 1 // (row.x - row.x)\n",
         "ZeroDivisionError",
         "bench_job.py:4",
-        _MEND,
+        _FIX,
     ),
-    _score("asks for a field that is not there", "def score(row):\n    return row.y\n", "has no attribute 'y'", _MEND),
+    _score("asks for a field that is not there", "def score(row):\n    return row.y\n", "has no attribute 'y'", _FIX),
     _score(
         "raises something of its own",
         "class Mine(Exception): pass\ndef score(row):\n    raise Mine('no')\n",
         "Mine: no",
-        _MEND,
+        _FIX,
     ),
-    _score("never comes back from itself", "def score(row):\n    return score(row)\n", "RecursionError", _MEND),
-    _score("asserts", "def score(row):\n    assert row.x < 0, 'negative'\n", "AssertionError: negative", _MEND),
-    _score("stops an iteration", "def score(row):\n    return next(iter(()))\n", "StopIteration", _MEND),
-    _score(
-        "raises with braces and lines", "def score(row):\n    raise ValueError('{a}\\nb %s')\n", "ValueError", _MEND
-    ),
+    _score("never comes back from itself", "def score(row):\n    return score(row)\n", "RecursionError", _FIX),
+    _score("asserts", "def score(row):\n    assert row.x < 0, 'negative'\n", "AssertionError: negative", _FIX),
+    _score("stops an iteration", "def score(row):\n    return next(iter(()))\n", "StopIteration", _FIX),
+    _score("raises with braces and lines", "def score(row):\n    raise ValueError('{a}\\nb %s')\n", "ValueError", _FIX),
     _score(
         "has no memory",
         "def score(row):\n    raise MemoryError\n",
@@ -54,13 +52,11 @@ CASES = [
     _score(
         "fails without words",
         "class Mine(Exception):\n    def __str__(self):\n        raise KeyError\ndef score(row):\n    raise Mine\n",
-        "Mine: (its own words failed with KeyError)",
-        _MEND,
+        "Mine: (its message failed with KeyError)",
+        _FIX,
     ),
-    _score(
-        "says too much", "def score(row):\n    raise ValueError('y' * 10**7)\n", "ValueError: yyy", "yyy ...", _MEND
-    ),
-    _score("changes the record", "def score(row):\n    row.x = 0\n    return 0\n", "can't set attribute", _MEND),
+    _score("says too much", "def score(row):\n    raise ValueError('y' * 10**7)\n", "ValueError: yyy", "yyy ...", _FIX),
+    _score("changes the record", "def score(row):\n    row.x = 0\n    return 0\n", "can't set attribute", _FIX),
     _score("leaves the process", "def score(row):\n    raise SystemExit(3)\n", "SystemExit"),
     _module("a module that is not there", "import nowhere_to_be_found\n", 78, "cannot import", "nowhere_to_be_found"),
     _module("a module that is no Python", "def build_topology(:\n", 78, "bench_job.py:1", "Fix that line"),

@@ -1,4 +1,4 @@
-"""What Spark's own workers meet: code that fails, hangs on to what cannot travel, or ends its process; logs that are damaged.
+"""What Spark's own workers meet: code that fails, hangs on to what cannot travel, or ends its process; corrupted logs.
 
 Workers stay alive between cases and keep what they imported, so each case has a module of its own name.
 """
@@ -34,24 +34,24 @@ def build_topology():
 """
 SCORED = '.map_values(lambda row: score(row), name="scores")'
 GOOD = "def score(row):\n    return str(row.x * 2)\n"
-SHUFFLED, BY_SPARK = "source: shuffle\n", "inline: 0\n"
+SHUFFLE_READER, BY_SPARK = "source: shuffle\n", "inline: 0\n"
 
 _numbers = count()
-_MEND = "Nothing was committed: fix the code and run again"
+_FIX = "Nothing was committed: fix the code and run again"
 _ENDED = ("a Python worker was killed, or the job's code ended it", "Nothing was committed: run again")
 _LOUD = "LOUD" * 5_000
 
 
 @contextmanager
 def on_spark(session: SparkSession) -> Iterator[None]:
-    """Let every project work in one session."""
+    """Let all projects share one Spark session."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Project, "spark", session)
         yield
 
 
 def make_template(root: Path) -> Bench:
-    """Make the project: an hour is replayed, another is landed, a third waits in the source, which is a Delta table too."""
+    """Create the project: one hour replayed, one landed, and a third waiting in the source, which is also a Delta table."""
     bench = Bench(root)
     bench.write("conf/feeds/activity.yaml", scene.FEED)
     bench.write("conf/feeds/other.yaml", OTHER)
@@ -70,7 +70,7 @@ def make_template(root: Path) -> Bench:
 
 
 def with_code(bench: Bench, code: str, verbs: str = SCORED) -> None:
-    """Give the job a module of its own."""
+    """Give the job another module."""
     name = f"bench_{next(_numbers)}"
     bench.write(f"{name}.py", MODULE.format(code=code, verbs=verbs))
     bench.write("conf/jobs/counts.yaml", scene.JOB.replace("bench_job", name))
@@ -86,25 +86,25 @@ def _score(name: str, exit_code: int, body: str, *says: str, before: str = "") -
 
 
 FAILS = [
-    _score("raises", 65, "raise ValueError('no {a} %s')", "node 'scores' failed at events offset", "no {a} %s", _MEND),
-    _score("raises what says too much", 65, "raise ValueError('y' * 10**7)", "yyy ...", _MEND),
+    _score("raises", 65, "raise ValueError('no {a} %s')", "node 'scores' failed at events offset", "no {a} %s", _FIX),
+    _score("raises what says too much", 65, "raise ValueError('y' * 10**7)", "yyy ...", _FIX),
     _score(
         "raises what has no words",
         65,
         "raise Mine",
-        "(its own words failed with KeyError)",
+        "(its message failed with KeyError)",
         before="class Mine(Exception):\n    def __str__(self): raise KeyError",
     ),
     _score("raises no Exception", 65, "raise Mine('x')", "Mine: x", "score)", before="class Mine(BaseException): pass"),
     _score("is interrupted", 65, "raise KeyboardInterrupt", "KeyboardInterrupt"),
-    _score("exits", 65, "raise SystemExit(0)", "SystemExit: 0", _MEND),
-    _score("never comes back from itself", 65, "return score(row)", "RecursionError", _MEND),
+    _score("exits", 65, "raise SystemExit(0)", "SystemExit: 0", _FIX),
+    _score("never comes back from itself", 65, "return score(row)", "RecursionError", _FIX),
     _score("wants more memory than there is", 71, "return len(bytearray(10**15))", "ran out of memory", "fewer cores"),
-    _score("returns an object", 65, "return object()", "of type object cannot be kept", "use numbers, text"),
-    _score("returns a lock", 65, "return Lock()", "of type lock cannot be kept", before="from threading import Lock"),
-    _score("returns a generator", 65, "return (n for n in range(3))", "of type generator cannot be kept"),
+    _score("returns an object", 65, "return object()", "of type object cannot be stored", "use numbers, text"),
+    _score("returns a lock", 65, "return Lock()", "of type lock cannot be stored", before="from threading import Lock"),
+    _score("returns a generator", 65, "return (n for n in range(3))", "of type generator cannot be stored"),
     _score("returns half a character", 65, "return '\\ud800'", "has a surrogate", "convert the value"),
-    _code("is no function at all", 65, "score = 5", "TypeError", _MEND),
+    _code("is no function at all", 65, "score = 5", "TypeError", _FIX),
     _code(
         "keeps a lock in a store",
         65,
@@ -130,7 +130,7 @@ ENDS = [
     ),
     _score("abort", 71, "os.abort()", "Aborted", *_ENDED, before="import os"),
 ]
-"""How a worker ends in the middle of its records."""
+"""Ways for a worker to end in the middle of its records."""
 BUILDS = [
     _code(
         "a module that only the driver can import",
@@ -164,7 +164,7 @@ FINE = [
         verbs='.map_values(lambda row, held=(n for n in [lock, file, db]): score(row), name="scores")',
     ),
 ]
-"""What does no harm: a topology never travels, each process builds its own."""
+"""Harmless cases: topologies are not pickled, because each process builds its own."""
 
 TABLE = "raw/events"
 OTHER = scene.FEED.replace("feed: activity", "feed: other").replace(
@@ -173,21 +173,21 @@ OTHER = scene.FEED.replace("feed: activity", "feed: other").replace(
 
 
 def append(bench: Bench, rows: list[dict[str, object]], **columns: pa.DataType) -> None:
-    """Append rows to the Delta source, columns of other types where named."""
+    """Append rows to the Delta source, with the given types of columns."""
     kinds = {"user": pa.string(), "t": pa.int64(), "got": pa.int64(), "x": pa.int64(), **columns}
     schema = pa.schema([(name, kind) for name, kind in kinds.items() if name in rows[0]])
     table = pa.Table.from_pylist(rows, schema=schema)
     write_deltalake(str(bench.warehouse / TABLE), table, mode="append", schema_mode="merge")
 
 
-def shuffled(case: Case) -> Case:
+def with_shuffle_reader(case: Case) -> Case:
     """Return the case with its log read by Spark."""
 
     def given(bench: Bench) -> None:
         case.given(bench)
-        bench.write("conf/targets/local.yaml", scene.TARGET + SHUFFLED)
+        bench.write("conf/targets/local.yaml", scene.TARGET + SHUFFLE_READER)
 
-    return replace(case, name=f"{case.name}, shuffled", given=given)
+    return replace(case, name=f"{case.name}, read by Spark", given=given)
 
 
 def copied(template: Bench, root: Path) -> Bench:

@@ -1,1 +1,1 @@
-"""Benchmarks: commands, not tests. `python -m tests.bench.record_execution`."""
+"""Benchmarks. They are commands, not tests: `python -m tests.bench NAME`."""

@@ -1,4 +1,4 @@
-"""`python -m tests.bench NAME [--rows N] [--json]`: one benchmark, measured next to its yardstick in the same call."""
+"""`python -m tests.bench NAME [--rows N] [--json]`: run one benchmark, next to its yardstick."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
 }
 ROWS = {"finals-hopping": 4_000_000, "finals-session": 2_000_000, "processor": 1_000_000, "incremental": 4_000_000}
 ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000}
-"""How many records a bench takes unless it is told: few enough that it ends within minutes on two cores."""
+"""The default number of records: a benchmark ends within minutes on two cores."""
 MOST_ROWS = 10_000_000
 
 
 def main() -> None:
-    """Measure; print figures or JSON; write what is large enough into the results page."""
+    """Measure; print figures or JSON; write large measurements to the results page."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("name", choices=BENCHES)
     parser.add_argument("--rows", type=int, help=f"default: {MOST_ROWS:,}, or fewer, so that it ends within minutes")

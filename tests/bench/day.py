@@ -1,4 +1,4 @@
-"""The day that `finals` and its kin aggregate: its records, the jobs, and the right answers computed another way."""
+"""The day of records that the `finals` benchmarks aggregate: records, jobs, and an independent exact computation."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def build_topology() -> Topology:
 
 
 def write_project(root: Path, *, execution: str, landings: str, source: str, advance: int | str) -> None:
-    """Write a project whose windows begin every so many minutes, or are sessions."""
+    """Write a project whose windows start every ``advance`` minutes, or are sessions."""
     landing = "landing: {every: 1h}" if landings == "hourly" else ""
-    said = {"partitions": PARTITIONS, "execution": execution, "source": source, "landing": landing}
+    settings = {"partitions": PARTITIONS, "execution": execution, "source": source, "landing": landing}
     for name, text in CONF.items():
         file = root / "conf" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text.format(**said))
+        file.write_text(text.format(**settings))
     windows = f'TimeWindows.of("1h", grace="10m").advance_by("{advance}m")'
     if advance == SESSION:
         windows = 'SessionWindows.of("5m", grace="10m")'
@@ -78,16 +78,16 @@ def write_project(root: Path, *, execution: str, landings: str, source: str, adv
 
 def write_source(folder: Path, rows: int, seed: int = 1) -> None:
     """Write a day of records, in order of arrival."""
-    chance = np.random.default_rng(seed)
-    arrival = np.sort(chance.integers(START_MS, START_MS + HOURS * HOUR_MS, rows))
-    mean_ms = np.where(chance.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
+    rng = np.random.default_rng(seed)
+    arrival = np.sort(rng.integers(START_MS, START_MS + HOURS * HOUR_MS, rows))
+    mean_ms = np.where(rng.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
     names = np.array([f"user-{number:05d}" for number in range(KEYS)])
     kind = pa.timestamp("ms", "UTC")
     table = pa.table(
         {
-            "user": names[chance.integers(0, KEYS, rows)],
-            "amount": np.round(chance.lognormal(3, 1, rows), 2),
-            "happened_at": pa.array(arrival - chance.exponential(mean_ms).astype(np.int64)).cast(kind),
+            "user": names[rng.integers(0, KEYS, rows)],
+            "amount": np.round(rng.lognormal(3, 1, rows), 2),
+            "happened_at": pa.array(arrival - rng.exponential(mean_ms).astype(np.int64)).cast(kind),
             "arrived_at": pa.array(arrival).cast(kind),
         }
     )
@@ -96,7 +96,7 @@ def write_source(folder: Path, rows: int, seed: int = 1) -> None:
 
 
 def exact(log: pa.Table, advance: int | str) -> tuple[pa.Table, int]:
-    """Return the right results, in whole cents, and how often a record comes too late for a window."""
+    """Return the exact results in whole cents, and how often a record is too late for a window."""
     parts, late = [], 0
     for partition in range(PARTITIONS):
         rows = log.filter(pc.equal(log["partition"], partition)).sort_by("offset")
@@ -107,7 +107,7 @@ def exact(log: pa.Table, advance: int | str) -> tuple[pa.Table, int]:
 
 
 def is_exact(found: pa.Table, expected: pa.Table) -> bool:
-    """Hold results against the right ones."""
+    """Compare results with the exact ones."""
     order = [("user", "ascending"), ("window_start", "ascending")]
     found, expected = found.sort_by(order).combine_chunks(), expected.sort_by(order).combine_chunks()
     names = ["user", "window_start", "events"]
@@ -132,7 +132,7 @@ def _hours(rows: pa.Table, advance_ms: int) -> tuple[pa.Table, int]:
 
 
 def _sessions(rows: pa.Table) -> tuple[pa.Table, int]:
-    """Return the sessions that are over, record by record: ``[start, end, events, cents]`` by key."""
+    """Return the closed sessions and the number of late records, computed record by record."""
     cents, times = _cents(rows).tolist(), rows["timestamp"].to_pylist()
     open_of: dict[str, list[list[int]]] = {}
     done: list[tuple[Any, ...]] = []

@@ -1,11 +1,11 @@
 """`finals`, `finals-hopping`, `finals-session`: count and sum by key and window, final results only.
 
-From the landed table to published ones. A day of records in order of arrival; their times lie before it by an exponential
-of mean 60 s, for one in twenty of 30 minutes. The yardstick is plain Spark over the same files, ``groupBy(key, hour)``
-written to Delta: it counts late records and sends open windows, so its answer is wrong; it is what one would write. For
-hopping windows (an hour, every 20 minutes) and sessions (5 minutes) it is Spark's own ``window`` and ``session_window``.
-Both run in one warm session, by turns; with ``--cold`` each is the first job of a fresh session. Ours is checked against
-an exact computation in whole cents by another way.
+Measures from the landed table to published tables. The input is a day of records in order of arrival. Their timestamps are
+earlier by an exponentially distributed delay with mean 60 s, or 30 minutes for one record in twenty. The yardstick is plain
+Spark over the same files, ``groupBy(key, hour)`` written to Delta. Its result is wrong, because it counts late records and
+includes open windows, but it is what one would write. For hopping windows (an hour, every 20 minutes) and sessions
+(5 minutes) it uses Spark's ``window`` and ``session_window``. Both alternate in one warm session; with ``--cold``, each is
+the first job of a new session. Our results are compared with an independent exact computation in whole cents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SHUFFLES = (2, 8, 200)
-"""Numbers of shuffle partitions that the yardstick may choose from: cores, partitions, Spark's default."""
+"""Numbers of shuffle partitions to try for the yardstick: cores, partitions, Spark's default."""
 
 
 def measure(
@@ -44,9 +44,9 @@ def measure(
     cold: bool = False,
     advance: int | str = 60,
 ) -> dict[str, Any]:
-    """Land, warm up, measure by turns, check; return the figures.
+    """Land, warm up, measure alternately, check; return the figures.
 
-    ``advance``: a window begins after so many minutes, or windows are sessions.
+    ``advance``: minutes between the starts of windows, or sessions.
     """
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
@@ -57,17 +57,17 @@ def measure(
         project.land(FEED)
         landed = meter.read()
         measured = _cold(project, root, rounds, advance) if cold else _warm(project, root, rounds, advance)
-        ours, plain = measured
+        ours, baseline = measured
         right = _check(project, f"round{rounds - 1}", advance)
-    best = min(SHUFFLES, key=lambda shuffles: _middle(plain[shuffles], "cpu"))
-    cpu, yardstick = _middle(ours, "cpu"), _middle(plain[best], "cpu")
+    best = min(SHUFFLES, key=lambda shuffles: _middle(baseline[shuffles], "cpu"))
+    cpu, yardstick = _middle(ours, "cpu"), _middle(baseline[best], "cpu")
     return {
         "rows": rows,
         **right,
         "seconds": _middle(ours, "seconds"),
         "cpu_seconds": cpu,
         "yardstick": f"plain Spark, {best} shuffle partitions",
-        "yardstick_seconds": _middle(plain[best], "seconds"),
+        "yardstick_seconds": _middle(baseline[best], "seconds"),
         "yardstick_cpu_seconds": yardstick,
         "ratio": round(cpu / yardstick, 3),
         "is_warm": not cold,
@@ -78,38 +78,38 @@ def measure(
         "landings": landings,
         "source": source,
         "ours": ours,
-        "plain": {str(shuffles): found for shuffles, found in plain.items()},
+        "plain": {str(shuffles): found for shuffles, found in baseline.items()},
     }
 
 
 Measured = tuple[list[dict[str, float]], dict[int, list[dict[str, float]]]]
-"""What each round of ours cost, and of the yardstick by its number of shuffle partitions."""
+"""The cost of each of our rounds, and of the yardstick's rounds by number of shuffle partitions."""
 
 
 def _warm(project: Project, root: Path, rounds: int, advance: int | str) -> Measured:
     spark, table = project.spark, _log(project)
     _ours(project, "warm")
     for shuffles in SHUFFLES:
-        _plain(spark, table, root / "plain", shuffles, advance)
+        _baseline(spark, table, root / "plain", shuffles, advance)
     ours: list[dict[str, float]] = []
-    plain: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
+    baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
     for number in range(rounds):
         ours.append(_ours(project, f"round{number}"))
         for shuffles in SHUFFLES:
-            plain[shuffles].append(_plain(spark, table, root / "plain", shuffles, advance))
+            baseline[shuffles].append(_baseline(spark, table, root / "plain", shuffles, advance))
     spark.stop()
-    return ours, plain
+    return ours, baseline
 
 
 def _cold(project: Project, root: Path, rounds: int, advance: int | str) -> Measured:
     project.spark.stop()
     ours: list[dict[str, float]] = []
-    plain: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
+    baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
     for number in range(rounds):
         ours.append(_in_fresh_session(root, f"round{number}", advance))
         for shuffles in SHUFFLES:
-            plain[shuffles].append(_in_fresh_session(root, str(shuffles), advance))
-    return ours, plain
+            baseline[shuffles].append(_in_fresh_session(root, str(shuffles), advance))
+    return ours, baseline
 
 
 def _in_fresh_session(root: Path, way: str, advance: int | str) -> dict[str, float]:
@@ -120,13 +120,13 @@ def _in_fresh_session(root: Path, way: str, advance: int | str) -> dict[str, flo
 
 
 def main(root: Path, way: str, advance: str) -> None:
-    """Measure the first job of a session, once the session is up: a number of shuffle partitions, or a branch of ours."""
+    """Measure the first job of a new session: the yardstick with a number of shuffle partitions, or a branch of ours."""
     project = Project.open(root)
     spark = project.spark
     with PeakMemory():
         if way.isdigit():
             minutes = advance if advance == SESSION else int(advance)
-            found = _plain(spark, _log(project), root / "plain", int(way), minutes)
+            found = _baseline(spark, _log(project), root / "plain", int(way), minutes)
         else:
             found = _ours(project, way)
     print(json.dumps(found))
@@ -144,10 +144,10 @@ def _ours(project: Project, branch: str) -> dict[str, float]:
     return meter.read()
 
 
-def _plain(spark: SparkSession, table: str, place: Path, shuffles: int, advance: int | str) -> dict[str, float]:
+def _baseline(spark: SparkSession, table: str, path: Path, shuffles: int, advance: int | str) -> dict[str, float]:
     from pyspark.sql import functions as F
 
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
     spark.conf.set("spark.sql.shuffle.partitions", shuffles)
     meter = Meter()
     window = F.floor(F.col("timestamp") / HOUR_MS) * HOUR_MS
@@ -157,7 +157,7 @@ def _plain(spark: SparkSession, table: str, place: Path, shuffles: int, advance:
         window = F.window(F.timestamp_millis("timestamp"), "1 hour", f"{advance} minutes")
     results = spark.read.format("delta").load(table).groupBy("user", window.alias("window_start"))
     results = results.agg(F.count("*").alias("events"), F.sum("amount").alias("total"))
-    results.write.format("delta").save(str(place))
+    results.write.format("delta").save(str(path))
     return meter.read()
 
 
@@ -166,7 +166,7 @@ def _middle(found: list[dict[str, float]], what: str) -> float:
 
 
 def _check(project: Project, branch: str, advance: int | str) -> dict[str, Any]:
-    """Hold the last results against an exact computation; say how many there are, and how many records were late."""
+    """Compare the last results with the exact ones; return their number and the number of late records."""
     log = read_rows(_log(project), columns=["partition", "offset", "timestamp", "user", "amount"])
     expected, late = exact(log, advance)
     found = read_rows(str(Path(project.warehouse) / "bench" / f"results__{branch}"))

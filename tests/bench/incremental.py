@@ -1,7 +1,7 @@
-"""`incremental`: a day in 24 hourly runs next to one run, and a small run on a large store next to one on a small store.
+"""`incremental`: a day in 24 hourly runs compared with one run, and a small run on a large and on a small store.
 
 The first is the job of `finals`, in one warm session. The second counts by key, with and without windows: 10,000 new
-records on 2,000,000 stored keys and on 20,000 (fewer where ``--rows`` is less).
+records on 2,000,000 and on 20,000 stored keys (fewer if ``--rows`` is less).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def measure(rows: int, *, rounds: int, execution: str = "auto", **_: object) -> 
             for name, one in stored.items()
         ]
         + [
-            f"Many keys cost {ratios[f'stored_ratio_{kind}']:.2f} times what few do ({kind}; the goal is 1.5)."
+            f"Many keys cost {ratios[f'stored_ratio_{kind}']:.2f} times as much as few ({kind}; the goal is 1.5)."
             for kind in (UNWINDOWED, WINDOWED)
         ],
     }

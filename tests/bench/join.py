@@ -1,8 +1,8 @@
-"""`join` and `join-streams`: records joined with a table by key, and two streams within five minutes of each other.
+"""`join` and `join-streams`: a stream joined with a table by key, and two streams joined within five minutes.
 
-The yardstick is Spark's equi-join, or its join by key and a range of times, of the same logs, written to Delta, alternated
-with ours in one warm session. Every record finds its row, and no record is late (a day of grace), so both give the same
-rows, and they are held against each other.
+The yardstick is Spark's equi-join, or its join by key and time range, of the same logs, written to Delta. It alternates with
+ours in one warm session. Every record has a match and none is late (a grace of one day), so both sides produce the same
+rows, which are compared.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def build_topology() -> Topology:
 
 
 def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]:
-    """Land, warm up, measure by turns, check; return the figures."""
+    """Land, warm up, measure alternately, check; return the figures."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
         _write(root, rows, kind)
@@ -81,16 +81,16 @@ def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]
         meter = Meter()
         project.land(FEED)
         landed = meter.read()
-        ours, plain = [], []
+        ours, baseline = [], []
         for number in range(rounds + 1):  # the first is the warm-up
             meter = Meter()
             project.run(JOB, RunRequest(branch=f"round{number}"))
             ours.append(meter.read())
-            plain.append(_plain(project, project.spark, root / "plain", kind))
+            baseline.append(_baseline(project, project.spark, root / "plain", kind))
         found = read_rows(f"{project.warehouse}/bench/results__round{rounds}")
         expected = read_rows(str(root / "plain"))
         project.spark.stop()
-    cpu, yardstick = median_of(ours[1:], "cpu"), median_of(plain[1:], "cpu")
+    cpu, yardstick = median_of(ours[1:], "cpu"), median_of(baseline[1:], "cpu")
     value = next(name for name in found.column_names if name not in ("user", "key") and not name.startswith("_"))
     is_right = found.num_rows == expected.num_rows and bool(
         np.isclose(pc.sum(found[value]).as_py(), pc.sum(expected["amount"]).as_py(), rtol=1e-9)
@@ -104,7 +104,7 @@ def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]
         "seconds": median_of(ours[1:], "seconds"),
         "cpu_seconds": cpu,
         "yardstick": "plain Spark, equi-join" if kind == STREAM_TABLE else "plain Spark, join by key and range",
-        "yardstick_seconds": median_of(plain[1:], "seconds"),
+        "yardstick_seconds": median_of(baseline[1:], "seconds"),
         "yardstick_cpu_seconds": yardstick,
         "ratio": round(cpu / yardstick, 3),
         "is_warm": True,
@@ -117,10 +117,10 @@ def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]
     }
 
 
-def _plain(project: Project, spark: SparkSession, place: Path, kind: str) -> dict[str, float]:
+def _baseline(project: Project, spark: SparkSession, path: Path, kind: str) -> dict[str, float]:
     from pyspark.sql import functions as F
 
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
     meter = Meter()
     left, right = (
         spark.read.format("delta").load(f"{project.warehouse}/logs/{FEED}/{log}") for log in ("events", "others")
@@ -129,24 +129,24 @@ def _plain(project: Project, spark: SparkSession, place: Path, kind: str) -> dic
     if kind == STREAM_STREAM:
         condition &= F.abs(left["timestamp"] - right["timestamp"]) <= WITHIN_MS
     amount = (left["amount"] * right["factor"]).alias("amount")
-    left.join(right, condition).select(left["user"], amount).write.format("delta").save(str(place))
+    left.join(right, condition).select(left["user"], amount).write.format("delta").save(str(path))
     return meter.read()
 
 
 def _write(root: Path, rows: int, kind: str) -> None:
-    said = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
+    settings = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
     for name, text in {**CONF, "feeds/bench.yaml": FEEDS}.items():
         file = root / "conf" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text.format(**said))
+        file.write_text(text.format(**settings))
     (root / "bench_job.py").write_text(TOPOLOGY.format(joined=TOPOLOGIES[kind]))
-    chance = np.random.default_rng(1)
-    users = chance.integers(0, KEYS, rows)
-    times = np.sort(chance.integers(START_MS, START_MS + HOURS * HOUR_MS, rows))
-    _write_log(root / "events", users, times, "amount", np.round(chance.lognormal(3, 1, rows), 2))
-    others = np.arange(KEYS) if kind == STREAM_TABLE else chance.integers(0, KEYS, rows)
+    rng = np.random.default_rng(1)
+    users = rng.integers(0, KEYS, rows)
+    times = np.sort(rng.integers(START_MS, START_MS + HOURS * HOUR_MS, rows))
+    _write_log(root / "events", users, times, "amount", np.round(rng.lognormal(3, 1, rows), 2))
+    others = np.arange(KEYS) if kind == STREAM_TABLE else rng.integers(0, KEYS, rows)
     before = np.full(len(others), START_MS - HOUR_MS) if kind == STREAM_TABLE else times
-    _write_log(root / "others", others, before, "factor", chance.integers(1, 5, len(others)).astype(float))
+    _write_log(root / "others", others, before, "factor", rng.integers(1, 5, len(others)).astype(float))
 
 
 def _write_log(folder: Path, users: Any, times: Any, name: str, values: Any) -> None:

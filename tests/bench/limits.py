@@ -1,8 +1,8 @@
-"""`limits`: the same finals by polars alone over the same files, with the exact rule: how far we are from what is possible.
+"""`limits`: the same finals with polars over the same files and with exact semantics, as a lower bound.
 
-Polars reads the files of each partition in offset order, takes the running maximum for the clock, drops what is late, adds
-up, leaves out what is not final, and writes one Parquet file a partition. It keeps no state, no metrics, no digests and
-commits nothing. Each side's results are checked against the other's.
+Polars reads the files of each partition in offset order, uses the running maximum as the clock, drops late records,
+aggregates, omits open windows, and writes one Parquet file per partition. It has no state, metrics, digests or commits. The
+results of both sides are compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.bench.workload import GRACE_MS, HOUR_MS, PARTITIONS
 
 
 def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "auto", **_: object) -> dict[str, Any]:
-    """Land, warm up, measure by turns, check; return the figures."""
+    """Land, warm up, measure alternately, check; return the figures."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
         write_project(root, execution="auto", landings=landings, source=source, advance=60)
@@ -74,11 +74,11 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "
     }
 
 
-def by_polars(files: list[list[str]], place: Path) -> int:
+def by_polars(files: list[list[str]], results: Path) -> int:
     """Write the final results of each partition; return how many records were late."""
     import polars as pl  # type: ignore[import-not-found, unused-ignore]
 
-    place.mkdir(exist_ok=True)
+    results.mkdir(exist_ok=True)
     late = 0
     due = pl.col("window_start") + HOUR_MS + GRACE_MS
     for partition, paths in enumerate(files):
@@ -89,7 +89,7 @@ def by_polars(files: list[list[str]], place: Path) -> int:
         sums = kept.agg(pl.len().alias("events"), pl.col("amount").sum().alias("total"))
         last, dropped = log.select(pl.col("clock").max(), (due <= pl.col("clock")).sum().alias("late")).collect().row(0)
         late += dropped
-        sums.filter(due <= last).sort("window_start", "user").sink_parquet(place / f"{partition}.parquet")
+        sums.filter(due <= last).sort("window_start", "user").sink_parquet(results / f"{partition}.parquet")
     return late
 
 
@@ -97,8 +97,8 @@ def _files(project: Project) -> list[list[str]]:
     """Return the files of each partition in offset order."""
     feed = project.tables.feed(FEED)
     ranges = feed.landings[-1].ranges
-    places = [TopicPartition("events", partition) for partition in range(PARTITIONS)]
-    return [[file.path for file in project.tables.log_files(feed, where, 0, ranges[where].end)] for where in places]
+    partitions = [TopicPartition("events", partition) for partition in range(PARTITIONS)]
+    return [[file.path for file in project.tables.log_files(feed, where, 0, ranges[where].end)] for where in partitions]
 
 
 def _agree(found: pa.Table, expected: pa.Table) -> bool:

@@ -1,7 +1,7 @@
-"""One measurement of record execution, in a process of its own: `python -m tests.bench.measure WAY JOB FOLDER`.
+"""One measurement of record execution in a new process: `python -m tests.bench.measure WAY JOB FOLDER`.
 
-It prints one JSON object. The log lies in ``FOLDER/log.json``; results go to ``FOLDER/results/<job>-<way>``, where the
-loop's stay for the others to be held against.
+It prints one JSON object. The log is in ``FOLDER/log.json``. Results go to ``FOLDER/results/<job>-<way>``, where the loop's
+remain for comparison.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ PARTS = {
     "streams/serde/binding.py": "rows (decode, encode)",
     "streams/ordering.py": "ordering",
     "streams/task.py": "task",
-    "streams/processor.py": "forward",
+    "streams/processor_context.py": "forward",
     "operators/": "operators",
     "streams/state/stores.py": "stores",
     "streams/state/suppress_buffer.py": "stores",
     "streams/serde/key_bytes.py": "key bytes",
-    "engine/worker/output.py": "emit",
+    "engine/worker/record_writers.py": "output",
     "engine/worker/parquet_writer.py": "write",
     "engine/worker/stats.py": "statistics, digest",
     "engine/worker/digest.py": "statistics, digest",
@@ -51,7 +51,7 @@ PARTS = {
 
 
 def by_hand(job: str, log: list[Slice], folder: Path) -> dict[str, Any]:
-    """Measure the loop: until its results are in memory, and until they are written too."""
+    """Measure the loop until its results are in memory, and until they are written."""
     _write(job, folder, [JOBS[job].by_hand().run(islice(read(log[0].path), log[0].bounds[WARM_UP_EPOCHS - 1][1]))])
     meter = Meter()
     results = [JOBS[job].by_hand().run(read(part.path)) for part in log]
@@ -82,7 +82,7 @@ def by_engine(job: str, log: list[Slice], folder: Path, way: str) -> dict[str, A
 
 
 def profile(job: str, log: list[Slice], folder: Path) -> dict[str, Any]:
-    """Profile record execution in this process; return the seconds spent in each part of it."""
+    """Profile record execution in this process; return the seconds spent in each part."""
     root = _results(folder, job, "profile")
     engine = LocalEngine()
     engine.run_sub_topology(sub_topology_work(job, log, root / "warm", WARM_UP_EPOCHS))
@@ -98,7 +98,7 @@ def profile(job: str, log: list[Slice], folder: Path) -> dict[str, Any]:
 
 
 def _owners(function: Any, calls: Any, depth: int) -> dict[str, float]:
-    """Return the parts to which a function's own time belongs: what is not ours belongs to who called it."""
+    """Return the parts that a function's own time counts for: foreign functions count for their callers."""
     file = function[0].replace("\\", "/")
     for path, part in PARTS.items():
         if path in file:
@@ -115,7 +115,7 @@ def _owners(function: Any, calls: Any, depth: int) -> dict[str, float]:
 
 
 def _check(job: str, folder: Path, outputs: list[Path]) -> int:
-    """Hold the results against those of the loop; return how many there are."""
+    """Compare the results with those of the loop; return their number."""
     found = pa.concat_tables(pq.read_table(path, partitioning=None) for path in outputs).sort_by(ORDER)
     right = [pq.read_table(_results(folder, job, "loop") / f"{partition}.parquet") for partition in range(8)]
     names = list(JOBS[job].columns)
@@ -133,10 +133,10 @@ def _late(reports: list[TaskReport]) -> int:
 
 
 def _results(folder: Path, job: str, way: str) -> Path:
-    place = folder / "results" / f"{job}-{way}"
-    shutil.rmtree(place, ignore_errors=True) if way != "loop" else None
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+    written = folder / "results" / f"{job}-{way}"
+    shutil.rmtree(written, ignore_errors=True) if way != "loop" else None
+    written.mkdir(parents=True, exist_ok=True)
+    return written
 
 
 def _write(job: str, folder: Path, results: list[list[Any]]) -> None:
@@ -147,7 +147,7 @@ def _write(job: str, folder: Path, results: list[list[Any]]) -> None:
 
 
 def main(way: str, job: str, folder: Path) -> None:
-    """Measure one way of doing one job."""
+    """Measure one way of running a job."""
     log = [
         Slice(path, [(start, end) for start, end in bounds])
         for path, bounds in json.loads((folder / "log.json").read_text())

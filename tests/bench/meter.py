@@ -1,4 +1,4 @@
-"""What a measurement costs: seconds, CPU-seconds and memory of this process and all below it, the JVM and its workers."""
+"""Measure seconds, CPU-seconds and memory of this process and its children: the JVM and its workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAMPLE_SECONDS = 0.5
 
 
 class Meter:
-    """Seconds, and CPU-seconds (user and system) of the whole process tree, since it was made."""
+    """Seconds and CPU-seconds (user and system) of the process tree since its creation."""
 
     def __init__(self) -> None:
         self._seconds, self._cpu = time.perf_counter(), _tree_cpu()
@@ -24,9 +24,9 @@ class Meter:
 
 
 class PeakMemory:
-    """Samples the resident memory of the process tree while it is a context; ``peak_mb`` is the most that it saw.
+    """Samples the resident memory of the process tree within a block; ``peak_mb`` is the maximum.
 
-    Memory that processes share counts for each of them. It also keeps the CPU-seconds of those that end up to date.
+    Shared memory counts for each process. It also records the CPU-seconds of processes that end.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class PeakMemory:
 
 
 _sampler = {"cpu": 0.0}
-"""What looking so often costs: it is no part of what is measured."""
+"""The CPU-seconds of the sampling itself, which are subtracted."""
 
 
 def _tree() -> list[psutil.Process]:
@@ -62,13 +62,13 @@ def _tree() -> list[psutil.Process]:
 
 
 _cpu_of: dict[tuple[int, float], float] = {}
-"""The CPU-seconds that each process was last seen to have used, also of those that have ended since."""
+"""The last known CPU-seconds of each process, including processes that have ended."""
 
 
 def _tree_cpu() -> float:
-    """Return the CPU-seconds of all processes of the tree, those that ended included.
+    """Return the CPU-seconds of all processes of the tree, including those that have ended.
 
-    Nobody adds up what a worker used that was killed for idleness, so it is remembered: `PeakMemory` looks often.
+    The system does not add up the usage of killed idle workers, so `PeakMemory` samples it.
     """
     for process in _tree():
         with suppress(psutil.NoSuchProcess):

@@ -1,7 +1,7 @@
-"""`overhead`: what a run costs when there is nothing to do, and when there is little; and where a cold start goes.
+"""`overhead`: the cost of an empty run and of a small run, and the parts of a cold start.
 
-An empty run and one of so many new records on 2,000,000 stored keys, in a warm session: seconds, CPU-seconds, Delta commits,
-Spark jobs. A cold one is a process of its own, from its start to the end of the run, part by part.
+Measures an empty run, and a run with a few new records on 2,000,000 stored keys, in a warm session: seconds, CPU-seconds,
+Delta commits and Spark jobs. A cold run is a new process, measured part by part from its start to the end of the run.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tests.bench.meter import PeakMemory
 from tests.bench.stored import UNWINDOWED, StoredCounts, median_of, repeated
 
 STORED = 2_000_000
-"""Keys in the store."""
+"""The number of keys in the store."""
 GOAL_S = 1.0
 
 
 def measure(rows: int, *, rounds: int, stored: int = STORED, **_: object) -> dict[str, Any]:
-    """Measure; return the figures. The yardstick is the goal: a small run of a second."""
+    """Measure; return the figures. The yardstick is the goal: one second for a small run."""
     rows = min(rows, 10_000)
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         counts = StoredCounts(Path(folder), stored, UNWINDOWED)
@@ -74,7 +74,7 @@ def measure(rows: int, *, rounds: int, stored: int = STORED, **_: object) -> dic
                 f"{small[-1]['commits']:.0f} Delta commits (plan, journal, commit, and one for each of the three tables), "
                 f"{small[-1]['jobs']:.0f} Spark jobs."
             ),
-            f"The same in a process of its own: {cold['all']:.1f} s (goal 10). Where they go, in seconds: {parts}.",
+            f"The same in a separate process: {cold['all']:.1f} s (goal 10), in seconds: {parts}.",
         ],
     }
 
@@ -88,7 +88,7 @@ def _cold(root: Path) -> dict[str, float]:
 
 
 def main(root: Path, began: float) -> None:
-    """Run what is new in this process, and print how long each part of it took."""
+    """Run what is new in this process, and print the duration of each part."""
     marks = {"python": time.time()}
     from rewindow.app.project import Project
     from rewindow.control.plan.spec import RunRequest
@@ -99,7 +99,10 @@ def main(root: Path, began: float) -> None:
     project.run(JOB, RunRequest(), lambda step: marks.setdefault(step, time.time()))
     marks["publish and all else"] = time.time()
     kept = ("python", "imports", "execute", "stage", "publish and all else")
-    named = {"execute": "plan", "stage": "the stage" if "spark" not in vars(project) else "JVM, session and first job"}
+    named = {
+        "execute": "plan",
+        "stage": "the sub-topology" if "spark" not in vars(project) else "JVM, session and first job",
+    }
     found, before = {}, began
     for mark in kept:
         found[named.get(mark, mark)] = round(marks[mark] - before, 2)

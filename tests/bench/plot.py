@@ -1,4 +1,4 @@
-"""Bars as SVG, for the results page. A dozen rectangles: a library of its own for them would be most of the lock file's news."""
+"""Bar charts as SVG for the results page. A dozen rectangles do not justify a plotting library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STYLE = "font-family:sans-serif;font-size:13px"
 
 
 def bars(title: str, values: Mapping[str, float], unit: str) -> str:
-    """Return a picture of named values, each a bar with its number."""
+    """Return a chart of named values, each as a bar with its number."""
     most = max(values.values(), default=0.0) or 1.0
     height = 34 + len(values) * (BAR + GAP)
     lines = [
@@ -18,12 +18,12 @@ def bars(title: str, values: Mapping[str, float], unit: str) -> str:
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         f'<text x="8" y="20" font-weight="bold">{escape(title)} ({escape(unit)})</text>',
     ]
-    for place, (name, value) in enumerate(values.items()):
-        top = 30 + place * (BAR + GAP)
+    for index, (name, value) in enumerate(values.items()):
+        top = 30 + index * (BAR + GAP)
         long = max(1, round((WIDTH - LEFT - 80) * value / most))
         lines += [
             f'<text x="{LEFT - 8}" y="{top + 15}" text-anchor="end">{escape(name)}</text>',
-            f'<rect x="{LEFT}" y="{top}" width="{long}" height="{BAR}" fill="{"#2a6f97" if place == 0 else "#89a9bd"}"/>',
+            f'<rect x="{LEFT}" y="{top}" width="{long}" height="{BAR}" fill="{"#2a6f97" if index == 0 else "#89a9bd"}"/>',
             f'<text x="{LEFT + long + 6}" y="{top + 15}">{value:,.2f}</text>',
         ]
     return "\n".join([*lines, "</svg>", ""])

@@ -1,8 +1,8 @@
-"""`processor`: a counter by key that every ten minutes of stream time sends all counters on and clears them (`workload`).
+"""`processor`: counters by key, forwarded and cleared every ten minutes of stream time (`workload`).
 
-The yardstick is a plain Python loop over the same Arrow batches, results kept in memory; the ratio is our records per
-CPU-second by the loop's, so more is better and the goal is 0.7. Beside it: the loop that also writes its results, the execution
-in one process without Spark, and Spark's own ``transformWithState`` in Python, at a size that it can finish.
+The yardstick is a plain Python loop over the same Arrow batches that keeps its results in memory. The ratio is our records
+per CPU-second divided by the loop's, with a goal of 0.7. Also measured: the loop that writes its results, record execution in
+one process without Spark, and Spark's ``transformWithState`` in Python, at a size that it can finish.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tests.bench.workload import Slice, make_log
 
 JOB = "processor"
 SPARK_ROWS = 20_000
-"""How many records Spark's own way gets: at 2,000,000 it does not end in an hour."""
+"""The number of records for `transformWithState`, which does not finish 2,000,000 in an hour."""
 
 
 def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
-    """Measure by turns, each in a process of its own; the results of the execution are held against those of the loop."""
+    """Measure alternately, each in a new process; compare the results of the execution with those of the loop."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         log = make_log(Path(folder) / "log", rows)
         (Path(folder) / "log.json").write_text(json.dumps(log))
@@ -42,7 +42,7 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
         "late": 0,
         "late_share": 0.0,
         "results": taken["loop"][0]["results"],
-        "exact": True,  # a process that finds another answer than the loop's ends with an error
+        "exact": True,  # a process whose results differ from the loop's fails
         "seconds": median_of(taken["spark"], "seconds"),
         "cpu_seconds": median_of(taken["spark"], "cpu"),
         "yardstick": "plain loop, results kept in memory",
@@ -66,15 +66,15 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
         "notes": [
             "The ratio is of records per CPU-second: more is better, the goal is 0.7.",
             (
-                f"In one process, without Spark, it is {rates['local'] / rates['loop']:.2f}; next to the loop that writes its "
-                f"results as Parquet {rates['spark'] / rates['written']:.2f}."
+                f"In one process, without Spark, it is {rates['local'] / rates['loop']:.2f}; compared with the loop that "
+                f"writes its results as Parquet {rates['spark'] / rates['written']:.2f}."
             ),
             (
                 f"Spark's own transformWithState in Python, {own['rows']:,.0f} records, warm: "
-                f"{rates['transformWithState']:,.0f} records per CPU-second; ours are "
-                f"{rates['spark'] / rates['transformWithState']:,.0f} times as many (goal 30)."
+                f"{rates['transformWithState']:,.0f} records per CPU-second; rewindow "
+                f"processes {rates['spark'] / rates['transformWithState']:,.0f} times as many (goal 30)."
             ),
-            f"Where the execution's time goes (cProfile, which favours few long calls): {shares}.",
+            f"Where record execution spends its time (cProfile, which favours few long calls): {shares}.",
         ],
     }
 

@@ -1,4 +1,4 @@
-"""The job `processor` in Spark's own `transformWithState` for Python: counters by key, sent and cleared every ten minutes."""
+"""The job `processor` with Spark's `transformWithState` in Python: counters by key, sent and cleared every ten minutes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 class Counter(StatefulProcessor):
-    """Counts; what a key has counted goes out with its first record of the next ten minutes, and at the end."""
+    """Counts by key; sends a key's count with its first record of the next ten minutes, and at the end."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """See Spark."""
@@ -39,9 +39,9 @@ class Counter(StatefulProcessor):
 
 
 def count_by_key(spark: SparkSession, path: str, rows: int) -> int:
-    """Run it over a log's first rows; return how many results there are."""
+    """Run it over the first rows of a log; return the number of results."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDER)
-    spark.streams.active  # noqa: B018 - starts what the stores report to, which a batch query does not
+    spark.streams.active  # noqa: B018 - starts the listener that the stores report to, which a batch query does not start
     log = spark.read.parquet(path).limit(rows)
     done = log.groupBy("user").transformWithState(
         Counter(), "user string, events long, at long", outputMode="Append", timeMode="None"

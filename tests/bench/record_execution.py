@@ -1,10 +1,10 @@
-"""Records per CPU-second of record execution, next to the loop that one would write by hand.
+"""Records per CPU-second of record execution, compared with a loop written by hand.
 
     python -m tests.bench.record_execution [--rows 2000000] [--rounds 3] [--json]
 
-Two jobs over one log (`workload`), three ways each (`measure`), every measurement in a process of its own, the ways of
-a round one after the other so that a slow hour of the machine hits them all alike. The results of the execution are held
-against those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md.
+Two jobs over one log (`workload`), three ways each (`measure`). Each measurement has its own process, and the ways of a
+round alternate so that a slow hour of the machine affects all of them alike. The results of record execution are compared
+with those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _measured(job: str, ways: list[str], folder: Path, rows: int, rounds: int) -
 
 
 def child(way: str, job: str, folder: Path) -> dict[str, Any]:
-    """Measure one way of doing a job, in a process of its own (`measure`)."""
+    """Measure one way of running a job, in a new process (`measure`)."""
     command = [sys.executable, "-m", "tests.bench.measure", way, job, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode:
@@ -131,7 +131,7 @@ def _section(job: str, measured: dict[str, Any]) -> str:
         lines.append(f"| {WAYS[way]} | {cost} | {ratios} |")
     if measured["profile"]:
         shares = ", ".join(f"{part} {share:.0%}" for part, share in measured["profile"].items() if share >= 0.005)
-        lines += ["", f"Where record execution's time goes (cProfile, which favours few long calls): {shares}."]
+        lines += ["", f"Where record execution spends its time (cProfile, which favours few long calls): {shares}."]
     return "\n".join([*lines, ""])
 
 

@@ -1,4 +1,4 @@
-"""The results page: what the benchmarks print and write, by the command and not by hand."""
+"""The results page, which the benchmarks generate."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from tests.bench.plot import bars
 
 REPORT = Path(__file__).with_name("RESULTS.md")
 LEAST_ROWS = 1_000_000
-"""Smaller measurements are printed only."""
+"""Smaller measurements are only printed."""
 
 
 SECTION = """\
 ### `{bench}`, {rows:,} records, {session}, execution {execution}, source {source}, landings {landings}
 
 {date}, {machine}, {versions}. {results:,} results, answer {answer}; {late:,} late records dropped ({late_share:.2%}).
-Median of {rounds} rounds, by turns.
+Median of {rounds} rounds, alternating.
 
 | way | CPU-seconds | seconds |
 | --- | --- | --- |
 | rewindow | {cpu_seconds:.2f} | {seconds:.2f} |
 | {yardstick} | {yardstick_cpu_seconds:.2f} | {yardstick_seconds:.2f} |
 
-Ratio **{ratio:.2f}** of CPU-seconds. Landing the records before took {land_cpu_seconds:.1f} CPU-seconds. Peak memory of
+Ratio **{ratio:.2f}** of CPU-seconds. Landing the records beforehand took {land_cpu_seconds:.1f} CPU-seconds. Peak memory of
 the whole process tree, JVM included: {peak_mb:,} MB.
 {notes}
 ![{bench}]({plot})
 """
 PLOTS = "plots"
-"""The folder of the pictures, beside the page."""
+"""The folder of the charts, next to the page."""
 
 
 def machine() -> dict[str, str]:
-    """Return what figures depend on: processors, versions, the day."""
+    """Return the environment of figures: processors, versions, date."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -64,7 +64,7 @@ def as_text(figures: dict[str, Any]) -> str:
 
 
 def write(figures: dict[str, Any]) -> None:
-    """Put figures into the page, in place of those of the same bench, size and settings."""
+    """Write figures to the page, replacing those of the same benchmark, size and settings."""
     name = _name(figures)
     begin, end = f"<!-- {name}: written by python -m tests.bench -->", f"<!-- end of {name} -->"
     section = f"{begin}\n\n{as_text(figures)}\n{end}"

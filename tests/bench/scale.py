@@ -1,7 +1,7 @@
 """`scale`: the job `finals` from a landed log to staged files, by partitions (1, 2, 4, 8), cores (1, 2) and size.
 
-Partitions: always the same records; what changes is how many tasks they are dealt to. Near linear means that two cores take
-half the seconds of one, and that ten times the records cost ten times the CPU-seconds.
+The records are always the same; partitions only change the number of tasks. Linear scaling means that two cores take half the
+seconds of one, and that ten times the records cost ten times the CPU-seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SMALL = "a tenth of the records"
 
 
 def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
-    """Measure each number of cores in a process of its own; the yardstick is one core."""
+    """Measure each number of cores in a new process; the yardstick is one core."""
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         for partitions in PARTITIONS:
@@ -73,7 +73,7 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
 
 
 def _make_log(folder: Path, rows: int, partitions: int) -> None:
-    """Make a log, and write down where it is."""
+    """Create a log and save its location."""
     log = make_log(folder / f"log-{rows}-{partitions}", rows, partitions=partitions)
     _note(folder, rows, partitions).write_text(json.dumps(log))
 
@@ -95,7 +95,7 @@ def _in_a_process(folder: Path, rows: int, cores: int, rounds: int) -> dict[str,
 
 
 def main(folder: Path, rows: int, cores: int, rounds: int) -> None:
-    """Measure each number of partitions, warm, and on all cores a tenth of the records too; print what it cost."""
+    """Measure each number of partitions, warm; with all cores also a tenth of the records. Print the costs."""
     from rewindow.engine.spark.engine import SparkEngine
     from rewindow.engine.spark.session import local_session
 
@@ -116,10 +116,10 @@ def _cost(engine: SparkEngine, folder: Path, rows: int, partitions: int, rounds:
     engine.run_sub_topology(sub_topology_work(JOB, log, folder / "warm", 1, Execution.AUTO))
     costs = []
     for _ in range(rounds):
-        place = folder / "results"
-        shutil.rmtree(place, ignore_errors=True)
+        results_root = folder / "results"
+        shutil.rmtree(results_root, ignore_errors=True)
         meter = Meter()
-        reports = engine.run_sub_topology(sub_topology_work(JOB, log, place, execution=Execution.AUTO))
+        reports = engine.run_sub_topology(sub_topology_work(JOB, log, results_root, execution=Execution.AUTO))
         costs.append(meter.read())
     results = sum(file.rows for report in reports for file in report.files if file.target.startswith("output/"))
     late = sum(row["count"] for report in reports for row in report.metrics if row["name"] == "late-record-drop")

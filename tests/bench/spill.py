@@ -1,6 +1,6 @@
-"""`python -m tests.bench.spill --rows N [--memory BYTES]`: one task with N keys, counted, then restored and counted on.
+"""`python -m tests.bench.spill --rows N [--memory BYTES]`: count N keys in one task, then restore them and continue.
 
-Each of the two runs is a process of its own, as a Spark worker is one; what it prints is the most that was resident in it.
+Each of the two runs is a new process, like a Spark worker, and prints its peak resident memory.
 """
 
 from __future__ import annotations
@@ -21,9 +21,19 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow import JoinWindows, SessionWindows, StreamsBuilder, TimeWindows, Topology, until_time_limit
-from rewindow.contracts.tasks import Epoch, LogFile, LogSlice, SubTopologyWork, TaskWork
-from rewindow.engine.worker.output import StagingTarget
+from rewindow.contracts.tasks import (
+    Epoch,
+    Execution,
+    JobCode,
+    LogFile,
+    LogSlice,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
@@ -35,12 +45,12 @@ COLUMNS = [Column("offset", "long"), Column("timestamp", "long"), Column("user",
 BATCH = 100_000
 RUNS = ("count", "restore")
 PAGE = """\
-# A store that is larger than its memory: {store}
+# A store larger than its memory: {store}
 
-Written by `python -m tests.bench.spill --store {store} --rows {keys}`. One task, one partition: a record for each key, then
-all of it is restored in another process and there are a fifth as many records more. `store_memory` is {memory} MiB; the peak is
-what was resident in the task's process, Python and pyarrow included. {date}, {machine}, {versions};
-the seconds are those of a machine that others used too.
+Written by `python -m tests.bench.spill --store {store} --rows {keys}`. One task, one partition: first one record for each
+key, then, in another process, a restore of all of it and one fifth as many records again. `store_memory` is {memory} MiB; the
+peak is the resident memory of the task's process, including Python and pyarrow. {date}, {machine}, {versions};
+others used the machine at the same time, which affects the seconds.
 
 | run | records | keys | seconds | peak MB |
 | --- | --- | --- | --- | --- |
@@ -54,7 +64,7 @@ def build_keys() -> Topology:
 
 
 def build_windows() -> Topology:
-    """All records lie in one window."""
+    """All records are in one window."""
     builder = StreamsBuilder()
     grouped = builder.stream("events").group_by_key()
     grouped.windowed_by(TimeWindows.of("1d", grace="1h")).count(store="counts").to_stream().to("totals")
@@ -62,7 +72,7 @@ def build_windows() -> Topology:
 
 
 def build_sessions() -> Topology:
-    """Each key has one session: a second record of it makes it longer."""
+    """Each key has one session, which its second record extends."""
     builder = StreamsBuilder()
     grouped = builder.stream("events").group_by_key()
     grouped.windowed_by(SessionWindows.of("1d", grace="1h")).count(store="counts").to_stream().to("totals")
@@ -70,7 +80,7 @@ def build_sessions() -> Topology:
 
 
 def build_join() -> Topology:
-    """The log is joined with itself: a record finds those of its key, and both sides keep them all."""
+    """A self-join of the log: each record matches those of its key, and both sides store all records."""
     builder = StreamsBuilder()
     events, window = builder.stream("events"), JoinWindows.of("1d", grace="1h")
     events.join(events, _product, window, name="near").to("totals")
@@ -78,7 +88,7 @@ def build_join() -> Topology:
 
 
 def build_held() -> Topology:
-    """What is counted is held back for longer than the records last."""
+    """Counts that are suppressed for longer than the log lasts."""
     builder = StreamsBuilder()
     counts = builder.stream("events").group_by_key().count(store="counts")
     counts.suppress(until_time_limit("1d"), name="held").to_stream().to("totals")
@@ -90,7 +100,7 @@ def _product(left: int, right: int) -> int:
 
 
 class Store(NamedTuple):
-    """A topology, its page, and how many results and changed rows of its stores come of a record in each of the two runs."""
+    """A topology, its results page, and the results and store changes per record in each of the two runs."""
 
     build: Callable[[], Topology]
     page: str
@@ -113,7 +123,7 @@ def logs() -> LogShapes:
 
 
 def make_log(root: Path, keys: int, start: int, end: int) -> str:
-    """Stage records of one partition: every key once, in an order of its own."""
+    """Stage records of one partition: every key once, in random order."""
     file = StagingTarget("log/events", str(root), attempt=f"land{start}", partition=0).file(COLUMNS, ["offset"], 0)
     order = np.random.default_rng(start).permutation(keys)[: end - start]
     with file:
@@ -133,7 +143,7 @@ def _schema() -> pa.Schema:
 
 
 def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, Any]:
-    """Make one of the two runs in this process; say what it took."""
+    """Make one of the two runs in this process; return its costs."""
     build, _, outputs, changes = STORES[store]
     topology = build()
     (part,) = topology.sub_topologies()
@@ -151,17 +161,12 @@ def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, A
     targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
     work = SubTopologyWork(
         sub_topology=part.index,
-        run=1,
-        attempt=way,
-        partitions=1,
+        identity=RunIdentity("", 1, way, topology.fingerprint()),
+        code=JobCode(build, partial(logs), Semantics(), Settings(limits=Limits(store_memory=memory))),
         epochs=(Epoch(1 + (way == "restore"), -1),),
         tasks=(task,),
-        roots={target: str(root / target) for target in targets},
-        load_topology=build,
-        fingerprint=topology.fingerprint(),
-        load_logs=partial(logs),
-        semantics=Semantics(),
-        settings=Settings(limits=Limits(store_memory=memory)),
+        staging=StagingArea({target: str(root / target) for target in targets}, 1),
+        execution=Execution.RECORD,
     )
     began = time.perf_counter()
     report = run_task(work, task)
@@ -186,7 +191,7 @@ def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, A
 
 
 def measure(store: str, rows: int, memory: int) -> Iterator[dict[str, Any]]:
-    """Make both runs, each in a process of its own."""
+    """Make both runs, each in a new process."""
     with tempfile.TemporaryDirectory(prefix="rewindow-spill-") as folder:
         root = Path(folder)
         for way, start, end in zip(RUNS, (0, rows), (rows, rows + rows // 5), strict=True):

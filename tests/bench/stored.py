@@ -1,4 +1,4 @@
-"""A feed whose first landing leaves so many keys in a store, and whose later ones bring a few records: an hourly job's life."""
+"""A feed whose first landing fills a store with many keys, and whose later landings have few records, like an hourly job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 UNWINDOWED, WINDOWED = "unwindowed", "windowed"
 TOPOLOGY = '''\
-"""Count by key, every update sent."""
+"""Count by key and send every update."""
 
 from rewindow import StreamsBuilder, TimeWindows, Topology
 
@@ -36,17 +36,17 @@ WINDOWS = {UNWINDOWED: "", WINDOWED: '.windowed_by(TimeWindows.of("1d", grace="1
 
 
 class StoredCounts:
-    """A project that counts, with ``keys`` keys in its store."""
+    """A counting project with ``keys`` keys in its store."""
 
     def __init__(self, root: Path, keys: int, kind: str) -> None:
-        """Write the project and land and run the first records, one a key."""
+        """Write the project; land and run the first records, one per key."""
         self.root, self.keys, self._hour = root, keys, 0
-        said = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
+        settings = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
         for name, text in CONF.items():
             file = root / "conf" / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            # A module of its own: this process and Spark's workers may know another `bench_job` already.
-            file.write_text(text.format(**said).replace("bench_job:", f"bench_{kind}:"))
+            # A separate module name: this process and Spark's workers may have imported another `bench_job`.
+            file.write_text(text.format(**settings).replace("bench_job:", f"bench_{kind}:"))
         (root / f"bench_{kind}.py").write_text(TOPOLOGY.format(windows=WINDOWS[kind]))
         (root / "raw").mkdir()
         self.project = Project.open(root)
@@ -54,11 +54,11 @@ class StoredCounts:
         self.run()
 
     def land_some(self, rows: int) -> None:
-        """Land so many records of the next hour, of any of the keys."""
+        """Land records of random keys for the next hour."""
         self.land(np.random.default_rng(self._hour).integers(0, self.keys, rows))
 
     def land(self, users: Any) -> None:
-        """Land one record for each of some users, within one hour of their own."""
+        """Land one record per user, within one hour."""
         first = START_MS + self._hour * HOUR_MS
         times = np.sort(np.random.default_rng(self._hour).integers(first, first + HOUR_MS, len(users)))
         kind = pa.timestamp("ms", "UTC")
@@ -73,7 +73,7 @@ class StoredCounts:
         self.project.land(FEED)
 
     def run(self) -> dict[str, float]:
-        """Run what is new; return what it cost: CPU-seconds, seconds, Delta commits and Spark jobs."""
+        """Run what is new; return its costs: CPU-seconds, seconds, Delta commits and Spark jobs."""
         spark, commits = self.project.spark, self._commits()
         jobs = _jobs(spark)
         meter = Meter()
@@ -82,7 +82,7 @@ class StoredCounts:
         return {**cost, "commits": len(self._commits() - commits), "jobs": len(_jobs(spark) - jobs)}
 
     def is_exact(self) -> bool:
-        """Say whether the newest count of each key is the number of its records."""
+        """Return whether the latest count of each key is its number of records."""
         from rewindow.tables.delta.content_hash import read_rows
 
         found = read_rows(f"{self.project.warehouse}/bench/results")
@@ -101,10 +101,10 @@ def _jobs(spark: SparkSession) -> set[int]:
 
 
 def median_of(runs: Sequence[dict[str, float]], what: str) -> float:
-    """Return the middle one of what several runs cost."""
+    """Return the median cost of several runs."""
     return sorted(run[what] for run in runs)[len(runs) // 2]
 
 
 def repeated(times: int, some: Callable[[], dict[str, float]]) -> list[dict[str, float]]:
-    """Do something so many times."""
+    """Call something several times."""
     return [some() for _ in range(times)]

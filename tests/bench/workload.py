@@ -1,4 +1,4 @@
-"""What record execution's benchmark replays: a log, two jobs, and for each job the loop that one would write by hand."""
+"""The workload of the record execution benchmark: a log, two jobs, and a handwritten loop for each job."""
 
 from __future__ import annotations
 
@@ -24,8 +24,19 @@ from rewindow import (
     key_value_store,
     until_window_closes,
 )
-from rewindow.contracts.tasks import ROWS_AT_ONCE, Epoch, Execution, LogFile, LogSlice, SubTopologyWork, TaskWork
-from rewindow.engine.worker.output import StagingTarget
+from rewindow.contracts.tasks import (
+    ROWS_AT_ONCE,
+    Epoch,
+    Execution,
+    JobCode,
+    LogFile,
+    LogSlice,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.key_bytes import partition_of
@@ -49,21 +60,21 @@ class Slice(NamedTuple):
 
 
 def make_log(root: Path, rows: int, seed: int = 1, partitions: int = PARTITIONS) -> list[Slice]:
-    """Stage a day of records in order of arrival, landed hourly; one in twenty is late by half an hour on average."""
-    chance = np.random.default_rng(seed)
-    arrival = np.sort(chance.integers(START_MS, START_MS + 24 * HOUR_MS, rows))
-    mean_ms = np.where(chance.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
-    timestamps = arrival - chance.exponential(mean_ms).astype(np.int64)
-    amounts = np.round(chance.lognormal(3, 1, rows), 2)
-    numbers = chance.integers(0, KEYS, rows)
+    """Stage a day of records in order of arrival, in hourly landings. One in twenty is half an hour late on average."""
+    rng = np.random.default_rng(seed)
+    arrival = np.sort(rng.integers(START_MS, START_MS + 24 * HOUR_MS, rows))
+    mean_ms = np.where(rng.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
+    timestamps = arrival - rng.exponential(mean_ms).astype(np.int64)
+    amounts = np.round(rng.lognormal(3, 1, rows), 2)
+    numbers = rng.integers(0, KEYS, rows)
     names = [f"user-{number:05d}" for number in range(KEYS)]
     of_key, users = np.array([partition_of(name, partitions) for name in names]), pa.array(names)
     slices = []
     for partition in range(partitions):
         mine = np.flatnonzero(of_key[numbers] == partition)
-        place = StagingTarget("log/events", str(root), attempt="land", partition=partition)
+        staging = StagingTarget("log/events", str(root), attempt="land", partition=partition)
         # By columns: row by row, the log took longer than all that is measured on it.
-        writer = place.file(COLUMNS, ["offset"], partition)
+        writer = staging.file(COLUMNS, ["offset"], partition)
         for some in np.split(mine, range(ROWS_AT_ONCE, len(mine), ROWS_AT_ONCE)):
             first = writer.rows
             columns = (np.arange(first, first + len(some)), timestamps[some], users.take(numbers[some]), amounts[some])
@@ -76,7 +87,7 @@ def make_log(root: Path, rows: int, seed: int = 1, partitions: int = PARTITIONS)
 
 
 class CountByKey(Processor):
-    """Counts by key; every ten minutes of stream time it sends all counters on and begins anew."""
+    """Counts by key; every ten minutes of stream time, it forwards all counters and clears them."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -115,7 +126,7 @@ def finals_topology() -> Topology:
 
 
 def logs() -> LogShapes:
-    """Return the log's shapes: a bare key, a row as value, as a feed has them by default."""
+    """Return the shapes of the log: a bare key and a row as value, the defaults of a feed."""
     return {"events": (log_shape((COLUMNS[2],), is_scalar=True), log_shape((COLUMNS[3],), is_scalar=False))}
 
 
@@ -124,14 +135,14 @@ Input = Iterator[tuple[int, str, float]]
 
 
 def read(path: str) -> Input:
-    """Read a partition's file as record execution does: Arrow batches, whole columns to lists."""
+    """Read a partition's file as record execution does: Arrow batches, converted to lists by column."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         for batch in file.iter_batches(ROWS_AT_ONCE, columns=["timestamp", "user", "amount"]):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 class Store:
-    """The store of the loop: a dictionary, and what one asks of it."""
+    """The store of the loop: a dictionary with the methods that the loop needs."""
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
@@ -149,7 +160,7 @@ class Store:
 
 
 class HandWrittenCount:
-    """The job `processor` by hand: a store, a ``process``, a look at the clock after each record."""
+    """The job `processor` by hand: a store, a ``process`` function, a check of the clock after each record."""
 
     def __init__(self) -> None:
         self.counters = Store()
@@ -178,7 +189,7 @@ class HandWrittenCount:
 
 
 class HandWrittenFinals:
-    """The job `finals` by hand: open windows by start, late records dropped, a window sent once its grace is over."""
+    """The job `finals` by hand: open windows by start, late records dropped, windows sent after their grace period."""
 
     def __init__(self) -> None:
         self.windows: dict[int, dict[str, list[Any]]] = {}
@@ -217,7 +228,7 @@ class HandWrittenFinals:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job both ways. ``columns``: the types of its results."""
+    """A job as a topology and as a loop. ``columns``: the types of its results."""
 
     topology: Callable[[], Topology]
     by_hand: Callable[[], Any]
@@ -248,7 +259,7 @@ JOBS = {
 def sub_topology_work(
     job: str, log: Sequence[Slice], root: Path, epochs: int = EPOCHS, execution: Execution = Execution.RECORD
 ) -> SubTopologyWork:
-    """Return the whole job over the first epochs of the log as the one stage that it is."""
+    """Return the work of a job, which has one sub-topology, over the first epochs of the log."""
     topology = JOBS[job].topology
     (part,) = topology().sub_topologies()
     targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
@@ -258,15 +269,10 @@ def sub_topology_work(
     ]
     return SubTopologyWork(
         sub_topology=part.index,
-        run=1,
-        attempt="bench",
-        partitions=len(log),
+        identity=RunIdentity("", 1, "bench", topology().fingerprint()),
+        code=JobCode(topology, partial(logs), Semantics()),
         epochs=tuple(Epoch(n, START_MS + n * HOUR_MS) for n in range(1, epochs + 1)),
         tasks=tuple(tasks),
-        roots={target: str(root / target) for target in targets},
-        load_topology=topology,
-        fingerprint=topology().fingerprint(),
-        load_logs=partial(logs),
-        semantics=Semantics(),
+        staging=StagingArea({target: str(root / target) for target in targets}, len(log)),
         execution=execution,
     )

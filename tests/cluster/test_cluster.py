@@ -1,4 +1,4 @@
-"""The same job on a standalone cluster, rewindow shipped as a wheel: the same tables, also when a worker dies meanwhile."""
+"""The same job on a standalone cluster with rewindow as a wheel: the same tables, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOB = "held"
 HOLD, WAITS = "REWINDOW_TEST_HOLD", 120
 
 HELD = '''
-"""Hourly departures, but the first task that finds the file to hold at says who it is and waits until that is gone."""
+"""Hourly departures, but the first task that finds the hold file writes its process id and waits until the file is deleted."""
 import os, time
 from pathlib import Path
 from rewindow import Count, StreamsBuilder, TimeWindows, until_window_closes
@@ -95,14 +95,14 @@ def here(root: Path, spark: SparkSession) -> Project:
 
 
 def worker_of(cluster: Cluster, pid: int) -> Daemon:
-    """Return the worker whose executor a process belongs to."""
+    """Return the worker that owns a process's executor."""
     parents = {parent.pid for parent in [psutil.Process(pid), *psutil.Process(pid).parents()]}
     (worker,) = [worker for worker in cluster.workers if worker.process.pid in parents]
     return worker
 
 
 @pytest.mark.cluster
-def test_landing_on_the_cluster_gives_the_same_logs(here: Project, running: Cluster, root: Path) -> None:
+def test_landing_on_the_cluster_writes_the_same_logs(here: Project, running: Cluster, root: Path) -> None:
     target = yaml.safe_load((root / "conf" / "targets" / "cluster.yaml").read_text())
     elsewhere = root / "landed-there"
     (elsewhere / "raw").parent.mkdir()
@@ -121,15 +121,15 @@ def test_landing_on_the_cluster_gives_the_same_logs(here: Project, running: Clus
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("job", ["hourly_departures", "quiet_carriers", "departure_board", "flight_weather"])
-def test_the_cluster_gives_the_tables_of_this_machine(here: Project, running: Cluster, root: Path, job: str) -> None:
+def test_the_cluster_writes_the_same_tables(here: Project, running: Cluster, root: Path, job: str) -> None:
     here.run(job, RunRequest(branch="here"))
     done(command(root, "run", job, "--target", "cluster", "--branch", "there", "--through", "2"))
     done(command(root, "run", job, "--target", "cluster", "--branch", "there"))
     assert here.tables.hashes(job, "there") == here.tables.hashes(job, "here")
 
 
-def test_a_worker_killed_in_the_middle_of_a_run_changes_nothing(here: Project, running: Cluster, root: Path) -> None:
-    # A process of its own: this one may have imported another project's `jobs` before.
+def test_a_worker_killed_during_a_run_changes_nothing(here: Project, running: Cluster, root: Path) -> None:
+    # In a separate process: this one may have imported another project's `jobs`.
     done(command(root, "run", JOB, "--branch", "here"))
     hold, where = root / "hold", root / "hold.where"
     hold.touch()

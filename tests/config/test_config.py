@@ -1,4 +1,4 @@
-"""Feeds, jobs, targets and projects: what is read of them, and what it says where nothing is written."""
+"""Reading feeds, jobs, targets and projects: values and defaults."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rewindow.config.field_types import Every
 from rewindow.config.load import find_project, load_feed, load_jobs, load_target, location_of, names_of
-from rewindow.config.words import Every
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import OnError
 from tests.config.written import ACTIVITY, FEED, LOW_ACTIVITY, feed, feed_with, job, log_with, write
 
 
-def test_the_feed_of_the_design_is_read(tmp_path):
+def test_a_feed_is_read(tmp_path):
     activity = feed(tmp_path, ACTIVITY)
     assert activity.partitions == 8
     assert activity.landing.every == Every(1, "h")
@@ -31,7 +31,7 @@ def test_the_feed_of_the_design_is_read(tmp_path):
     )
 
 
-def test_the_job_of_the_design_is_read(tmp_path):
+def test_a_job_is_read(tmp_path):
     low = job(tmp_path, LOW_ACTIVITY)
     assert low.topology == "jobs.low_activity:build_topology"
     assert low.outputs["low-activity-alerts"].table == "alerts.low_activity"
@@ -39,14 +39,18 @@ def test_the_job_of_the_design_is_read(tmp_path):
     assert (low.semantics.stream_time, low.semantics.wall_clock) == ("max", "stream_time")
 
 
-def test_defaults_are_kafkas_and_the_designs(tmp_path):
-    plain = feed(tmp_path, FEED)
-    assert (plain.zone, plain.max_task_idle_ms, plain.lag_ms) == ("UTC", 0, 0)
-    assert (plain.landing.every, plain.landing.watermark, plain.landing.max_ahead_ms) == (None, None, 86_400_000)
-    assert plain.logs["events"].invalid_timestamp == "fail"
+def test_defaults_follow_kafka_and_the_design(tmp_path):
+    defaults = feed(tmp_path, FEED)
+    assert (defaults.zone, defaults.max_task_idle_ms, defaults.lag_ms) == ("UTC", 0, 0)
+    assert (defaults.landing.every, defaults.landing.watermark, defaults.landing.max_ahead_ms) == (
+        None,
+        None,
+        86_400_000,
+    )
+    assert defaults.logs["events"].invalid_timestamp == "fail"
 
 
-def test_a_target_says_where_things_are(tmp_path):
+def test_a_target_is_read(tmp_path):
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nspark: {spark.ui.enabled: true}\n")
     target = load_target(tmp_path)
     assert target.cores is None
@@ -57,7 +61,7 @@ def test_a_target_says_where_things_are(tmp_path):
     assert location_of(tmp_path, "s3://bucket/warehouse") == "s3://bucket/warehouse"
 
 
-def test_a_target_may_take_every_record_by_itself(tmp_path):
+def test_a_target_may_choose_record_execution_and_the_shuffle_reader(tmp_path):
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: record\n")
     assert load_target(tmp_path).execution == "record"
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nsource: shuffle\n")
@@ -92,7 +96,7 @@ def test_every_is_a_length_or_a_calendar_unit(tmp_path, written, read):
     assert feed_with(tmp_path, landing={"every": written}).landing.every == read
 
 
-def test_max_ahead_none_switches_the_guard_off(tmp_path):
+def test_max_ahead_none_disables_the_limit(tmp_path):
     assert feed_with(tmp_path, landing={"max_ahead": "none"}).landing.max_ahead_ms is None
 
 
@@ -107,7 +111,7 @@ def test_files_have_a_path_a_format_options_and_a_schema(tmp_path):
     assert (read.kind, read.options, read.schema_ddl) == ("path", {"header": "true", "sep": ";"}, "a string")
 
 
-def test_the_project_is_the_nearest_folder_with_conf(tmp_path):
+def test_the_project_is_the_nearest_folder_with_a_conf_folder(tmp_path):
     write(tmp_path, "feeds/activity.yaml", FEED)
     inside = tmp_path / "jobs" / "deep"
     inside.mkdir(parents=True)
@@ -116,11 +120,11 @@ def test_the_project_is_the_nearest_folder_with_conf(tmp_path):
 
 
 def test_no_project_says_where_to_go(tmp_path):
-    with pytest.raises(ConfigError, match="go to the project's root"):
+    with pytest.raises(ConfigError, match="change to the project's root"):
         find_project(tmp_path)
 
 
-def test_the_projects_own_configuration_is_sound():
+def test_this_projects_configuration_is_valid():
     root = find_project(Path(__file__).parent)
     assert all(load_feed(root, name) for name in names_of(root, "feeds"))
     jobs = load_jobs(root)
@@ -143,9 +147,9 @@ def test_configuration_is_frozen(tmp_path):
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"master": "spark://h:7077", "connect": "sc://h", "cores": 2}, "two places of work"),
+        ({"master": "spark://h:7077", "connect": "sc://h", "cores": 2}, "exclude each other"),
         ({"master": "spark://h:7077"}, "add cores: N"),
-        ({"master": "local[4]", "cores": 4}, "is no cluster"),
+        ({"master": "local[4]", "cores": 4}, "is not a cluster"),
         ({"connect": "http://h", "cores": 4}, "sc://host:15002"),
         ({"ships": ["dist/a.whl"]}, "add master or connect"),
         ({"commit": "spark"}, "go together"),
@@ -153,7 +157,7 @@ def test_configuration_is_frozen(tmp_path):
         ({"commit": "spark", "staging": "rows", "catalog": "main"}, "main.rewindow"),
     ],
 )
-def test_a_target_that_works_elsewhere_says_where_and_how_much(tmp_path: Path, given: dict[str, object], named: str):
+def test_inconsistent_settings_of_a_remote_target_are_refused(tmp_path: Path, given: dict[str, object], named: str):
     folder = tmp_path / "conf" / "targets"
     folder.mkdir(parents=True)
     (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": "w", **given}))

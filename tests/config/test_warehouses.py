@@ -1,4 +1,4 @@
-"""Which storage may be a warehouse, and how a bucket is opened."""
+"""Which storage can be a warehouse, and the settings of buckets."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import yaml
 from rewindow.app.project import Project
 from rewindow.config.load import load_target
 from rewindow.errors import ConfigError
-from rewindow.storage.locations import opened, options_of, use
+from rewindow.storage.locations import filesystem_of, options_of, use
 
 
 @pytest.mark.parametrize(
     ("place", "why"),
     [
-        ("dbfs://w", "lies on s3"),
-        ("hdfs://host/w", "lies on s3"),
-        ("/Volumes/main/w", "a file also where one is"),
-        ("/dbfs/w", "a file also where one is"),
+        ("dbfs://w", "schemes s3"),
+        ("hdfs://host/w", "schemes s3"),
+        ("/Volumes/main/w", "does not support put-if-absent"),
+        ("/dbfs/w", "does not support put-if-absent"),
     ],
 )
 def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str, why: str):
@@ -36,7 +36,7 @@ def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str, wh
         ({"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, "two writers"),
         ({"AWS_CONDITIONAL_PUT": "disabled"}, "must be etag"),
         ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, "AWS_ALLOW_HTTP"),
-        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, "does not say how"),
+        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, "has no scheme"),
         ({"GOOGLE_APPLICATION_CREDENTIALS": "key.json"}, "in the environment"),
     ],
 )
@@ -67,13 +67,13 @@ def test_both_clients_of_a_bucket_get_one_endpoint_and_one_region(monkeypatch: p
 @pytest.mark.parametrize("place", ["gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
 def test_other_clouds_are_opened_without_a_word_to_them(place: str):
     use(place, {"AZURE_STORAGE_ACCOUNT_KEY": "a2V5"} if place.startswith("abfss") else {})
-    assert opened(f"{place}/t")[1] in {"bucket/w/t", "files/w/t"}
+    assert filesystem_of(f"{place}/t")[1] in {"bucket/w/t", "files/w/t"}
 
 
 def test_half_a_credential_is_told_without_the_other_half():
     use("s3://half/w", {"AWS_ACCESS_KEY_ID": "canary"})
     with pytest.raises(ConfigError, match="cannot be opened") as refused:
-        opened("s3://half/w/t")
+        filesystem_of("s3://half/w/t")
     assert "canary" not in str(refused.value)
 
 
@@ -89,12 +89,12 @@ def test_a_bucket_may_be_a_warehouse(tmp_path: Path, place: str):
         ({"warehouse": "s3://bucket/w", "source": "shuffle"}, "use auto"),
         (
             {"warehouse": "s3://bucket/w", "commit": "spark", "staging": "rows", "catalog": "main.rewindow"},
-            "the catalog has all tables",
+            "the catalog stores all tables",
         ),
-        ({"warehouse": "w", "storage_options": {"AWS_REGION": "eu-west-1"}}, "leave them out"),
+        ({"warehouse": "w", "storage_options": {"AWS_REGION": "eu-west-1"}}, "remove them"),
         ({"warehouse": "s3://bucket/w", "storage_options": {"aws_region": "eu-west-1"}}, "in capitals"),
-        ({"warehouse": "s3://bucket/w", "storage_options": {"PATH": "/"}}, "opens no bucket"),
-        ({"warehouse": "s3://bucket/w", "storage_options": {"AWS_REGION": ["x"]}}, "no single value"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"PATH": "/"}}, "is not a storage option"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"AWS_REGION": ["x"]}}, "must be a single value"),
     ],
 )
 def test_what_does_not_go_with_a_bucket_is_refused(tmp_path: Path, given: dict[str, object], why: str):

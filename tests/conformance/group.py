@@ -95,5 +95,5 @@ class _Player:
             "stream_time": self._group.stream_time_ms,
             "partition_times": {self._names[p]: time for p, time in self._group.partition_times.items()},
             "buffered": self._group.buffered(),
-            "all_buffered": self._group.all_buffered,
+            "all_buffered": all(self._group.buffered(partition) for partition in self._names),
         }

@@ -38,7 +38,7 @@ def buffers_of(driver: TopologyTestDriver, scenario: dict[str, Any]) -> dict[str
     for name in suppress_nodes(scenario):
         held = sorted(driver.store(name).items(), key=lambda item: (item[1].buffer_time, encode_key(item[0])))
         entries = [
-            {"key": _plain(key), "value": entry.value, "buffer_time": entry.buffer_time, "ts": entry.timestamp}
+            {"key": _readable(key), "value": entry.value, "buffer_time": entry.buffer_time, "ts": entry.timestamp}
             for key, entry in held
         ]
         found[name] = {"entries": entries, "bytes": sum(entry.size for _, entry in held)}
@@ -90,7 +90,7 @@ def difference(
     return None
 
 
-def _plain(key: Any) -> Any:
+def _readable(key: Any) -> Any:
     if isinstance(key, Windowed):
         return {"key": key.key, "start": key.window.start_ms, "end": key.window.end_ms}
     return key

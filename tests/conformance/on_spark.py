@@ -146,12 +146,12 @@ def _read(tables: DeltaTables, branch: str, topology: Topology, landings: int, p
                 key, value = bind_sink(sink, logs)
                 path = table_path(tables.warehouse, landed.output_of(branch, sink.topic))
                 for row in sorted(read_rows(path).to_pylist(), key=lambda row: row["_offset"]):
-                    cells = (tuple(row[name] for name in shape.names) for shape in (key, value))
-                    record = Record(key.decode(next(cells)), value.decode(next(cells)), row["_timestamp"])
+                    columns = (tuple(row[name] for name in shape.names) for shape in (key, value))
+                    record = Record(key.decode(next(columns)), value.decode(next(columns)), row["_timestamp"])
                     played.steps[row["_epoch"] - 1].append(sent(sink.topic, record))
         clocks = checkpoint.states[part.index, 0]["store_clocks"]
         for builder in bound(part, logs).stores:
             store = new_store(builder)
             rows = read_changelog(checkpoint.stores.get((builder.name, 0), ()), *bind_store(builder, logs))
             store.restore(rows, clocks.get(builder.name, UNKNOWN))
-            played.stores[builder.name] = contents(store.contents())
+            played.stores[builder.name] = contents(store.rows())

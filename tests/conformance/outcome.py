@@ -66,9 +66,9 @@ def recorded(step: dict[str, Any]) -> Any:
     return {name: value for name, value in step.items() if name != "i"}
 
 
-def text(plain: Any) -> str:
+def text(data: Any) -> str:
     """Return plain data as text, to compare: 1 is not 1.0."""
-    return json.dumps(plain, sort_keys=True)
+    return json.dumps(data, sort_keys=True)
 
 
 def unordered(step: Any) -> Any:

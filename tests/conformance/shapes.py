@@ -173,29 +173,29 @@ def lookups(draw: st.DrawFn) -> Json:
     how_many = draw(st.sampled_from(["stream_table_join", "table_table_join"]))
     nodes: list[Json] = []
     kinds = {"x": "stream" if how_many == "stream_table_join" else "table", "y": "table"}
-    sides = ["x", "y"]
+    inputs = ["x", "y"]
     for side in range(1 if kinds["x"] == "stream" else 0, 2):
         word = draw(st.sampled_from(["as it is", "filter", "aggregate", "suppress"]))
-        name = f"{sides[side]}-{word}"
+        name = f"{inputs[side]}-{word}"
         if word == "filter":
             nodes.append(
                 {
                     "name": name,
                     "op": "filter",
-                    "in": sides[side],
+                    "in": inputs[side],
                     "pred": draw(PREDICATES),
                     "materialize": draw(st.booleans()),
                 }
             )
         elif word == "aggregate":
-            kinds[sides[side]] = "stream"
-            nodes.append({"name": f"{name}-g", "op": "group_by_key", "in": sides[side]})
+            kinds[inputs[side]] = "stream"
+            nodes.append({"name": f"{name}-g", "op": "group_by_key", "in": inputs[side]})
             nodes.append({"name": name, "op": "aggregate", "in": f"{name}-g", "fn": draw(FUNCTIONS)})
         elif word == "suppress":
-            nodes.append({**draw(suppresses(sides[side], is_windowed=False)), "name": name})
-        sides[side] = name if word != "as it is" else sides[side]
+            nodes.append({**draw(suppresses(inputs[side], is_windowed=False)), "name": name})
+        inputs[side] = name if word != "as it is" else inputs[side]
     hows = ["inner", "left"] if how_many == "stream_table_join" else ["inner", "left", "outer"]
-    nodes.append({"name": "j", "op": how_many, "in": sides, "how": draw(st.sampled_from(hows))})
+    nodes.append({"name": "j", "op": how_many, "in": inputs, "how": draw(st.sampled_from(hows))})
     sinks = ["j"]
     if how_many == "table_table_join":
         nodes[-1]["materialize"] = draw(st.booleans())

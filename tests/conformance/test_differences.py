@@ -1,4 +1,4 @@
-"""The page of differences and the table that the tests read are one."""
+"""DIFFERENCES.md agrees with the table that the tests read."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from tests.conformance.listed import listed_deviations
 from tests.differences import PAGE, differences, page
 
 
-def test_the_page_is_made_of_the_table() -> None:
-    up_to_date = PAGE.read_text(encoding="utf-8") == page()
-    assert up_to_date, "edit differences.yaml, not DIFFERENCES.md; then: python -m tests.differences"
+def test_the_page_is_generated_from_the_table() -> None:
+    is_current = PAGE.read_text(encoding="utf-8") == page()
+    assert is_current, "edit differences.yaml, not DIFFERENCES.md; then run: python -m tests.differences"
 
 
-def test_each_row_says_what_happens_here_and_fits_a_line_of_the_page() -> None:
-    for one in differences():
-        assert one.kafka, one
-        assert one.rewindow, one
-        assert not [part for part in one if "\n" in part or "|" in part], one
-    names = [one.what for one in differences()]
+def test_each_row_is_complete_and_fits_one_line_of_the_page() -> None:
+    for row in differences():
+        assert row.kafka, row
+        assert row.rewindow, row
+        assert not [part for part in row if "\n" in part or "|" in part], row
+    names = [row.what for row in differences()]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("number", sorted({one.number for one in listed_deviations().values()}))
 def test_each_deviation_of_a_recorded_scenario_is_a_row(number: str) -> None:
-    assert number in [one.what for one in differences()]
+    assert number in [row.what for row in differences()]

@@ -1,4 +1,4 @@
-"""The five proposals, line by line: what each asks for is here, or stands in the table of differences."""
+"""The five proposals, line by line: what each requires is implemented, or is a row of the table of differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library behind a real Spark Connect server, with files staged on a disk that both reach: the same tables."""
+"""rewindow with a real Spark Connect server and a shared disk: the same tables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_landing_and_running_through_spark_connect(root: Path, spark) -> None:
 
 @pytest.fixture
 def platform(root: Path, server: str) -> Callable[..., Any]:
-    """Run commands as on Databricks: the platform's own session, no wheel at hand, all tables a catalog's."""
+    """Run commands as on Databricks: the platform's session, no wheel, all tables in a catalog."""
     target = {"target": "rows", "warehouse": "heartbeats", "connect": "platform", "cores": 2, "source": "shuffle"}
     rows = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow"}
     (root / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, **rows}))
@@ -54,7 +54,7 @@ def platform(root: Path, server: str) -> Callable[..., Any]:
 
 
 @pytest.mark.cluster
-def test_landed_replayed_and_backfilled_through_the_session_of_a_platform(
+def test_landing_run_and_backfill_through_the_session_of_a_platform(
     root: Path, platform: Callable[..., Any], spark
 ) -> None:
     job = root / "conf" / "jobs" / "quiet_carriers.yaml"
@@ -62,12 +62,12 @@ def test_landed_replayed_and_backfilled_through_the_session_of_a_platform(
     platform("land", "flights")
     for through in ("2", "3"):
         platform("run", "quiet_carriers", "--through", through)
-    said = platform("show", "quiet_carriers", "--hashes")
-    (there,) = [table for table in said["tables"] if table["table"].startswith("output/")]
+    output = platform("show", "quiet_carriers", "--hashes")
+    (there,) = [table for table in output["tables"] if table["table"].startswith("output/")]
     assert there["path"] == "spark_catalog.flights.quiet_carriers"
     assert there["rows"] > 100
     platform("backfill", "quiet_carriers", "--from", "3", "--branch", "again-1")
-    (found,) = platform("diff", "quiet_carriers", "main", "again-1").values()  # ends with 1 if they differ
+    (found,) = platform("diff", "quiet_carriers", "main", "again-1").values()  # exits with 1 if they differ
     assert found["equal"] > 0
     assert not list(root.glob("heartbeats/**/*.parquet")), "nothing is on a disk of the driver's"
     job.write_text(job.read_text().replace("table: spark_catalog.flights.", "table: flights."))
@@ -80,8 +80,8 @@ def test_landed_replayed_and_backfilled_through_the_session_of_a_platform(
 
 def test_a_server_that_does_not_answer_is_named(root: Path) -> None:
     target = yaml.safe_load((root / "conf" / "targets" / "connect.yaml").read_text())
-    nobody = {**target, "target": "nobody", "connect": "sc://127.0.0.1:1/;token=secret"}
-    (root / "conf" / "targets" / "nobody.yaml").write_text(yaml.safe_dump(nobody))
-    said = done(command(root, "land", "flights", "--target", "nobody"), 78)
-    assert "127.0.0.1:1 cannot be used" in said["error"]
-    assert "secret" not in said["error"]
+    absent = {**target, "target": "absent", "connect": "sc://127.0.0.1:1/;token=secret"}
+    (root / "conf" / "targets" / "absent.yaml").write_text(yaml.safe_dump(absent))
+    output = done(command(root, "land", "flights", "--target", "absent"), 78)
+    assert "127.0.0.1:1 cannot be used" in output["error"]
+    assert "secret" not in output["error"]

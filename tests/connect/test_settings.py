@@ -1,4 +1,4 @@
-"""Settings that a platform keeps to itself: what only makes it faster is gone without, what decides a row is not."""
+"""Settings that a platform forbids: rewindow does without those for speed, but not without those that affect rows."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rewindow.engine.spark.settings import for_packs
 
 
 class Conf:
-    """A session's settings, of which some are closed, as on Databricks' serverless."""
+    """A session's settings, some of them forbidden, as on Databricks serverless."""
 
-    def __init__(self, *closed: str) -> None:
+    def __init__(self, *forbidden: str) -> None:
         self.now: dict[str, Any] = {}
-        self._closed = closed
+        self._forbidden = forbidden
 
     def get(self, name: str, default: Any = None) -> Any:
-        self._look(name)
+        self._check(name)
         return self.now.get(name, default)
 
     def set(self, name: str, value: str) -> None:
-        self._look(name)
+        self._check(name)
         self.now[name] = value
 
     def unset(self, name: str) -> None:
         self.now.pop(name)
 
-    def _look(self, name: str) -> None:
-        if any(part in name for part in self._closed):
+    def _check(self, name: str) -> None:
+        if any(part in name for part in self._forbidden):
             raise PySparkException(f"[CONFIG_NOT_AVAILABLE] Configuration {name} is not available.")
 
 
@@ -39,15 +39,15 @@ def session(conf: Conf) -> SparkSession:
     return cast("SparkSession", SimpleNamespace(conf=conf))
 
 
-def test_the_sizes_of_batches_are_gone_without() -> None:
-    closed, free = Conf("arrow"), Conf()
-    with for_packs(session(closed), has_files=True):
-        assert closed.now == {"spark.sql.session.timeZone": "UTC", "spark.sql.unionOutputPartitioning": "false"}
+def test_batch_sizes_are_optional() -> None:
+    forbidden, free = Conf("arrow"), Conf()
+    with for_packs(session(forbidden), has_files=True):
+        assert forbidden.now == {"spark.sql.session.timeZone": "UTC", "spark.sql.unionOutputPartitioning": "false"}
     with for_packs(session(free), has_files=True):
         assert sum("arrow" in name for name in free.now) == 2
-    assert closed.now == free.now == {}
+    assert forbidden.now == free.now == {}
 
 
-def test_the_zone_is_not() -> None:
+def test_the_time_zone_is_not_optional() -> None:
     with pytest.raises(PySparkException), for_packs(session(Conf("timeZone"))):
         pass

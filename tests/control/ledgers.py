@@ -1,4 +1,4 @@
-"""Feeds, plans and commits for tests, made of a few numbers."""
+"""Builders of feeds, plans and commits for tests."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ BINDING = JobBinding(
 
 
 def a_feed(landings: int = 3, *, generation: int = 1, kept: int = 0, rows: int = ROWS) -> Feed:
-    """Give a feed whose landing n is of hour n, with as many rows in each partition."""
+    """Return a feed whose landing n is hour n, with the same number of rows in each partition."""
     schema = LogSchema((Column("user", "string"),), (Column("value", "long"),), scalar_key=True, scalar_value=True)
     made = tuple(
         Landing(
@@ -95,7 +95,7 @@ def plan(
 
 
 def planned(rows: Sequence[LedgerRow], attempt: str, feed: Feed | None = None, **request: object) -> RunSpec:
-    """Plan a run that there is."""
+    """Plan a run and check that there is one."""
     spec = plan(rows, attempt, feed, RunRequest(**request))  # type: ignore[arg-type]
     assert isinstance(spec, RunSpec)
     return spec
@@ -120,7 +120,7 @@ def commit_row(rows: Sequence[LedgerRow], spec: RunSpec) -> LedgerRow:
 
 
 def run_rows(rows: Sequence[LedgerRow], attempt: str, feed: Feed | None = None, **request: object) -> list[LedgerRow]:
-    """Add a run, planned and committed."""
+    """Return the rows with another run, planned and committed."""
     spec = planned(rows, attempt, feed, **request)
     with_plan = [*rows, plan_row(spec)]
     return [*with_plan, commit_row(with_plan, spec)]

@@ -1,4 +1,4 @@
-"""`rewindow check`: what it finds in user code, what it lets pass, and how it ends."""
+"""`rewindow check`: its findings, what it accepts, and its exit codes."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ CASES = {
     "x = id(object())": "id",
     "x = hash('a')": "hash",
     "f = lambda v: sorted(v, key=hash)": "hash",
-    "for x in {1, 2}: pass": "goes through a set ({1, 2})",
-    "s = set()\ny = [x for x in s]": "goes through a set (s)",
-    "def f(s: set[str]): return ','.join(s)": "goes through a set (s)",
-    "s = frozenset([1])\ny = list(s | {2})": "goes through a set (s | {2})",
-    "a, b = {}, {}\nfor k in a.keys() & b.keys(): pass": "goes through a set (a.keys() & b.keys())",
-    "s = {1}\nx = s.pop()": "goes through a set (s)",
-    "s = {1}\nx = [*s]": "goes through a set (s)",
-    "s = {1}\nx = f'{s}'": "goes through a set (s)",
-    "s = {1}\nfor x in s.union([2]): pass": "goes through a set (s.union([2]))",
+    "for x in {1, 2}: pass": "iterates over a set ({1, 2})",
+    "s = set()\ny = [x for x in s]": "iterates over a set (s)",
+    "def f(s: set[str]): return ','.join(s)": "iterates over a set (s)",
+    "s = frozenset([1])\ny = list(s | {2})": "iterates over a set (s | {2})",
+    "a, b = {}, {}\nfor k in a.keys() & b.keys(): pass": "iterates over a set (a.keys() & b.keys())",
+    "s = {1}\nx = s.pop()": "iterates over a set (s)",
+    "s = {1}\nx = [*s]": "iterates over a set (s)",
+    "s = {1}\nx = f'{s}'": "iterates over a set (s)",
+    "s = {1}\nfor x in s.union([2]): pass": "iterates over a set (s.union([2]))",
 }
 
 FINE = (
@@ -67,12 +67,12 @@ def found(folder: Path, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_what_makes_a_replay_another_one_is_found(tmp_path: Path, text: str) -> None:
+def test_nondeterminism_is_found(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, text) == [CASES[text]]
 
 
 @pytest.mark.parametrize("text", FINE)
-def test_what_is_fine_passes(tmp_path: Path, text: str) -> None:
+def test_deterministic_code_passes(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, text) == []
 
 
@@ -96,7 +96,7 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def test_a_job_is_checked_with_what_it_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_is_checked_with_its_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["check", "late", "--project", str(project(tmp_path)), "--json"]) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert [(one["file"], one["line"], one["what"]) for one in findings] == [
@@ -110,7 +110,7 @@ def test_a_job_is_checked_with_what_it_imports(tmp_path: Path, capsys: pytest.Ca
 def test_a_file_is_checked_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = project(tmp_path)
     assert run_command(["check", str(root / "jobs/other.py"), "--project", str(root)]) == 1
-    assert "jobs/other.py:1: hash: it is another in each process" in capsys.readouterr().out
+    assert "jobs/other.py:1: hash: its value differs between processes" in capsys.readouterr().out
     (root / "jobs/other.py").write_text("x = (\n")
     assert run_command(["check", str(root / "jobs/other.py"), "--project", str(root)]) == 78
     assert run_command(["check", str(root / "jobs/gone.py"), "--project", str(root)]) == 78

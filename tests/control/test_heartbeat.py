@@ -1,4 +1,4 @@
-"""Who counts as alive: this process does; a killed one does not, collected or not; another host by its heartbeat."""
+"""Which attempts count as alive: by the process table on this host, by heartbeat on others."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def test_this_process_is_alive(tmp_path: Path) -> None:
     assert not is_alive(str(tmp_path), attempt), "a notebook's process lives on when its run is over"
 
 
-def test_a_process_number_given_again_is_not_the_process_that_had_it(tmp_path: Path) -> None:
+def test_a_reused_pid_is_not_the_same_process(tmp_path: Path) -> None:
     assert not is_alive(str(tmp_path), replace(this_attempt(), pid_started=1))
 
 
-def test_a_killed_child_is_dead_before_it_is_collected(tmp_path: Path) -> None:
+def test_a_killed_child_is_dead_before_it_is_reaped(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         process = psutil.Process(child.pid)
@@ -41,7 +41,7 @@ def test_a_killed_child_is_dead_before_it_is_collected(tmp_path: Path) -> None:
     assert not is_alive(str(tmp_path), attempt)
 
 
-def test_another_host_lives_as_long_as_its_heart_beats(tmp_path: Path) -> None:
+def test_an_attempt_on_another_host_lives_as_long_as_its_heartbeat(tmp_path: Path) -> None:
     attempt = replace(this_attempt(), host="elsewhere")
     assert not is_alive(str(tmp_path), attempt)
     with Heartbeat(str(tmp_path), attempt):

@@ -13,7 +13,7 @@ from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, fold
 from rewindow.control.plan.planner import UpToDate, check_is_pending
 from rewindow.control.plan.spec import Commit, RunRequest, RunSpec, add_digests
 from rewindow.errors import CheckpointError, InvariantError, RewindowError
-from rewindow.tables.delta.publish import net
+from rewindow.tables.shared.publications import net
 from tests.control.ledgers import BINDING, a_feed, commit_row, plan, plan_row, planned, run_rows
 
 
@@ -38,7 +38,7 @@ def test_runs_follow_each_other_within_their_branch():
     assert [len(state.branch(name).publications) for name in ("main", "trial")] == [2, 1]
 
 
-def test_a_plan_and_a_commit_come_back_from_their_json_as_they_were():
+def test_a_plan_and_a_commit_survive_their_json_form():
     rows = run_rows([], "a", key="2013-01")
     spec, commit = RunSpec.from_json(rows[0].body), Commit.from_json(rows[1].body)
 
@@ -74,11 +74,11 @@ def test_two_commits_of_one_plan_are_refused():
         fold([*rows, LedgerRow(3, COMMIT, rows[1].body)])
 
 
-def test_a_note_means_nothing():
+def test_a_note_has_no_effect():
     assert fold([LedgerRow(1, NOTE, {"text": "hello"})]) == JobState(rows=1)
 
 
-def test_a_row_of_a_later_version_stops_this_one():
+def test_an_unknown_kind_of_row_is_refused():
     with pytest.raises(InvariantError, match="update rewindow"):
         fold([LedgerRow(1, "SWITCH", {})])
 
@@ -140,7 +140,7 @@ def test_a_final_run_may_take_no_epoch():
     assert (state.branch("main").last_epoch, state.branch("main").is_sealed) == (3, True)
 
 
-def test_whoever_was_fenced_is_told_to_run_again():
+def test_a_fenced_attempt_is_told_to_run_again():
     first = planned([], "a")
     second = planned([plan_row(first)], "b")
     state = fold([plan_row(first), plan_row(second)])
@@ -170,7 +170,7 @@ TRAVELS = ("branch", "rewind", "promote", "drop")
 
 
 def travelled(action, state, branch, landings, name):
-    """Decide a travel, if it is one that can be made."""
+    """Return the row of a branch operation, or nothing if it is refused."""
     names = [name for name, one in state.branches.items() if name != "main" and one.standing is Standing.OPEN]
     branch = names[landings % len(names)] if names else "none"
     head = state.branch(branch).head
@@ -191,7 +191,7 @@ def travelled(action, state, branch, landings, name):
 
 
 def history(script):
-    """Play a job's life on a feed that grows: runs, attempts that die, fences, notes, and travels in time."""
+    """Play a script on a growing feed: runs, dead attempts, fences, notes and branch operations."""
     rows: list[LedgerRow] = []
     for number, (action, branch, landings, replan) in enumerate(script):
         feed = a_feed(landings + number)

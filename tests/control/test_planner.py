@@ -42,17 +42,17 @@ def test_until_is_a_time_of_arrival():
         planned([], "a", feed, until_ms=HOUR)
 
 
-def test_a_landing_that_is_not_there_yet_is_for_later():
+def test_a_future_landing_ends_with_not_now():
     with pytest.raises(NotNowError, match="land activity"):
         plan([], "a", request=RunRequest(through_landing=4))
 
 
-def test_there_may_be_nothing_to_do():
+def test_there_may_be_nothing_to_run():
     rows = run_rows([], "a")
     for request, why in [
         (RunRequest(), "has taken all epochs through 3"),
         (RunRequest(through_landing=2), "beyond epoch 2"),
-        (RunRequest(through_ms=0), "above the time"),
+        (RunRequest(through_ms=0), "a later time than requested"),
     ]:
         decision = plan(rows, "b", request=request)
         assert isinstance(decision, UpToDate)
@@ -62,7 +62,7 @@ def test_there_may_be_nothing_to_do():
     assert "no landings" in empty.reason
 
 
-def test_a_request_is_done_once():
+def test_a_request_with_a_key_runs_once():
     rows = run_rows([], "a", through_landing=1, key="2013-01")
     decision = plan(rows, "b", request=RunRequest(key="2013-01"))
     assert decision == UpToDate("the request '2013-01' is committed as run main/1")
@@ -76,7 +76,7 @@ def test_the_clock_goes_from_the_parents_last_watermark_to_this_runs():
     assert (second.clock_from_ms, second.clock_to_ms) == (HOUR, 3 * HOUR)
 
 
-def test_a_live_attempt_has_the_branch():
+def test_a_live_attempt_blocks_the_branch():
     rows = [plan_row(planned([], "a"))]
     with pytest.raises(NotNowError, match="process 7"):
         plan(rows, "b", alive=True)
@@ -84,7 +84,7 @@ def test_a_live_attempt_has_the_branch():
     assert isinstance(plan(rows, "b", request=RunRequest(take_over=True), alive=True), RunSpec)
 
 
-def test_a_dead_attempts_plan_is_done_again_as_it_was():
+def test_a_dead_attempts_plan_is_completed_unchanged():
     rows = [plan_row(planned([], "a", through_landing=2))]
     again = planned(rows, "b", a_feed(9))
     assert (epochs(again), again.clock_to_ms, again.takes_over) == ([1, 2], 2 * HOUR, 1)
@@ -94,14 +94,14 @@ def test_a_dead_attempts_plan_is_done_again_as_it_was():
     assert (epochs(thereafter), thereafter.takes_over) == ([3, 4, 5, 6, 7, 8, 9], None)
 
 
-def test_it_is_planned_anew_when_asked_or_when_its_landings_are_gone():
+def test_a_dead_attempts_plan_is_replaced_on_request_or_without_its_landings():
     rows = [plan_row(planned([], "a", through_landing=2))]
     assert epochs(planned(rows, "b", replan=True)) == [1, 2, 3]
     dropped = planned(rows, "b", a_feed(4, generation=2, kept=1))
     assert (epochs(dropped), dropped.generation) == ([1, 2, 3, 4], 2)
 
 
-def test_a_new_generation_goes_on_where_it_shares_the_landings():
+def test_a_branch_continues_on_a_generation_that_shares_its_landings():
     rows = run_rows([], "a")
     on = planned(rows, "b", a_feed(4, generation=2, kept=3))
     assert (epochs(on), on.generation) == ([4], 2)
@@ -120,13 +120,13 @@ def test_landings_that_a_new_generation_dropped_stop_the_branch(landings, kept):
         plan(rows, "c", a_feed(landings, generation=2, kept=kept), request)
 
 
-def test_who_asks_for_all_is_told_that_what_was_taken_is_no_longer_so():
+def test_a_request_for_everything_fails_if_the_generation_dropped_landings():
     rows = run_rows(run_rows([], "a", through_landing=2), "b")
     with pytest.raises(SourceError, match="does not share"):
         plan(rows, "c", a_feed(2, generation=2, kept=2))
 
 
-def test_a_sealed_branch_takes_nothing_more():
+def test_a_sealed_branch_takes_no_more_runs():
     rows = run_rows([], "a", final=True)
     done = plan(rows, "b", request=RunRequest(final=True))
     assert isinstance(done, UpToDate)
@@ -135,14 +135,14 @@ def test_a_sealed_branch_takes_nothing_more():
         plan(rows, "b", a_feed(4))
 
 
-def test_final_seals_what_has_taken_all_epochs():
+def test_final_seals_a_branch_that_has_taken_all_epochs():
     rows = run_rows([], "a")
     spec = planned(rows, "b", final=True)
     assert (epochs(spec), spec.final, spec.clock_to_ms) == ([], True, 3 * HOUR)
     assert isinstance(plan([], "a", Feed(a_feed().definition, ()), RunRequest(final=True)), UpToDate)
 
 
-def test_other_code_or_settings_do_not_fit_the_checkpoint():
+def test_changed_code_or_settings_are_refused():
     rows = run_rows([], "a", through_landing=1)
     node = {"name": "source", "parents": [], "source": "clicks"}
     part = {**BINDING.topology[0], "nodes": [node, {"name": "extra", "parents": ["source"]}]}
@@ -168,7 +168,7 @@ def test_each_kind_of_difference_is_named():
         "table of output/totals: path: alerts/totals -> b/totals",
     ]
     assert differences(BINDING, replace(BINDING, stores={}, feed="another")) == [
-        "columns of store sums: is gone",
+        "columns of store sums: is removed",
         "feed: activity -> another",
     ]
     assert differences(BINDING, replace(BINDING, fingerprint="e" * 64))[0].startswith("fingerprint: ffff")
@@ -186,18 +186,18 @@ def test_a_plan_is_explained():
     feed, spec = held_feed(), planned(rows, "b", through_landing=2)
     described = describe_plan(fold(rows), feed, spec, "main", BINDING)
     text = "\n".join(explain(described))
-    assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1); it goes on from run main/1." in text
+    assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1) and continues from run main/1." in text
     assert "epoch 2: 20 records, complete through 1970-01-01 02:00:00.000Z" in text
     assert "events-0: offsets 10 to 19" in text
-    assert "left for a later run: landings 3 to 3" in text
-    assert "events-1: 4 records wait behind one above the watermark" in text
+    assert "Landings 3 to 3 are left for a later run" in text
+    assert "events-1: 4 records wait for the watermark to pass" in text
 
 
-def test_what_is_pending_and_what_is_done_is_explained():
+def test_a_pending_plan_and_an_idle_branch_are_explained():
     rows = [plan_row(planned([], "a", through_landing=2, final=True))]
     again = planned(rows, "b")
     text = "\n".join(explain(describe_plan(fold(rows), a_feed(), again, "main", BINDING)))
-    assert "does again what an attempt that died had planned" in text
+    assert "completes the plan of a dead attempt" in text
     assert "It is final" in text
     assert "Run main/1 was planned by process 7 on here and is not committed." in text
     done = run_rows([], "a")
@@ -207,7 +207,7 @@ def test_what_is_pending_and_what_is_done_is_explained():
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", changed))
     assert told[1:] == [
-        "The job is not what made the branch's checkpoint: its next run will be refused (76).",
+        "The job has changed since the branch's checkpoint, so its next run will be refused (76):",
         "  - setting wall_clock: stream_time -> run",
     ]
     assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main", BINDING))

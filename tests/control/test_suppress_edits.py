@@ -1,4 +1,4 @@
-"""Which edits of suppress fit an old checkpoint, by the topologies alone."""
+"""Which edits of a suppress are compatible with an old checkpoint, judged by the topologies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewindow import (
 )
 from rewindow.control.plan.job_diff import differences
 from rewindow.control.plan.spec import JobBinding
-from rewindow.control.plan.suppress_edits import taken_out
+from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.streams.serde.schema import Column
 from tests.control.ledgers import BINDING
 
@@ -28,7 +28,7 @@ SESSIONS = SessionWindows.of("5m", grace="0s")
 
 
 def job(edit: Edit, *, sessions: bool = False) -> JobBinding:
-    """Bind two tables below each other, with something between them."""
+    """Bind a job with two consecutive tables."""
     builder = StreamsBuilder()
     grouped = builder.stream("events").group_by_key()
     windowed = grouped.windowed_by(SESSIONS) if sessions else grouped.windowed_by(HOURS)
@@ -70,10 +70,10 @@ def twice(table: KTable) -> KTable:
     ],
 )
 @pytest.mark.parametrize("sessions", [False, True], ids=["hours", "sessions"])
-def test_what_fits(before: Edit, now: Edit, gone: list[str], *, sessions: bool) -> None:
+def test_compatible_edits(before: Edit, now: Edit, gone: list[str], *, sessions: bool) -> None:
     one, other = job(before, sessions=sessions), job(now, sessions=sessions)
     assert differences(one, other) == []
-    assert taken_out(one, other) == gone
+    assert removed_suppresses(one, other) == gone
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_what_fits(before: Edit, now: Edit, gone: list[str], *, sessions: bool) 
         (closed, lambda table: table.suppress(until_time_limit("5s"), name="closed")),
     ],
 )
-def test_what_does_not_fit(before: Edit, now: Edit) -> None:
+def test_incompatible_edits(before: Edit, now: Edit) -> None:
     assert differences(job(before), job(now)) != []
 
 
-def test_a_store_that_is_something_else_is_no_suppress() -> None:
+def test_another_store_with_the_name_of_a_suppress_is_a_difference() -> None:
     builder = StreamsBuilder()
     builder.stream("events").group_by_key().count(store="closed").to_stream().to("totals")
     assert "node closed" in " ".join(differences(job(closed), bound(builder.build())))

@@ -96,13 +96,13 @@ def _all(sends: Sequence[Callable[[], Any]], own: Callable[[], Any]) -> None:
 
 def commits_of(operation: str, prepared: Ground) -> list[str]:
     """List what a clean call sends: ``commit`` or ``create``, in order."""
-    with folder() as place:
-        shutil.copytree(prepared.folder, f"{place}/w")
+    with folder() as root:
+        shutil.copytree(prepared.folder, f"{root}/w")
 
         def clean() -> list[str]:
             answers = Answers(-1, "none")
             answers.install()
-            call(f"{place}/w", operation)
+            call(f"{root}/w", operation)
             return answers.passed
 
         found: list[str] = answer(clean)
@@ -112,8 +112,8 @@ def commits_of(operation: str, prepared: Ground) -> list[str]:
 def ask(operation: str, prepared: Ground, victim: int, kind: str, mutate: Mutate = nothing) -> Outcome:
     """Make one call, one of whose commits is answered so; then compare."""
     site = f"{victim} {kind}"
-    with folder() as place:
-        warehouse = f"{place}/w"
+    with folder() as root:
+        warehouse = f"{root}/w"
         shutil.copytree(prepared.folder, warehouse)
 
         def asking() -> list[Any]:
@@ -144,8 +144,8 @@ def suite(settings: Settings) -> Figures:
     figures, results = Figures("answers"), Results.of("answers", settings.results)
     warm_up()
     for name in ("run",) if settings.quick else NAMES:
-        with folder() as place:
-            prepared = ground(place, OPERATIONS[name], 0, then=finish)
+        with folder() as root:
+            prepared = ground(root, OPERATIONS[name], 0, then=finish)
             sent = commits_of(name, prepared)
             kinds = ("lost", "delayed") if settings.quick else KINDS
             cases = [

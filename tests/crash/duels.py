@@ -34,8 +34,8 @@ class Round:
 def duel(one: Round, met: Meeting, fighters: int = 2, mutate: Mutate = nothing) -> dict[str, Any]:
     """Fight one round. Says how it compares, how many died, and whether two reached one and the same commit."""
     pair = PAIRS[one.pair]
-    with folder() as place:
-        warehouse = f"{place}/w"
+    with folder() as root:
+        warehouse = f"{root}/w"
         shutil.copytree(met.folder, warehouse)
         operations = [(pair.one, pair.other)[number % 2] for number in range(fighters)]
         begin = time.monotonic() + 0.05
@@ -65,17 +65,17 @@ def _fight(
     warehouse: str, operation: str, one: Round, number: int, turn: int, begin: float, mutate: Mutate, mark: int
 ) -> None:
     mutate()
-    chance = random.Random(f"{one} {number} {turn}")
+    rng = random.Random(f"{one} {number} {turn}")
     log = os.open(f"{warehouse}/commits-{number}", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 
     def visit(_name: str) -> None:
-        dice = chance.random()
-        if dice < 0.008:
+        draw = rng.random()
+        if draw < 0.008:
             die(by_signal=True)
-        elif dice < 0.25:
-            time.sleep(chance.random() * 0.01)
-        elif dice < 0.28:
-            time.sleep(chance.random() * 0.1)
+        elif draw < 0.25:
+            time.sleep(rng.random() * 0.01)
+        elif draw < 0.28:
+            time.sleep(rng.random() * 0.1)
 
     def committing(table: str, app_id: str, version: int) -> None:
         os.write(log, f"{table} {app_id} {version}\n".encode())
@@ -122,8 +122,8 @@ def _fight_all(name: str, site: str, seeds: list[int], fighters: int, results: R
     left = [seed for seed in seeds if not results.knows(name, seed, site)]
     if not left:
         return
-    with folder() as place:
-        met = meeting(place, PAIRS[name], 0)
+    with folder() as root:
+        met = meeting(root, PAIRS[name], 0)
         jobs = [partial(duel, Round(name, seed), met, fighters) for seed in left]
         for said in side_by_side(jobs, settings.at_once):
             if "error" in said:

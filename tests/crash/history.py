@@ -20,10 +20,10 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
 from rewindow.control.run import steps
 from rewindow.errors import RewindowError
-from tests.crash.chance import FAULTS, Killed, SeededRandom
 from tests.crash.memory import ROOT, Faults, Process, World, here
 from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryJobGc, Tables, binding, feed, job
 from tests.crash.oracle import compared
+from tests.crash.seeded_faults import FAULTS, Killed, SeededFaults
 
 
 @dataclass
@@ -89,14 +89,14 @@ class Simulation:
 
     def _process(self, name: str, mix: frozenset[str], commands: int) -> threading.Thread:
         self._turns[name] = threading.Semaphore(0)
-        chance = SeededRandom(self, random.Random(f"{self.seed} {name}"), mix)
+        faults = SeededFaults(self, random.Random(f"{self.seed} {name}"), mix)
 
         def play() -> None:
             self._turns[name].acquire()
-            Process(self.world, chance, name).enter()
+            Process(self.world, faults, name).enter()
             try:
                 for _ in range(commands):
-                    self._command(chance)
+                    self._command(faults)
             except BaseException as error:  # noqa: BLE001 - told by the one who waits
                 self._failure = error
             self._ended.add(name)
@@ -104,14 +104,14 @@ class Simulation:
 
         return threading.Thread(target=play, daemon=True)
 
-    def _command(self, chance: SeededRandom) -> None:
-        command = chance.dice.choice(
+    def _command(self, faults: SeededFaults) -> None:
+        command = faults.rng.choice(
             ["run", "run", "run", "branch", "rewind", "promote", "publish", "republish", "gc", "gc"]
         )
         for _ in range(3):
             try:
-                for _step in self._machine(command, chance):
-                    chance.point("step")
+                for _step in self._machine(command, faults):
+                    faults.point("step")
             except Killed:
                 self.met["kills"] += 1
                 continue
@@ -121,27 +121,27 @@ class Simulation:
                     raise
             return
 
-    def _machine(self, command: str, chance: SeededRandom) -> Iterator[str]:
+    def _machine(self, command: str, faults: SeededFaults) -> Iterator[str]:
         tables = Tables(self.feed)
         branches = [
             name for name, one in tables.state(JOB).branches.items() if name != MAIN and one.standing is Standing.OPEN
         ]
         match command:
             case "run":
-                yield from self._run(tables, chance.dice.choice([MAIN, *branches]), chance)
+                yield from self._run(tables, faults.rng.choice([MAIN, *branches]), faults)
             case "branch" if len(branches) < 2:
                 name = f"b{tables.state(JOB).rows}"
                 runs = tables.state(JOB).branch(MAIN).runs
-                yield from branching.branch(JOB, name, tables, at=chance.dice.choice(runs).spec.name if runs else "0")
+                yield from branching.branch(JOB, name, tables, at=faults.rng.choice(runs).spec.name if runs else "0")
             case "rewind":
                 runs = tables.state(JOB).branch(MAIN).runs
                 if len(runs) > 1:
-                    yield from branching.rewind(JOB, MAIN, chance.dice.choice(runs[:-1]).spec.name, tables)
+                    yield from branching.rewind(JOB, MAIN, faults.rng.choice(runs[:-1]).spec.name, tables)
             case "promote" if branches:
-                yield from branching.promote(JOB, chance.dice.choice(branches), binding(MAIN), tables)
+                yield from branching.promote(JOB, faults.rng.choice(branches), binding(MAIN), tables)
             case "gc":
-                gc, before_ms = MemoryJobGc(tables, self.attempt, self.met), chance.dice.choice([0, 2**60])
-                yield from collect(JOB, tables, gc, before_ms=before_ms, keep_ms=0, every=chance.dice.choice([1, 2]))
+                gc, before_ms = MemoryJobGc(tables, self.attempt, self.met), faults.rng.choice([0, 2**60])
+                yield from collect(JOB, tables, gc, before_ms=before_ms, keep_ms=0, every=faults.rng.choice([1, 2]))
             case "republish":
                 state = tables.state(JOB)
                 if "output/totals" in state.branch(MAIN).tables:
@@ -151,17 +151,17 @@ class Simulation:
         for branch in tables.state(JOB).branches:
             yield from tables.publish(JOB, tables.state(JOB), branch)
 
-    def _run(self, tables: Tables, branch: str, chance: SeededRandom) -> Iterator[str]:
-        through = chance.dice.choice([None, None, 1, 2])
+    def _run(self, tables: Tables, branch: str, faults: SeededFaults) -> Iterator[str]:
+        through = faults.rng.choice([None, None, 1, 2])
         request = RunRequest(branch=branch, through_landing=through)
-        return (yield from steps(job(tables, branch), request, self.attempt(), MemoryEngine(), tables, chance.alive))
+        return (yield from steps(job(tables, branch), request, self.attempt(), MemoryEngine(), tables, faults.alive))
 
     def attempt(self) -> Attempt:
         self.attempts += 1
         return Attempt(f"{here().name}-{self.attempts}", "", 0, 0)
 
     def end(self) -> str:
-        """Let a process without faults finish, and compare everything with a plain loop over the epochs."""
+        """Let a process without faults finish, and compare everything with a simple loop over the epochs."""
         Process(self.world, Faults(), "end").enter()
         tables = Tables(self.feed)
         try:

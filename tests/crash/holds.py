@@ -21,18 +21,18 @@ from tests.crash.sites import Sites
 
 def hold(pair: Pair, met: Meeting, seed: int, site: str, mutate: Mutate = nothing) -> Outcome:
     """Hold the first at a site, let the second go to the end, let the first go on; then compare."""
-    with folder() as place:
-        warehouse = f"{place}/w"
+    with folder() as root:
+        warehouse = f"{root}/w"
         shutil.copytree(met.folder, warehouse)
-        gate, opened = os.pipe()
+        gate, signal = os.pipe()
         first = fork(partial(_held, warehouse, pair.one, site, gate, mutate))
         if not _reaches(first, site):
             return Outcome(pair.name, seed, site, f"not reached: {first.finish()} {first.said[-300:].decode()}")
         said = [_last(answer(partial(_calling, warehouse, pair.other, mutate)))]
-        os.write(opened, b"x")
+        os.write(signal, b"x")
         first.finish()
         os.close(gate)
-        os.close(opened)
+        os.close(signal)
         said.append(_last(first.said.decode()))
         return Outcome(pair.name, seed, site, compared(warehouse, said, met.expected, mutate, told=pair.told))
 
@@ -73,8 +73,8 @@ def suite(settings: Settings) -> Figures:
     warm_up()
     pairs = [PAIRS["run | run"], PAIRS["promote | rewind"]] if settings.quick else list(PAIRS.values())
     for pair in pairs:
-        with folder() as place:
-            met = meeting(place, pair, 0)
+        with folder() as root:
+            met = meeting(root, pair, 0)
             sites = met.sites[:: max(1, len(met.sites) // 6)] if settings.quick else met.sites
             if settings.point:
                 sites = [site for site in sites if settings.point in site or settings.point in pair.name]

@@ -21,7 +21,7 @@ from typing import Any
 from rewindow.control.plan.branches import Standing
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import InvariantError
-from rewindow.tables.delta.publish import net
+from rewindow.tables.shared.publications import net
 from tests.crash.decisions import BRANCH, Decisions, Ledger, Row
 
 Content = tuple[int, ...]
@@ -220,12 +220,12 @@ class Model:
                 if row is not None:
                     sending = ("append", attempts + 1, row, len(ledger), ("stage", row))
                     yield sending, {"budget": _less(budget, 0)}
-        for place, kind in ((1, "rewind"), (2, "branch"), (3, "promote"), (6, "snapshot"), (6, "forget")):
-            if budget[place]:
+        for index, kind in ((1, "rewind"), (2, "branch"), (3, "promote"), (6, "snapshot"), (6, "forget")):
+            if budget[index]:
                 row = self._decisions.branching(ledger, kind)
                 if row is not None:
                     then = ("publish", MAIN, None) if kind in ("rewind", "promote") else ("idle",)
-                    yield ("append", attempts, row, len(ledger), then), {"budget": _less(budget, place)}
+                    yield ("append", attempts, row, len(ledger), then), {"budget": _less(budget, index)}
 
     def _landed(self, ledger: Ledger, row: Row, seen: int) -> Ledger:
         if row in ledger:
@@ -235,8 +235,8 @@ class Model:
         return ledger
 
 
-def _less(budget: tuple[int, ...], place: int) -> tuple[int, ...]:
-    return (*budget[:place], budget[place] - 1, *budget[place + 1 :])
+def _less(budget: tuple[int, ...], index: int) -> tuple[int, ...]:
+    return (*budget[:index], budget[index] - 1, *budget[index + 1 :])
 
 
 def _table(tables: Sequence[tuple[str, int, Content]], name: str) -> tuple[int, Content]:

@@ -13,15 +13,16 @@ from deltalake import DeltaTable
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, Standing
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.tables.delta.commit import JOURNAL, LANDINGS, QUARANTINE, log_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.publish import publication_id
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, log_path
+from rewindow.tables.shared.publications import publication_id
 from tests.crash.scene import FEED, JOB, TOPIC
 
 View = dict[str, Any]
-"""What must be the same: plain data."""
+"""The values that must be equal."""
 
 
 def view(warehouse: str) -> View:
@@ -55,7 +56,7 @@ def _landed(warehouse: str) -> View:
     if not (Path(warehouse) / LANDINGS).exists():
         return {"rows": {}}
     tables = DeltaFeedTables(warehouse)
-    ledger = tables.rows(FEED)
+    ledger = tables.state(FEED)
     names = ("landing", "generation", "watermark", "ranges")
     landings = [{name: row.body[name] for name in names} for row in ledger if row.kind == LANDING]
     rows = {}
@@ -97,8 +98,8 @@ def _replayed(warehouse: str) -> View:
 
 
 def _check_output(branch: Branch, target: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    places = Counter((row["_partition"], row["_offset"]) for row in rows)
-    assert not places or max(places.values()) == 1, f"doubled output: {target} {places.most_common(1)}"
+    counts = Counter((row["_partition"], row["_offset"]) for row in rows)
+    assert not counts or max(counts.values()) == 1, f"doubled output: {target} {counts.most_common(1)}"
     by_run = Counter(row["_run"] for row in rows)
     for run in branch.own_runs:
         total = run.commit.targets.get(target)
@@ -132,8 +133,8 @@ def _check_journal(warehouse: str, state: JobState) -> None:
         return
     _check_once(JOURNAL, warehouse)
     rows = read_rows(path).to_pylist()
-    places = Counter((row["attempt"], row["sub_topology"], row["partition"]) for row in rows)
-    assert not places or max(places.values()) == 1, f"doubled: the journal has {places.most_common(1)}"
+    counts = Counter((row["attempt"], row["sub_topology"], row["partition"]) for row in rows)
+    assert not counts or max(counts.values()) == 1, f"doubled: the journal has {counts.most_common(1)}"
     attempts = {row["attempt"] for row in rows}
     lacking = [run.spec.name for run in state.committed if run.commit.attempt not in attempts]
     assert not lacking, f"lost: the journal lacks {lacking}"

@@ -73,16 +73,16 @@ def nothing() -> None:
 @contextmanager
 def folder() -> Iterator[str]:
     """Give a folder that is gone afterwards."""
-    place = tempfile.mkdtemp(prefix="rewindow-crash-")
+    root = tempfile.mkdtemp(prefix="rewindow-crash-")
     try:
-        yield place
+        yield root
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(root, ignore_errors=True)
 
 
-def ground(place: str, operation: Operation, seed: int, *, then: Callable[[str], None] | None = None) -> Ground:
+def ground(root: str, operation: Operation, seed: int, *, then: Callable[[str], None] | None = None) -> Ground:
     """Prepare an operation, make one clean call in a copy (and ``then`` something), and see what the tables say."""
-    before, after = f"{place}/before", f"{place}/after"
+    before, after = f"{root}/before", f"{root}/after"
     answer(partial(operation.prepare, before, seed))
     shutil.copytree(before, after)
     names = answer(lambda: traced(after, operation.act(after)))
@@ -96,8 +96,8 @@ def ground(place: str, operation: Operation, seed: int, *, then: Callable[[str],
 def run_case(case: Case, prepared: Ground, mutate: Mutate = nothing) -> Outcome:
     """Kill the operation at the site, call it again, and compare."""
     operation = OPERATIONS[case.operation]
-    with folder() as place:
-        warehouse = f"{place}/w"
+    with folder() as root:
+        warehouse = f"{root}/w"
         shutil.copytree(prepared.folder, warehouse)
 
         def crash(mark: int) -> None:
@@ -186,9 +186,9 @@ def run_matrix(
     for seed in seeds:
         if all((name, seed) in results.sites for name in names) and not left(seed):
             continue
-        with folder() as place:
+        with folder() as root:
             grounds = {}
-            for made in side_by_side([partial(_ground, place, name, seed) for name in names], at_once):
+            for made in side_by_side([partial(_ground, root, name, seed) for name in names], at_once):
                 name, prepared = _said(made)
                 grounds[name] = Ground(**prepared)
                 results.note_sites(name, seed, grounds[name].sites)
@@ -199,8 +199,8 @@ def run_matrix(
                 yield outcome
 
 
-def _ground(place: str, name: str, seed: int) -> tuple[str, dict[str, object]]:
-    own = f"{place}/{name}"
+def _ground(root: str, name: str, seed: int) -> tuple[str, dict[str, object]]:
+    own = f"{root}/{name}"
     Path(own).mkdir()
     return name, asdict(ground(own, OPERATIONS[name], seed))
 
@@ -241,11 +241,11 @@ def warm_up() -> None:
     """Import what cases import, so that children need not."""
 
     def work() -> None:
-        with folder() as place:
+        with folder() as root:
             operation = OPERATIONS["run"]
-            operation.prepare(place, 0)
-            for _ in operation.act(place):
+            operation.prepare(root, 0)
+            for _ in operation.act(root):
                 pass
-            view(place)
+            view(root)
 
     preload(work)

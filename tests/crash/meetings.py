@@ -38,7 +38,7 @@ class Pair:
     told: str = ""
 
 
-RAVAGED = "altered by another hand"
+RAVAGED = "altered outside rewindow"
 """What whoever comes before the mending is told."""
 SWEPT = "No such file or directory"
 """What a run may be told whose store's files the matrix' `gc` takes away while it reads them, for that takes every run for
@@ -87,9 +87,9 @@ class Meeting:
     expected: View
 
 
-def meeting(place: str, pair: Pair, seed: int) -> Meeting:
+def meeting(root: str, pair: Pair, seed: int) -> Meeting:
     """Prepare a pair and make both calls, one after the other."""
-    before, after = f"{place}/before", f"{place}/after"
+    before, after = f"{root}/before", f"{root}/after"
     answer(partial(pair.prepare, before, seed))
     shutil.copytree(before, after)
     names = answer(lambda: traced(after, OPERATIONS[pair.one].act(after), fine=True))

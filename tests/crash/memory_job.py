@@ -11,17 +11,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.contracts.tasks import SubTopologyWork
+from rewindow.contracts.tasks import JobCode, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import dead_attempts, decide_snapshot
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, TableSpec
-from rewindow.control.plan.tasks import JobCode
 from rewindow.control.run import Job
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.delta.commit import METRICS
+from rewindow.tables.shared.paths import METRICS
 from tests.control.ledgers import BINDING, TOPIC, a_feed
 from tests.crash.memory import ROOT, File, here
 from tests.crash.memory_tables import MemoryTables
@@ -113,8 +112,22 @@ class MemoryEngine:
             rows.append((partition, epoch.number, state))
         changes.append((partition, state))
         files = [
-            self._stage(work.attempt, work.roots["output/totals"], "output/totals", partition, work.run, rows),
-            self._stage(work.attempt, work.roots["changelog/sums"], "changelog/sums", partition, work.run, changes),
+            self._stage(
+                work.identity.attempt,
+                work.staging.roots["output/totals"],
+                "output/totals",
+                partition,
+                work.identity.run,
+                rows,
+            ),
+            self._stage(
+                work.identity.attempt,
+                work.staging.roots["changelog/sums"],
+                "changelog/sums",
+                partition,
+                work.identity.run,
+                changes,
+            ),
         ]
         return TaskReport(0, partition, tuple(files), {}, (), {TOPIC: 10 * len(work.epochs)})
 

@@ -21,6 +21,7 @@ from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared import paths
 from tests.crash.memory import (
     ROOT,
     Add,
@@ -54,7 +55,7 @@ def _as_table(attempt: str, reports: Sequence[TaskReport]) -> Rows:
     return Rows((attempt, report) for report in sorted(reports, key=lambda one: (one.sub_topology, one.partition)))
 
 
-def _as_reports(rows: Rows, attempt: str) -> list[TaskReport]:
+def _as_reports(rows: Rows, attempt: str, _table: str) -> list[TaskReport]:
     return [report for owner, report in rows if owner == attempt]
 
 
@@ -72,11 +73,11 @@ class MemoryLedger(Ledger):
         if len(table.files()) < len(self._known):  # type: ignore[attr-defined]
             message = "listed as it was before"
             raise StorageError(message)
-        cells = sorted((add.file for add in table.files()), key=lambda cell: cell[0].seq)  # type: ignore[attr-defined]
-        numbers = [(row.seq, row.kind, text, 0) for row, text in cells]
+        stored = sorted((add.file for add in table.files()), key=lambda row: row[0].seq)  # type: ignore[attr-defined]
+        numbers = [(row.seq, row.kind, text, 0) for row, text in stored]
         self._check(numbers, table.transaction_version(self._app_id) or 0)
         texts, rows = (
-            (tuple(part) for part in zip(*((text, row) for row, text in cells), strict=True)) if cells else ((), ())
+            (tuple(part) for part in zip(*((text, row) for row, text in stored), strict=True)) if stored else ((), ())
         )
         self._known = list(texts)  # type: ignore[arg-type]
         self._seen = SimpleNamespace(table=table, paths=(), texts=texts, rows=rows)  # type: ignore[assignment]
@@ -102,7 +103,7 @@ class MemoryTables(DeltaTables):
         self._feed_of = feed_of
 
     def ledger(self, job: str) -> Ledger:
-        return self._ledgers.setdefault(job, MemoryLedger(f"{ROOT}/{commit.RUNS}", job))
+        return self._ledgers.setdefault(job, MemoryLedger(f"{ROOT}/{paths.RUNS}", job))
 
     def feed(self, feed: str) -> Feed:
         return self._feed_of()
@@ -119,7 +120,7 @@ class MemoryTables(DeltaTables):
         return self._roots(spec, internal)
 
     def _journal(self, job: str) -> Journal:
-        return MemoryJournal(f"{ROOT}/{commit.JOURNAL}", job)
+        return MemoryJournal(f"{ROOT}/{paths.JOURNAL}", job)
 
 
 def _add_actions(folder: MemoryFolder, files: Sequence[StagedFile]) -> list[Add]:
@@ -182,7 +183,7 @@ def in_memory() -> Iterator[None]:
         (drift, "table_files", _table_files),
         (publish, "retract_all", _retract_all),
         (publish, "retract_runs", _retract_runs),
-        (publish, "_make", lambda _warehouse, _job, table: create_table(f"{ROOT}/{table.path}")),
+        (publish, "_create", lambda _warehouse, _job, table: create_table(f"{ROOT}/{table.path}")),
         (journal, "_as_table", _as_table),
         (journal, "_as_reports", _as_reports),
     ]

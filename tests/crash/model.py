@@ -38,23 +38,29 @@ FAULTS = {
 REWRITTEN = {
     "a rewind forgets to fence": (
         Bounds(runs=4, rewinds=1, attempts=3),
-        Rewrite("plan.fold_travel:_fold_rewind", "pending=None,", ""),
+        Rewrite("control.plan.ledger_state_branches:_fold_rewind", "pending=None,", ""),
     ),
     "a fenced plan counts as pending": (
         Bounds(runs=3),
-        Rewrite("plan.branch:JobState.is_pending", "return pending is not None and (", "return pending is None or ("),
+        Rewrite(
+            "control.plan.branches:JobState.is_pending",
+            "return pending is not None and (",
+            "return pending is None or (",
+        ),
     ),
     "what a branch stands on is forgotten": (
         Bounds(processes=1, runs=3, janitors=2, crashes=0, attempts=4),
-        Rewrite("plan.keeping:decide_forget", "and run.spec.run not in kept and", "and"),
+        Rewrite("control.plan.retention:decide_forget", "and run.spec.run not in kept and", "and"),
     ),
     "a branch begins where the state was forgotten": (
         Bounds(processes=1, runs=3, janitors=2, branches=1, crashes=0, attempts=4),
-        Rewrite("plan.travel:decide_branch", "check_has_state(state, at.spec.run if at else None)", "pass"),
+        Rewrite(
+            "control.plan.branch_decisions:decide_branch", "check_has_state(state, at.spec.run if at else None)", "pass"
+        ),
     ),
     "a promotion forgets what it takes out": (
         Bounds(processes=1, runs=4, branches=1, promotes=1, crashes=0, attempts=4),
-        Rewrite("plan.fold_travel:_fold_promote", ", removes=into.runs[common:]", ""),
+        Rewrite("control.plan.ledger_state_branches:_fold_promote", ", removes=into.runs[common:]", ""),
     ),
 }
 """Faults in the production fold itself."""

@@ -30,8 +30,8 @@ def suite(settings: Settings) -> Figures:
     if settings.point:
         chosen = [mutant for mutant in chosen if settings.point in mutant.name]
     figures = Figures("mutants")
-    with folder() as place:
-        grounds = Grounds(place)
+    with folder() as root:
+        grounds = Grounds(root)
         probes = list(dict.fromkeys(probe for mutant in chosen for probe in mutant.probes))
         grounds.prepare(probes, settings.at_once)
         for said in side_by_side([partial(_clean, probe, grounds) for probe in probes], settings.at_once):

@@ -11,13 +11,13 @@ from tests.crash.rewriting import Rewrite
 MUTANTS_OF_BRANCHS = (
     Mutant(
         "no fence check before COMMIT",
-        [Rewrite("runner:_commit", "check_is_pending(state, spec)", "pass")],
+        [Rewrite("control.run:_commit", "check_is_pending(state, spec)", "pass")],
         [Hold("run | run", "commit")],
     ),
     Mutant(
         "the COMMIT of a fenced plan is pressed through",
         [
-            Rewrite("runner:_commit", "check_is_pending(state, spec)", "pass"),
+            Rewrite("control.run:_commit", "check_is_pending(state, spec)", "pass"),
             Rewrite(
                 f"{FOLD}:_fold_commit",
                 "branch = _pending_in(state, commit.run)",
@@ -69,7 +69,7 @@ MUTANTS_OF_BRANCHS = (
     ),
     Mutant(
         "a table published anew gets what was rewound",
-        [Rewrite(f"{PUBLISH}:net", "runs.pop(run.spec.run, None)", "pass")],
+        [Rewrite("tables.shared.publications:net", "runs.pop(run.spec.run, None)", "pass")],
         [Kill("republish", "republish")],
     ),
     Mutant(
@@ -81,7 +81,7 @@ MUTANTS_OF_BRANCHS = (
         "a shared table gets the runs of one branch",
         [
             Rewrite(
-                "plan.branch:JobState.shared",
+                "control.plan.branches:JobState.shared",
                 "tuple(run for run in change.adds if _writes(run, path))",
                 "tuple(run for run in change.adds if _writes(run, path) and run.spec.branch == 'main')",
             )
@@ -90,14 +90,14 @@ MUTANTS_OF_BRANCHS = (
     ),
     Mutant(
         "a run stands on every run that was committed",
-        [Rewrite("plan.branch:JobState.chain_to", "return tuple(reversed(chain))", "return self.committed")],
+        [Rewrite("control.plan.branches:JobState.chain_to", "return tuple(reversed(chain))", "return self.committed")],
         [Kill("backfill", "commit")],
     ),
     Mutant(
         "a run forgets what its parent changed",
         [
             Rewrite(
-                "delta.checkpoints:find_checkpoint",
+                "tables.delta.checkpoints:find_checkpoint",
                 "changelog_files(path, target, basis, reports, as_staged=as_staged)",
                 "changelog_files(path, target, basis[:-1], reports, as_staged=as_staged)",
             )
@@ -107,8 +107,8 @@ MUTANTS_OF_BRANCHS = (
     Mutant(
         "the parent is not published before it is read",
         [
-            Rewrite("delta.warehouse:DeltaTables.restore", "if runs and", "if False and"),
-            Rewrite("delta.warehouse:DeltaTables.restore", "except StorageError:", "except ZeroDivisionError:"),
+            Rewrite("tables.delta.warehouse:DeltaTables.restore", "if runs and", "if False and"),
+            Rewrite("tables.delta.warehouse:DeltaTables.restore", "except StorageError:", "except ZeroDivisionError:"),
         ],
         [Kill("backfill-late", "execute")],
     ),

@@ -6,12 +6,15 @@ from tests.crash.mutant import Mutant
 from tests.crash.probes import Ask, Hold, Kill, Lose, Spoil
 from tests.crash.rewriting import Rewrite
 
-LEDGER, TABLES, PUBLISH = "delta.ledger:Ledger", "delta.tables", "delta.publish"
+LEDGER, TABLES, PUBLISH = "tables.delta.ledger:Ledger", "tables.delta.commit", "tables.delta.publish"
 _ANY_LAST = Rewrite(f"{LEDGER}._check", " or last != len(numbers)", "")
 RENUMBERED = Rewrite(
-    "delta.warehouse:DeltaTables.append",
-    "return self.ledger(job).append([replace(",
-    "row = replace(row, seq=len(self.ledger(job).read()) + 1)\n    return self.ledger(job).append([replace(",
+    "tables.delta.warehouse:DeltaTables.append",
+    "return self.ledger(job).append(dated(rows))",
+    "from dataclasses import replace\n"
+    "    first = len(self.ledger(job).read()) + 1\n"
+    "    rows = [replace(row, seq=seq) for seq, row in enumerate(rows, start=first)]\n"
+    "    return self.ledger(job).append(dated(rows))",
 )
 """A row that came too late takes the next number."""
 
@@ -39,7 +42,7 @@ MUTANTS_OF_COMMITS = (
     Mutant(
         "ledger append without txn",
         [
-            Rewrite(f"{LEDGER}.append", "self._app_id, rows[-1].seq)", "uuid4().hex, rows[-1].seq)"),
+            Rewrite(f"{LEDGER}.append", "self._app_id, rows[-1].seq)", "new_token(), rows[-1].seq)"),
             _ANY_LAST,
         ],
         [Hold("run | run", "plan > rewindow/runs: files"), Hold("run | run", "commit > rewindow/runs: files")],
@@ -71,9 +74,14 @@ MUTANTS_OF_COMMITS = (
         [Hold("run | run", "commit > rewindow/runs"), Hold("run | run", "plan > rewindow/runs")],
     ),
     Mutant(
+        "ledger: a decision that came too late counts",
+        [Rewrite("control.ledger:update", "ledger.append(name, *rows)", "[ledger.append(name, *rows)]")],
+        [Hold("run | run", "plan > rewindow/runs: files")],
+    ),
+    Mutant(
         "ledger: a merge forgets the newest row",
         [
-            Rewrite(f"{LEDGER}._merge", "self._cells(paths)", "self._cells(paths)[:-1]"),
+            Rewrite(f"{LEDGER}._merge", "self._rows_in(paths)", "self._rows_in(paths)[:-1]"),
             Rewrite(f"{LEDGER}.append", "len(small) > _FILES_MAX", "len(small) > 2"),
         ],
         [Kill("run", "plan")],
@@ -86,7 +94,7 @@ MUTANTS_OF_COMMITS = (
         ],
         [Hold("publish | publish", "publish"), Hold("run | run", "plan > rewindow/runs: looked")],
     ),
-    Mutant("stage without txn", _without_txn("rewindow.sub_topology"), [Ask("run", "lost")]),
+    Mutant("stage without txn", _without_txn("rewindow.journal"), [Ask("run", "lost")]),
     Mutant(
         "publish without txn", _without_txn("rewindow.pub"), [Kill("run", "publish output/hourly"), Ask("run", "lost")]
     ),
@@ -111,12 +119,12 @@ MUTANTS_OF_COMMITS = (
         "publish before the COMMIT row",
         [
             Rewrite(
-                "runner:_commit",
-                "if tables.append(",
+                "control.run:_commit",
+                "return LedgerRow(state.rows + 1, COMMIT, commit.as_json())",
                 "from rewindow.control.plan.ledger_state import fold_row\n"
-                "        guess = fold_row(state, LedgerRow(state.rows + 1, COMMIT, commit.as_json()))\n"
-                "        list(tables.publish(spec.job, guess, spec.branch))\n"
-                "        if tables.append(",
+                "        row = LedgerRow(state.rows + 1, COMMIT, commit.as_json())\n"
+                "        list(tables.publish(spec.job, fold_row(state, row), spec.branch))\n"
+                "        return row",
             )
         ],
         [Kill("run", "commit > rewindow/runs: files")],
@@ -125,7 +133,7 @@ MUTANTS_OF_COMMITS = (
         "recovery does not publish",
         [
             Rewrite(
-                "runner:steps",
+                "control.run:steps",
                 "yield from tables.publish(job.name, tables.state(job.name), request.branch)",
                 "tables.state(job.name)",
             )
@@ -134,22 +142,22 @@ MUTANTS_OF_COMMITS = (
     ),
     Mutant(
         "audit switched off",
-        [Rewrite("delta.warehouse:DeltaTables.audit", "audit_files(reports, self._roots(spec, ()))", "pass")],
+        [Rewrite("tables.delta.warehouse:DeltaTables.audit", "audit_files(reports, self._roots(spec, ()))", "pass")],
         [Spoil("out/hourly")],
     ),
     Mutant(
         "audit looks at sizes only",
-        [Rewrite("delta.audit:_check_file", "if folder.digest(file.path) != file.file_digest:", "if False:")],
+        [Rewrite("tables.delta.audit:_check_file", "if folder.digest(file.path) != file.file_digest:", "if False:")],
         [Spoil("out/hourly")],
     ),
     Mutant(
         "audit does not count tasks",
-        [Rewrite("delta.audit:audit_counts", "if sorted(tasks) != due:", "if False:")],
+        [Rewrite("tables.shared.audit:audit_counts", "if sorted(tasks) != due:", "if False:")],
         [Lose("report")],
     ),
     Mutant(
         "audit does not count records",
-        [Rewrite("delta.audit:audit_counts", "if taken != wanted:", "if False:")],
+        [Rewrite("tables.shared.audit:audit_counts", "if taken != wanted:", "if False:")],
         [Lose("records")],
     ),
 )

@@ -11,11 +11,9 @@ MUTANTS_OF_FEEDS = (
         "landing: another's row means nothing",
         [
             Rewrite(
-                "landing.command:_append",
-                "if not call.tables.append(call.feed.feed, rows):",
-                "first = len(call.tables.rows(call.feed.feed)) + 1\n"
-                "    rows = [replace(row, seq=first + n) for n, row in enumerate(rows)]\n"
-                "    if not call.tables.append(call.feed.feed, rows):",
+                "control.ingest.land:_append",
+                "raise _overtaken(call)",
+                "rows[:] = [replace(row, seq=seq) for seq, row in enumerate(rows, start=len(found) + 1)]",
             )
         ],
         [Hold("land | land", "decide"), Hold("land | land", "plan")],
@@ -24,7 +22,7 @@ MUTANTS_OF_FEEDS = (
         "landing: publishing begins anew each time",
         [
             Rewrite(
-                "delta.logs:_publish",
+                "tables.delta.feeds:_publish",
                 "reached = table.transaction_version(app_id) or before\n    while",
                 "reached = before\n    while",
             )
@@ -33,14 +31,18 @@ MUTANTS_OF_FEEDS = (
     ),
     Mutant(
         "landing: what is swept is not asked whose it is",
-        [Rewrite("delta.logs:DeltaFeedTables.sweep", "if staged and staged[1] in dead:", "if staged:")],
+        [
+            Rewrite(
+                "tables.delta.feeds:DeltaFeedTables.remove_orphans", "if staged and staged[1] in dead:", "if staged:"
+            )
+        ],
         [Kill("land-more", "decide")],
     ),
     Mutant(
         "gc of a feed: what was merged goes at once",
         [
             Rewrite(
-                "delta.feed_keeper:FeedKeeper._of_log",
+                "tables.delta.gc_feed:FeedGc._of_log",
                 "is_quiet and name in old and name not in held",
                 "name not in held",
             )
@@ -50,8 +52,10 @@ MUTANTS_OF_FEEDS = (
     Mutant(
         "gc of a feed: merges whatever came between",
         [
-            Rewrite("delta.compaction:_commit", ", max_commit_retries=0", ""),
-            Rewrite("delta.compaction:_commit", "Transaction(app_id, version)", "Transaction(uuid4().hex, version)"),
+            Rewrite("tables.delta.compaction:_commit", ", max_commit_retries=0", ""),
+            Rewrite(
+                "tables.delta.compaction:_commit", "Transaction(app_id, version)", "Transaction(uuid4().hex, version)"
+            ),
         ],
         [Hold("gc-feed | gc-feed", "compact events: written")],
     ),

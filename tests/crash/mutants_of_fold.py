@@ -6,11 +6,15 @@ from tests.crash.mutant import Mutant
 from tests.crash.probes import Forged
 from tests.crash.rewriting import Rewrite
 
-FOLD, TRAVEL_FOLD, GC_FOLD = "plan.fold", "plan.fold_travel", "plan.fold_keeping"
+FOLD, TRAVEL_FOLD, GC_FOLD = (
+    "control.plan.ledger_state",
+    "control.plan.ledger_state_branches",
+    "control.plan.ledger_state_gc",
+)
 
 
-def _fold(name: str, place: str, old: str, new: str) -> Mutant:
-    return Mutant(name, [Rewrite(place, old, new)], [Forged()])
+def _fold(name: str, location: str, old: str, new: str) -> Mutant:
+    return Mutant(name, [Rewrite(location, old, new)], [Forged()])
 
 
 MUTANTS_OF_FOLD = (

@@ -11,7 +11,7 @@ MUTANTS_OF_UPKEEP = (
         "gc: what is not committed yet is dead",
         [
             Rewrite(
-                "plan.keeping:dead_attempts",
+                "control.plan.retention:dead_attempts",
                 'kept |= {branch.pending.attempt.id, branch.pending.repeats or ""}',
                 "pass",
             )
@@ -22,11 +22,11 @@ MUTANTS_OF_UPKEEP = (
         "gc: who is dead is judged by a state that is older than the rows",
         [
             Rewrite(
-                "delta.keeper:Keeper._sweeping",
+                "tables.delta.gc_job:JobGc._orphan_files",
                 "rows = self._tables.ledger(self._job).read()",
                 "state = self._tables.state(self._job); rows = self._tables.ledger(self._job).read()",
             ),
-            Rewrite("delta.keeper:Keeper._sweeping", "\n    state = self._tables.state(self._job)\n", "\n"),
+            Rewrite("tables.delta.gc_job:JobGc._orphan_files", "\n    state = self._tables.state(self._job)\n", "\n"),
         ],
         [Hold("gc | run", "reports > rewindow/runs: looked")],
     ),
@@ -34,11 +34,13 @@ MUTANTS_OF_UPKEEP = (
         "gc: a snapshot is published before its row",
         [
             Rewrite(
-                "keeping:_snapshot",
-                "row = keeper.stage_snapshot(state, run)\n",
-                "row = keeper.stage_snapshot(state, run)\n"
-                "            from rewindow.control.plan.ledger_state import fold_row\n"
-                "            list(tables.publish(job, fold_row(state, row), run.spec.branch))\n",
+                "control.gc:_snapshot",
+                "return gc.stage_snapshot(state, run) if is_due else None",
+                "from rewindow.control.plan.ledger_state import fold_row\n"
+                "        row = gc.stage_snapshot(state, run) if is_due else None\n"
+                "        if row is not None:\n"
+                "            list(tables.publish(job, fold_row(state, row), run.spec.branch))\n"
+                "        return row",
             )
         ],
         [Hold("gc | run", "snapshot")],
@@ -46,8 +48,10 @@ MUTANTS_OF_UPKEEP = (
     Mutant(
         "gc: what a branch stands on is forgotten",
         [
-            Rewrite("plan.keeping:decide_forget", "if branch.is_open:", "if branch.name == 'main':"),
-            Rewrite("plan.fold_keeping:_fold_forget", "if branch.is_open and", "if branch.name == 'main' and"),
+            Rewrite("control.plan.retention:decide_forget", "if branch.is_open:", "if branch.name == 'main':"),
+            Rewrite(
+                "control.plan.ledger_state_gc:_fold_forget", "if branch.is_open and", "if branch.name == 'main' and"
+            ),
         ],
         [Hold("gc | promote", "forget")],
     ),
@@ -55,7 +59,7 @@ MUTANTS_OF_UPKEEP = (
         "republish: a table is published anew under its old id",
         [
             Rewrite(
-                "delta.publish:publish",
+                "tables.delta.publish:publish",
                 "publication_id(job, due.target, due.restart.epoch)",
                 "publication_id(job, due.target)",
             )
@@ -66,7 +70,9 @@ MUTANTS_OF_UPKEEP = (
         "republish: a run that was made again counts whatever it gave",
         [
             Rewrite(
-                "republish:_make_again", "if content(made.get(target)) != content(committed.get(target)):", "if False:"
+                "control.repair:_repeat",
+                "if content(made.get(target)) != content(committed.get(target)):",
+                "if False:",
             )
         ],
         [Remake()],

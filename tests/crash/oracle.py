@@ -1,4 +1,4 @@
-"""What the tables of the job in memory must hold in the end: what a plain loop over its epochs gives."""
+"""What the tables of the job in memory must hold in the end: what a simple loop over its epochs gives."""
 
 from __future__ import annotations
 

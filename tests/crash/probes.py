@@ -25,14 +25,14 @@ from tests.crash.operations import OPERATIONS
 class Grounds:
     """What probes stand on, made side by side before any is tried, in a folder that stays."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, root: str) -> None:
+        self._root = root
         self._made: dict[str, dict[str, Any]] = {}
 
     def prepare(self, probes: Probes, at_once: int) -> None:
         """Make what some probes stand on."""
         needs = [need for need in dict.fromkeys(probe.need for probe in probes) if need]
-        jobs = [partial(_make, f"{self._place}/{number}", need) for number, need in enumerate(needs)]
+        jobs = [partial(_make, f"{self._root}/{number}", need) for number, need in enumerate(needs)]
         for said in side_by_side(jobs, at_once):
             if "error" in said:
                 raise RuntimeError(said["error"])
@@ -45,13 +45,13 @@ class Grounds:
         return Meeting(**self._made[need])
 
 
-def _make(place: str, need: str) -> dict[str, Any]:
+def _make(root: str, need: str) -> dict[str, Any]:
     kind, _, name = need.partition(":")
     if kind == "pair":
-        return {"need": need, "made": asdict(meeting(place, PAIRS[name], 0))}
+        return {"need": need, "made": asdict(meeting(root, PAIRS[name], 0))}
     then = finish if kind == "finished" else None
     name, _, seed = name.partition("#")
-    return {"need": need, "made": asdict(ground(place, OPERATIONS[name], int(seed or 0), then=then))}
+    return {"need": need, "made": asdict(ground(root, OPERATIONS[name], int(seed or 0), then=then))}
 
 
 def _beginning(start: str, sites: Sequence[str]) -> list[str]:
@@ -125,8 +125,8 @@ class Spoil:
 
     def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
         prepared = grounds.ground(self.need)
-        with folder() as place:
-            warehouse = f"{place}/w"
+        with folder() as root:
+            warehouse = f"{root}/w"
             shutil.copytree(prepared.folder, warehouse)
 
             def spoilt() -> str:
@@ -167,8 +167,8 @@ class Lose:
 
     def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
         prepared = grounds.ground(self.need)
-        with folder() as place:
-            warehouse = f"{place}/w"
+        with folder() as root:
+            warehouse = f"{root}/w"
             shutil.copytree(prepared.folder, warehouse)
 
             def lost() -> str:
@@ -204,8 +204,8 @@ class Remake:
 
     def tried(self, grounds: Grounds, mutate: Mutate) -> Iterator[str]:
         prepared = grounds.ground(self.need)
-        with folder() as place:
-            warehouse = f"{place}/w"
+        with folder() as root:
+            warehouse = f"{root}/w"
             shutil.copytree(prepared.folder, warehouse)
 
             def made_again() -> str:

@@ -47,11 +47,11 @@ class Meeting:
                 message = "the other did not come"
                 raise TimeoutError(message)
 
-    def put(self, place: int, value: int) -> None:
-        _CELL.pack_into(self._memory, place * _CELL.size, value)
+    def put(self, index: int, value: int) -> None:
+        _CELL.pack_into(self._memory, index * _CELL.size, value)
 
-    def get(self, place: int) -> int:
-        return int(_CELL.unpack_from(self._memory, place * _CELL.size)[0])
+    def get(self, index: int) -> int:
+        return int(_CELL.unpack_from(self._memory, index * _CELL.size)[0])
 
 
 def fight(put: Put, path: str, rounds: int) -> dict[str, int]:
@@ -64,9 +64,9 @@ def fight(put: Put, path: str, rounds: int) -> dict[str, int]:
             meeting.wait(me, turn + 1)
             begun = time.perf_counter_ns()
             won = ready()
-            place = 2 + 6 * turn + 3 * me
+            index = 2 + 6 * turn + 3 * me
             for offset, value in enumerate((int(won), begun, time.perf_counter_ns())):
-                meeting.put(place + offset, value)
+                meeting.put(index + offset, value)
 
     children = [fork(partial(play, me)) for me in (0, 1)]
     codes = [child.finish(600) for child in children]
@@ -130,14 +130,14 @@ def suite(settings: Settings) -> Figures:
     """Fight for versions; each that both were told to have is a lost commit."""
     rounds = QUICK_ROUNDS if settings.quick else ROUNDS
     figures = Figures("put")
-    with folder() as place:
-        answer(partial(_make, f"{place}/t"))
-        fought = fight(commit, f"{place}/t", rounds)
-        versions = answer(lambda: DeltaTable(f"{place}/t").version())
+    with folder() as root:
+        answer(partial(_make, f"{root}/t"))
+        fought = fight(commit, f"{root}/t", rounds)
+        versions = answer(lambda: DeltaTable(f"{root}/t").version())
         for name in ("rename", "link"):
-            Path(place, name).mkdir()
-        control = fight(look_then_rename, f"{place}/rename", rounds)
-        linked = fight(look_then_link, f"{place}/link", rounds)
+            Path(root, name).mkdir()
+        control = fight(look_then_rename, f"{root}/rename", rounds)
+        linked = fight(look_then_link, f"{root}/link", rounds)
     figures.cases = rounds
     figures.lost = fought["both"]
     if fought["none"] or versions != rounds or linked["both"]:

@@ -23,12 +23,12 @@ def suite(settings: Settings) -> Figures:
     """Leave a dead run, time the command that fixes it, in a process that has imported what it needs; compare the tables."""
     figures = Figures("recovery")
     warm_up()
-    with folder() as place:
-        answer(partial(_dead, f"{place}/dead"))
-        shutil.copytree(f"{place}/dead", f"{place}/clean")
-        answer(partial(_finish, f"{place}/clean"))
-        expected = answer(partial(view, f"{place}/clean"))
-        jobs = [partial(_timed, place, number, expected) for number in range(QUICK_TIMES if settings.quick else TIMES)]
+    with folder() as root:
+        answer(partial(_dead, f"{root}/dead"))
+        shutil.copytree(f"{root}/dead", f"{root}/clean")
+        answer(partial(_finish, f"{root}/clean"))
+        expected = answer(partial(view, f"{root}/clean"))
+        jobs = [partial(_timed, root, number, expected) for number in range(QUICK_TIMES if settings.quick else TIMES)]
         seconds = []
         for said in side_by_side(jobs, 1):
             if "error" in said:
@@ -51,8 +51,8 @@ def _finish(warehouse: str) -> float:
     return time.monotonic() - begun
 
 
-def _timed(place: str, number: int, expected: dict[str, Any]) -> dict[str, Any]:
-    warehouse = f"{place}/{number}"
-    shutil.copytree(f"{place}/dead", warehouse)
+def _timed(root: str, number: int, expected: dict[str, Any]) -> dict[str, Any]:
+    warehouse = f"{root}/{number}"
+    shutil.copytree(f"{root}/dead", warehouse)
     seconds = answer(partial(_finish, warehouse))
     return {"seconds": seconds, "said": verdict(expected, answer(partial(view, warehouse)))}

@@ -1,4 +1,4 @@
-"""The scoreboard: the rows of the protocol's section 8 as far as they are measured, with what is less than the goal.
+"""The scoreboard: the guarantees of L5 as far as they are measured, with what is less than the goal.
 
 Written from what is kept of each suite for the code as it is, so also while a suite is still under way.
 """
@@ -26,17 +26,17 @@ STORED = ("matrix", "spark", "workers", "holds", "duels", "answers")
 
 def keep(figures: Figures, folder: Path | None) -> None:
     """Keep what a suite found."""
-    place = location_of(figures.suite, folder).with_suffix(".json")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(asdict(figures)))
+    path = location_of(figures.suite, folder).with_suffix(".json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(figures)))
 
 
 def known(suite: str, folder: Path | None) -> tuple[Figures, bool]:
     """Return what is known of a suite, and whether it came to its end."""
-    place = location_of(suite, folder).with_suffix(".json")
-    is_done = place.exists()
+    path = location_of(suite, folder).with_suffix(".json")
+    is_done = path.exists()
     if is_done and suite not in STORED:
-        return Figures(**json.loads(place.read_text())), True
+        return Figures(**json.loads(path.read_text())), True
     figures = Figures(suite)
     if suite == "simulation":
         for text in Results.of(suite, folder).said.values():
@@ -208,7 +208,9 @@ def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str
 
 
 def _kills(more: Mapping[str, int], cases: str) -> str:
-    return f"{more.get('sites', 0)} x {more.get('seeds', 0)} ({more.get('places', 0)} places, a site in an operation): {cases}"
+    return (
+        f"{more.get('sites', 0)} x {more.get('seeds', 0)} ({more.get('pairs', 0)} pairs of site and operation): {cases}"
+    )
 
 
 def _power(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
@@ -222,7 +224,7 @@ def _power(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
         ),
         f"* Faults of the model and of the fold below it, by the model: {_of(more['model'].get('faults'))}.",
         (
-            f"* A look before a rename, in place of delta-rs' link, by the same duel: {rename.get('both', 0):,} of "
+            f"* A look before a rename, instead of delta-rs' link, by the same duel: {rename.get('both', 0):,} of "
             f"{rename.get('rounds', 0):,} rounds had two winners. delta-rs links a finished file to its name (`linkat`, seen "
             "by `strace`), so no lock is needed around our commits on a local disk."
         ),

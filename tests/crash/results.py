@@ -29,7 +29,7 @@ _PROTOCOL = (
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
 _ALONE = ("simulation", "pairs", "model", "put")
 """Suites that use nothing of these: in memory, or files alone."""
-_IN_MEMORY = ("app/branches.py", "chance.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
+_IN_MEMORY = ("app/branches.py", "seeded_faults.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _KINDS = ("commits", "feeds", "fold", "branches", "upkeep")
 _MUTANTS = ("mutants.py", *(f"mutants_of_{kind}.py" for kind in _KINDS), "rewriting.py")
 _OWN = {
@@ -117,10 +117,10 @@ class Results:
         return (operation, seed, site) in self.said
 
     def extent(self) -> dict[str, int]:
-        """Return how many names of ``sites``, ``places`` (a site in an operation) and ``seeds`` the cases are about."""
+        """Return how many names of ``sites``, ``pairs`` (a site in an operation) and ``seeds`` the cases are about."""
         return {
             "sites": len({site for _, _, site in self.said}),
-            "places": len({(name, site) for name, _, site in self.said}),
+            "pairs": len({(name, site) for name, _, site in self.said}),
             "seeds": len({seed for _, seed, _ in self.said}),
         }
 

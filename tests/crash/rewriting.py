@@ -15,18 +15,18 @@ _SOURCES: dict[Any, str] = {}
 
 @dataclass(frozen=True)
 class Rewrite:
-    """In ``place`` (``module:function`` or ``module:Class.method``) the text ``old`` becomes ``new``.
+    """In ``location`` (``module:function`` or ``module:Class.method``) the text ``old`` becomes ``new``.
 
     Raises `LookupError` if the text is not there exactly once: a mutant that changes nothing proves nothing.
     """
 
-    place: str
+    location: str
     old: str
     new: str
 
     def apply(self) -> None:
         """Rewrite the function wherever it is known."""
-        module_name, _, path = self.place.partition(":")
+        module_name, _, path = self.location.partition(":")
         module = import_module(f"rewindow.{module_name}")
         owner: Any = module
         *classes, name = path.split(".")
@@ -42,11 +42,11 @@ class Rewrite:
     def _compiled(self, module: ModuleType, before: FunctionType, name: str) -> Any:
         source = _SOURCES.get(before) or textwrap.dedent(inspect.getsource(before))
         if source.count(self.old) != 1:
-            message = f"{self.place} has {self.old!r} {source.count(self.old)} times: fix the mutant"
+            message = f"{self.location} has {self.old!r} {source.count(self.old)} times: fix the mutant"
             raise LookupError(message)
         made: dict[str, Any] = {}
         text = source.replace(self.old, self.new)
-        exec(compile(text, f"<mutant of {self.place}>", "exec"), vars(module), made)  # noqa: S102
+        exec(compile(text, f"<mutant of {self.location}>", "exec"), vars(module), made)  # noqa: S102
         _SOURCES[made[name]] = text  # so that it can be rewritten once more
         return made[name]
 

@@ -15,17 +15,19 @@ from uuid import uuid4
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import log_shapes
 from rewindow.control.ingest.protocols import LandRequest
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
-from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, steps
 from rewindow.engine.spark.engine import LocalEngine
 from rewindow.streams.semantics import Semantics
-from rewindow.tables.delta.commit import changelog_path, output_path
-from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import changelog_path, output_path
+from rewindow.tables.shared.warehouse import METRICS_TABLE
 from rewindow.testing import Epoch
 from tests import landed
 from tests.ingest.local_engine import HOUR, T0, feed_config, write_rows
@@ -60,12 +62,12 @@ def land_all(warehouse: str, seed: int, landings: int = LANDINGS) -> None:
 
 
 def epochs(seed: int) -> list[Epoch]:
-    chance = random.Random(f"scene {seed}")
+    rng = random.Random(f"scene {seed}")
     made = []
     for number in range(1, LANDINGS + 1):
         records = tuple(
-            (TOPIC, chance.choice(USERS), chance.randrange(100), max(0, number * 100 - chance.randrange(140)))
-            for _ in range(0 if chance.random() < 0.1 else chance.randrange(4, 20))
+            (TOPIC, rng.choice(USERS), rng.randrange(100), max(0, number * 100 - rng.randrange(140)))
+            for _ in range(0 if rng.random() < 0.1 else rng.randrange(4, 20))
         )
         made.append(Epoch(records, number * 100))
     return made
@@ -114,13 +116,13 @@ NOW_MS, LATER_MS = T0 + 3 * HOUR, T0 + 5 * HOUR
 
 
 def write_source(warehouse: str, seed: int, *, hours: int = 2) -> None:
-    chance = random.Random(f"source {seed}")
+    rng = random.Random(f"source {seed}")
     for hour in range(hours):
         rows = []
-        for n in range(chance.randrange(10, 30)):
+        for n in range(rng.randrange(10, 30)):
             time_ms = T0 + hour * HOUR + n
             rows.append(
-                {"user": chance.choice(USERS), "t": time_ms if n % 7 else -1, "got": time_ms, "x": chance.randrange(9)}
+                {"user": rng.choice(USERS), "t": time_ms if n % 7 else -1, "got": time_ms, "x": rng.randrange(9)}
             )
         write_rows(Path(warehouse), f"hour-{hour}", rows)
 

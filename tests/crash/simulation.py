@@ -3,7 +3,7 @@
 A history is a few processes, each with commands to give, on one job. At each point a process may die, its commit's answer
 may be lost or come late, a listing may lack the newest versions, a staged file may change a bit, the disk may be full, the
 clock may jump; and whoever comes next goes on from there. In the end a process without faults finishes, and the tables
-must hold what a plain loop over the epochs gives.
+must hold what a simple loop over the epochs gives.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Sites:
     _seen: Counter[str] = field(default_factory=Counter)
     _unread: set[str] = field(default_factory=set)
 
-    def reach(self, what: str = "") -> str:
+    def pass_site(self, what: str = "") -> str:
         name = self.named(what)
         self.visit(name)
         return name
@@ -58,9 +58,9 @@ class Sites:
         """Drive a step machine; each step is a site."""
         for step in machine:
             self.step = step
-            self.reach()
+            self.pass_site()
         self.step = "end"
-        self.reach()
+        self.pass_site()
 
     def install(self) -> None:
         """Wrap what writes, for the rest of this process's life."""
@@ -68,32 +68,32 @@ class Sites:
         self._wrap_files()
 
     def _wrap_commits(self) -> None:
-        commit, create, opened = DeltaTable.create_write_transaction, DeltaTable.create, DeltaTable.__init__
+        commit, create, init = DeltaTable.create_write_transaction, DeltaTable.create, DeltaTable.__init__
 
         @wraps(commit)
         def committing(table: DeltaTable, *args: Any, **kwargs: Any) -> None:
             name = self.label(table.table_uri)
-            self.reach(f"{name}: files written")
+            self.pass_site(f"{name}: files written")
             for transaction in kwargs["commit_properties"].app_transactions or ():
                 self.committing(name, transaction.app_id, transaction.version)
             commit(table, *args, **kwargs)
             self._unread.add(name)
-            self.reach(f"{name}: landed")
+            self.pass_site(f"{name}: landed")
 
         @wraps(create)
         def creating(path: str, *args: Any, **kwargs: Any) -> DeltaTable:
             name = self.label(str(path))
-            self.reach(f"{name}: create")
+            self.pass_site(f"{name}: create")
             made = create(path, *args, **kwargs)
-            self.reach(f"{name}: created")
+            self.pass_site(f"{name}: created")
             return made
 
-        @wraps(opened)
+        @wraps(init)
         def opening(table: DeltaTable, table_uri: Any, *args: Any, **kwargs: Any) -> None:
-            opened(table, table_uri, *args, **kwargs)
+            init(table, table_uri, *args, **kwargs)
             if (name := self.label(str(table_uri))) in self._unread:
                 self._unread.discard(name)
-                self.reach(f"{name}: read back")
+                self.pass_site(f"{name}: read back")
 
         look = tables.take
 
@@ -101,7 +101,7 @@ class Sites:
         def looking(path: str) -> Any:
             seen = look(path)
             if self.fine:
-                self.reach(f"{self.label(path)}: looked")
+                self.pass_site(f"{self.label(path)}: looked")
             return seen
 
         tables.take = looking
@@ -110,41 +110,41 @@ class Sites:
         DeltaTable.__init__ = opening  # type: ignore[method-assign]
 
     def _wrap_files(self) -> None:
-        write, close, opened, unlink = Folder._write, FileWriter.close, FileWriter._open, Path.unlink
+        write, close, open_file, unlink = Folder._write, FileWriter.close, FileWriter._open, Path.unlink
 
         @wraps(write)
         def writing(folder: Folder, path: str, data: Any) -> Any:
             name = self.label(folder.root)
-            self.reach(f"{name}: write")
+            self.pass_site(f"{name}: write")
             torn = self.named(f"{name}: half written")
             if self.tears(torn):
                 write(folder, path, data[: len(data) // 2])
             self.visit(torn)
             return write(folder, path, data)
 
-        @wraps(opened)
+        @wraps(open_file)
         def opening(writer: FileWriter) -> Any:
-            made = opened(writer)
-            self.reach(f"{writer._target}: opened")
+            made = open_file(writer)
+            self.pass_site(f"{writer._target}: opened")
             return made
 
         @wraps(close)
         def closing(writer: FileWriter) -> Any:
             made = close(writer)
-            self.reach(f"{writer._target}: closed")
+            self.pass_site(f"{writer._target}: closed")
             return made
 
         @wraps(unlink)
         def unlinking(path: Path, missing_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as pathlib has it
             if path.suffix == ".parquet":
-                self.reach("sweep")
+                self.pass_site("unlink")
             unlink(path, missing_ok=missing_ok)
 
         delete = Folder.delete
 
         @wraps(delete)
         def deleting(folder: Folder, path: str, **kwargs: Any) -> None:
-            self.reach(f"{self.label(folder.root)}: delete")
+            self.pass_site(f"{self.label(folder.root)}: delete")
             delete(folder, path, **kwargs)
 
         Folder.delete = deleting  # type: ignore[method-assign]
@@ -153,9 +153,9 @@ class Sites:
         FileWriter.close = closing  # type: ignore[method-assign]
         Path.unlink = unlinking  # type: ignore[method-assign]
 
-    def label(self, place: str) -> str:
+    def label(self, location: str) -> str:
         """Name a table by its path below the warehouse."""
-        path = unquote(urlsplit(place).path) if "://" in place else place
+        path = unquote(urlsplit(location).path) if "://" in location else location
         with suppress(ValueError):
             return str(Path(path).relative_to(self.warehouse))
         return Path(path).name

@@ -30,6 +30,9 @@ MACHINES = (
 )
 """Where steps are named."""
 
+STEP_CALLS = {"update", "_append", "step"}
+"""What is called with the name of a step."""
+
 DURABLE = {
     "create_write_transaction",
     "create",
@@ -110,9 +113,9 @@ def test_what_is_wrapped_goes_on_to_its_end():
         from tests.crash.matrix import folder
         from tests.crash.operations import OPERATIONS
         from tests.crash.sites import traced
-        with folder() as place:
-            OPERATIONS["first-run"].prepare(place, 0)
-            print(*traced(place, OPERATIONS["first-run"].act(place)), sep="\\n")
+        with folder() as root:
+            OPERATIONS["first-run"].prepare(root, 0)
+            print(*traced(root, OPERATIONS["first-run"].act(root)), sep="\\n")
     """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     of = Counter(re.sub(r" \(\d+\)$", "", site).rpartition(": ")[2] for site in done.stdout.splitlines())
@@ -152,14 +155,16 @@ def test_every_write_that_lasts_has_sites():
 
 
 def named_steps(path: Path) -> set[str]:
-    """Give the constant beginnings of what a module yields as a step's name."""
+    """Return the constant beginnings of the step names that a module yields or gives to `update`."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        value = node.value if isinstance(node, ast.Yield) else None
-        if isinstance(value, ast.JoinedStr):
-            value = value.values[0]
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            names.add(value.value)
+        values = [node.value] if isinstance(node, ast.Yield) else []
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in STEP_CALLS:
+            values += node.args
+        for value in values:
+            first = value.values[0] if isinstance(value, ast.JoinedStr) else value
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                names.add(first.value)
     return names
 
 

@@ -57,8 +57,8 @@ def lives(_key: object, _value: object) -> bool:
 
 def records_read(prepared: Ground, flag: str) -> int:
     """Return how many records a clean call reads."""
-    with folder() as place:
-        warehouse = f"{place}/w"
+    with folder() as root:
+        warehouse = f"{root}/w"
         shutil.copytree(prepared.folder, warehouse)
         Path(flag).write_text(str(NEVER))
         answer(partial(call, warehouse, "run"))
@@ -68,8 +68,8 @@ def records_read(prepared: Ground, flag: str) -> int:
 
 def kill(seed: int, prepared: Ground, flag: str, records: int) -> dict[str, Any]:
     """Kill a worker in a run, call again, compare."""
-    with folder() as place:
-        warehouse = f"{place}/w"
+    with folder() as root:
+        warehouse = f"{root}/w"
         shutil.copytree(prepared.folder, warehouse)
         Path(f"{flag}{COUNTED}").unlink(missing_ok=True)
         Path(flag).write_text(str(random.Random(f"worker {seed}").randint(1, records)))
@@ -95,8 +95,8 @@ def suite(settings: Settings) -> Figures:
     flag = tempfile.mktemp(prefix="rewindow-crash-flag-")  # noqa: S306 - it is there only while somebody is to die
     os.environ[FLAG] = flag
     try:
-        with one_jvm(), folder() as place:
-            prepared = ground(place, OPERATIONS["run"], 0)
+        with one_jvm(), folder() as root:
+            prepared = ground(root, OPERATIONS["run"], 0)
             seeds = [
                 seed
                 for seed in range(QUICK_CASES if settings.quick else CASES)

@@ -1,4 +1,4 @@
-"""A workspace on loopback, for all tests here."""
+"""A Databricks workspace on loopback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.databricks.workspace import Workspace, workspace
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    """Start it and let `databricks-sdk` find it in the environment, and nothing of this machine's own."""
+    """Start a workspace that `databricks-sdk` finds in the environment, instead of this machine's configuration."""
     with workspace() as made:
         monkeypatch.setenv("DATABRICKS_HOST", made.host)
         monkeypatch.setenv("DATABRICKS_TOKEN", "token")

@@ -126,12 +126,12 @@ def jobs(bundle: Bundle) -> list[Job]:
     return [job for some in (bundle.resources.jobs, *own) for job in some.values()]
 
 
-def test_every_field_is_known_and_there_is_a_target_of_both_kinds(bundle: Bundle) -> None:
+def test_every_field_is_known_and_both_kinds_of_target_exist(bundle: Bundle) -> None:
     assert {"serverless", "classic"} <= set(bundle.targets)
     assert [name for name, target in bundle.targets.items() if target.default] == ["serverless"]
 
 
-def test_every_task_stands_on_something_that_is_there(bundle: Bundle) -> None:
+def test_every_task_runs_on_a_defined_cluster_or_environment(bundle: Bundle) -> None:
     for job in jobs(bundle):
         environments = {environment.environment_key for environment in job.environments}
         clusters = {cluster.job_cluster_key for cluster in job.job_clusters}
@@ -150,13 +150,13 @@ def test_the_entry_point_is_one_of_the_wheels(bundle: Bundle) -> None:
             assert task.python_wheel_task.entry_point in project["scripts"]
 
 
-def test_every_reference_is_one_that_databricks_fills_in(bundle: Bundle) -> None:
+def test_databricks_resolves_every_reference(bundle: Bundle) -> None:
     text = "\n".join(line.partition("#")[0] for line in BUNDLE.read_text().splitlines())
     assert set(re.findall(r"\{\{(.*?)\}\}", text)) <= REFERENCES
     assert set(re.findall(r"\$\{(.*?)\}", text)) <= {"workspace.file_path", "bundle.target"}
 
 
-def test_every_task_means_a_land_and_a_run_of_a_job_of_the_project(bundle: Bundle) -> None:
+def test_every_task_lands_and_runs_a_job_of_the_project(bundle: Bundle) -> None:
     for job in jobs(bundle):
         defaults = {parameter.name: parameter.default for parameter in job.parameters}
         assert defaults == {"interval_end": "{{job.trigger.time.iso_datetime}}"}
@@ -178,7 +178,7 @@ def test_the_target_needs_no_disk_but_the_drivers_and_nothing_that_is_not_synced
     assert all("databricks-wheel" in artifact.build for artifact in bundle.artifacts.values())
 
 
-def test_a_reference_that_was_not_filled_in_is_refused() -> None:
+def test_an_unresolved_reference_is_refused() -> None:
     with pytest.raises(UsageError, match="reference"):
         commands_of(["--job=hourly_departures", f"--project={ROOT}", "--interval_end={{job.triger.time}}"])
 
@@ -188,7 +188,7 @@ def test_an_unknown_parameter_is_refused() -> None:
         commands_of(["--jobs=x", "--job=hourly_departures", f"--project={ROOT}"])
 
 
-def test_databricks_own_reader_takes_the_jobs(bundle: Bundle) -> None:
+def test_databricks_own_parser_accepts_the_jobs(bundle: Bundle) -> None:
     reader = pytest.importorskip(
         "databricks.bundles.jobs", reason="databricks-bundles is under Databricks' own licence"
     )

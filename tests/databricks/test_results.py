@@ -1,4 +1,4 @@
-"""What a wheel task printed, found again in the logs that Databricks keeps of it."""
+"""Results of a wheel task are found in the task's logs."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def printed(there: Workspace) -> submit.Printed:
     ],
     ids=["alone", "after others", "before others", "the last of two", "on a line with others", "after half a line"],
 )
-def test_the_result_is_found_among_all_that_was_written(logs: str) -> None:
+def test_the_result_is_found_in_the_logs(logs: str) -> None:
     assert result_in(logs) == RESULT
 
 
 @pytest.mark.parametrize(
     "logs", ["", NOISE, LINE[1:], LINE[:-1], '{"published": []}', '[{"run": 1}]', '{"published' * 5000]
 )
-def test_what_is_not_whole_or_not_ours_is_no_result(logs: str) -> None:
+def test_incomplete_and_foreign_json_is_not_a_result(logs: str) -> None:
     assert result_in(logs) is None
 
 
@@ -61,7 +61,7 @@ def test_an_error_is_found_by_its_code() -> None:
     assert error_in(logs, 66) is None
 
 
-def test_each_tasks_last_attempt_is_read_and_what_is_missing_has_its_reason(there: Workspace) -> None:
+def test_each_tasks_last_attempt_is_read_and_missing_results_have_a_reason(there: Workspace) -> None:
     there.attempts = 2
     there.outputs = {
         "run": {"logs": f"{NOISE}{LINE}\n", "logs_truncated": True},
@@ -75,21 +75,23 @@ def test_each_tasks_last_attempt_is_read_and_what_is_missing_has_its_reason(ther
     assert {task: why.split(":")[0].split(",")[0] for task, why in found.missing.items()} == {
         "silent": "Databricks has no logs of the task",
         "long": "Databricks keeps the last 5 MB of a task's logs",
-        "older": "no result is in the task's logs",
+        "older": "the task's logs contain no result",
         "other": "Databricks",
     }
 
 
-def test_a_failed_command_speaks_in_its_own_words(there: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_command_is_reported_with_its_own_message(
+    there: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
     there.story = [("RUNNING", None), ("TERMINATED", "FAILED")]
-    there.error = f"TaskError: {ended(65, '`rewindow run daily_orders`; its message stands above')}"
+    there.error = f"TaskError: {ended(65, '`rewindow run daily_orders`; see its message above')}"
     there.outputs = {"run": {"logs": f"{NOISE}{json.dumps({'error': 'no amount in', 'exit_code': 65})}\n"}}
     assert run_command(["databricks", "submit", "hourly_departures", "--poll", "0", "--json"]) == 65
     said = json.loads(capsys.readouterr().out)
     assert said["message"].splitlines() == ["no amount in", there.error]
 
 
-def test_an_asset_is_found_by_two_names_of_three_and_never_by_chance() -> None:
+def test_an_asset_is_found_by_two_of_three_name_parts_if_unambiguous() -> None:
     extra = {**TABLE, "epochs": [2, 4], "is_new": True}
     for name in ("main.shop.daily_orders", "shop.daily_orders"):
         assert extra_of(name, [{"landings": []}, RESULT]) == extra, name
@@ -107,7 +109,7 @@ def test_an_asset_is_found_by_two_names_of_three_and_never_by_chance() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_wheel_task_prints_what_is_found_again(there: Workspace, tmp_path: Path) -> None:
+def test_the_output_of_the_wheel_task_is_found(there: Workspace, tmp_path: Path) -> None:
     root = make_shop(tmp_path)
     (root / "conf/targets/databricks.yaml").write_text("target: databricks\nwarehouse: warehouse\n")
     task = "from rewindow.app.wheel_task import main; main()"
@@ -122,7 +124,7 @@ def test_the_wheel_task_prints_what_is_found_again(there: Workspace, tmp_path: P
 
 
 def both(*command: str, cwd: Path) -> str:
-    """Return all that a command printed, to stdout and stderr, as Databricks keeps it."""
+    """Return a command's stdout and stderr as Databricks logs them."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     how = {"cwd": cwd, "env": env, "text": True, "timeout": 300}
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **how)

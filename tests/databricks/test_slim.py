@@ -1,4 +1,4 @@
-"""The wheel for Databricks brings no Spark of its own, and is a wheel all the same."""
+"""The wheel for Databricks does not require Spark, and is still a valid wheel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def listed(data: bytes) -> str:
     return base64.urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
 
 
-def test_what_the_platform_has_is_not_required(tmp_path: Path) -> None:
+def test_packages_of_the_platform_are_not_required(tmp_path: Path) -> None:
     wheel = tmp_path / "rewindow-0.1.0-py3-none-any.whl"
     files = {"rewindow/__init__.py": b"x = 1\n", f"{INFO}/METADATA": METADATA.encode()}
     record = "".join(f"{name},sha256={listed(data)},{len(data)}\n" for name, data in files.items())

@@ -1,4 +1,4 @@
-"""`rewindow databricks submit` against a workspace on loopback: what is sent, and which end gives which exit code."""
+"""`rewindow databricks submit` against a workspace on loopback: its requests, and the exit codes of each outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sent(there: Workspace, call: str = "run-now") -> list[dict[str, object]]:
     return [given for path, given in there.asked if path.endswith(call)]
 
 
-def test_a_run_is_started_followed_and_its_end_is_the_commands(there: Workspace, capsys) -> None:
+def test_a_run_is_started_followed_and_gives_the_exit_code(there: Workspace, capsys) -> None:
     assert run_command(SUBMIT) == 0
     (given,) = sent(there)
     assert given["job_id"] == 11
@@ -36,7 +36,7 @@ def test_a_run_is_started_followed_and_its_end_is_the_commands(there: Workspace,
     assert (said["run_id"], said["state"], said["code"]) == (100, "SUCCESS", 0)
 
 
-def test_starting_it_again_finds_the_run_that_does_it(there: Workspace) -> None:
+def test_a_second_start_finds_the_run(there: Workspace) -> None:
     assert run_command([*SUBMIT, "--no-wait"]) == 0
     assert run_command(SUBMIT) == 0
     assert len(there.runs) == 1
@@ -44,7 +44,7 @@ def test_starting_it_again_finds_the_run_that_does_it(there: Workspace) -> None:
     assert len(there.runs) == 2
 
 
-def test_what_has_failed_is_started_anew(there: Workspace) -> None:
+def test_a_failed_run_is_started_again(there: Workspace) -> None:
     there.story = [("RUNNING", None), ("TERMINATED", "FAILED")]
     assert run_command(SUBMIT) == 74
     there.story = [("RUNNING", None), ("TERMINATED", "SUCCESS")]
@@ -53,7 +53,7 @@ def test_what_has_failed_is_started_anew(there: Workspace) -> None:
 
 
 @pytest.mark.parametrize("code", [65, 66, 70, 71, 74, 75, 76, 77, 78])
-def test_the_code_of_the_task_comes_through(there: Workspace, code: int) -> None:
+def test_the_exit_code_of_the_task_is_returned(there: Workspace, code: int) -> None:
     there.story, there.error = [("RUNNING", None), ("TERMINATED", "FAILED")], f"TaskError: {ended(code, 'why')}"
     assert run_command(SUBMIT) == code
 
@@ -75,7 +75,7 @@ def test_the_code_of_the_task_comes_through(there: Workspace, code: int) -> None
         ("TERMINATED", "SOMETHING_NEW", 74),
     ],
 )
-def test_ends_without_a_word_of_ours(life_cycle: str, result: str | None, code: int) -> None:
+def test_exit_codes_of_runs_without_our_message(life_cycle: str, result: str | None, code: int) -> None:
     assert exit_code(life_cycle, result) == code
 
 
@@ -91,10 +91,10 @@ def test_every_state_of_the_sdk_is_an_active_one_or_has_a_code() -> None:
     ]
 
 
-def test_a_run_that_takes_too_long_goes_on(there: Workspace, capsys) -> None:
+def test_a_run_continues_after_the_timeout(there: Workspace, capsys) -> None:
     there.story = [("RUNNING", None)]
     assert run_command([*SUBMIT, "--timeout", "0"]) == 75
-    assert "goes on" in json.loads(capsys.readouterr().out)["error"]
+    assert "continues" in json.loads(capsys.readouterr().out)["error"]
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,12 @@ def test_a_run_that_takes_too_long_goes_on(there: Workspace, capsys) -> None:
         (["databricks", "submit", "12"], 78, "does not exist"),
         ([*SUBMIT, "--parameter", "x"], 2, "NAME=VALUE"),
         ([*SUBMIT, "--parameter", "x={{backfill}}"], 2, "template"),
-        (["databricks", "submit", "hourly_departures", "--interval-end", "soon"], 2, "'soon' is no time"),
-        (["databricks", "submit", "hourly_departures", "--parameter", "interval_end=1st"], 2, "'1st' is no time"),
+        (["databricks", "submit", "hourly_departures", "--interval-end", "soon"], 2, "'soon' is not a valid time"),
+        (
+            ["databricks", "submit", "hourly_departures", "--parameter", "interval_end=1st"],
+            2,
+            "'1st' is not a valid time",
+        ),
     ],
 )
 def test_a_refusal_names_the_fix(there: Workspace, capsys, arguments: list[str], code: int, named: str) -> None:
@@ -114,14 +118,14 @@ def test_a_refusal_names_the_fix(there: Workspace, capsys, arguments: list[str],
     assert not there.runs
 
 
-def test_without_a_command_its_help_and_a_word(capsys) -> None:
+def test_without_a_command_help_is_shown(capsys) -> None:
     assert run_command(["databricks"]) == 2
     said = capsys.readouterr()
     assert "submit" in said.out
-    assert said.err == "rewindow: no command was named (see --help)\n"
+    assert said.err == "rewindow: missing command (see --help)\n"
 
 
-def test_access_that_is_refused_is_77(there: Workspace) -> None:
+def test_denied_access_is_77(there: Workspace) -> None:
     there.refuses = 403
     assert run_command(SUBMIT) == 77
 

@@ -1,4 +1,4 @@
-"""A workspace on loopback: the five REST calls that `rewindow databricks` makes, and runs whose ends a test decides."""
+"""A workspace on loopback: the five REST calls that `rewindow databricks` uses, and runs whose outcome a test decides."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ ENDED = ("TERMINATED", "INTERNAL_ERROR", "SKIPPED")
 
 @dataclass
 class Workspace:
-    """What it knows. ``story`` is what each run that begins goes through, one state a look: (life cycle, result)."""
+    """The workspace's data. ``story`` lists the states (life cycle, result) of a run, one per poll."""
 
     story: Sequence[tuple[str, str | None]] = (("PENDING", None), ("RUNNING", None), ("TERMINATED", "SUCCESS"))
     error: str = ""
     outputs: dict[str, dict[str, Any]] = field(default_factory=lambda: {"run": {}})
-    """What Databricks keeps of a task's output, by task: ``logs``, ``logs_truncated``; ``error_code``: it has none."""
+    """Output of each task: ``logs`` and ``logs_truncated``, or ``error_code`` if there is none."""
     outputs_of: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    """The same for single runs, by their ids."""
+    """The same by run id."""
     attempts: int = 1
-    """How often each task was tried; all but the last have failed, and printed something else."""
+    """Number of attempts of each task. All but the last failed, and printed other output."""
     jobs: dict[int, str] = field(default_factory=lambda: {11: "hourly_departures"})
     runs: dict[int, list[tuple[str, str | None]]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Workspace:
         }
 
     def _output(self, task_run: int) -> tuple[int, dict[str, Any]]:
-        """Return what is kept of one attempt of a task. A job run has tasks, and no output of its own."""
+        """Return the output of an attempt of a task. A job run itself has no output."""
         attempt, rest = divmod(task_run, 10_000)
         index, run_id = rest // 1000 - 1, rest % 1000
         if index < 0 or run_id not in self.runs:
@@ -103,7 +103,7 @@ class Workspace:
 
 @contextmanager
 def workspace() -> Iterator[Workspace]:
-    """Serve one."""
+    """Serve a workspace."""
     made = Workspace()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Steps of the joins' examples: a record in, and what must come out of it at once."""
+"""Steps of the joins' examples: an input record and the results that it must send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of two streams that the tests play with: ``L`` and ``R`` go to ``out``."""
+"""Joins of two streams for tests: ``L`` and ``R`` go to ``out``."""
 
 from __future__ import annotations
 

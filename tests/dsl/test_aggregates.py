@@ -1,4 +1,4 @@
-"""Aggregates: their types, their arithmetic, and that a user's function cannot reach what was kept or sent before."""
+"""Aggregates: types, arithmetic, and isolation of stored and sent values from user functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def topology(aggregate: Any, topic: str = "in") -> Topology:
 
 
 def types(aggregate: Any, topic: str = "in") -> tuple[list[str], list[str]]:
-    """Return the types of the state's columns and of the result's."""
+    """Return the column types of state and result."""
     built = topology(aggregate, topic)
     sink = built.nodes["out-sink"]
     assert isinstance(sink, SinkNode)
@@ -71,12 +71,12 @@ def test_the_types_of_an_aggregate(aggregate: Any, state: list[str], result: lis
 
 def test_an_aggregate_of_bare_values() -> None:
     assert types(Sum(), "flags") == (["long"], ["long"])
-    with pytest.raises(ConfigError, match="'flag', the values are not rows: leave the field out"):
+    with pytest.raises(ConfigError, match="'flag' because the values are not rows: leave the field out"):
         types(Sum("flag"), "flags")
 
 
 @pytest.mark.parametrize("aggregate", [Sum(), Min(), Max(), Mean(), {"a": Sum()}])
-def test_an_aggregate_of_whole_rows_is_refused(aggregate: Any) -> None:
+def test_an_aggregate_of_rows_needs_a_field(aggregate: Any) -> None:
     with pytest.raises(ConfigError, match=r"name a field \(fields: amount, late, price, number, name\)"):
         types(aggregate)
     driver = TopologyTestDriver(topology(aggregate))
@@ -85,7 +85,7 @@ def test_an_aggregate_of_whole_rows_is_refused(aggregate: Any) -> None:
 
 
 @pytest.mark.parametrize("aggregate", [Sum("name"), Mean("name")])
-def test_a_sum_takes_numbers(aggregate: Any) -> None:
+def test_a_sum_rejects_other_types(aggregate: Any) -> None:
     with pytest.raises(ConfigError, match="it takes numbers"):
         types(aggregate)
 
@@ -110,13 +110,13 @@ def test_sums_of_decimals_are_exact_and_their_mean_is_rounded_once(values: list[
         assert mean == float(sum(exact) / len(exact))
 
 
-def test_a_sum_of_decimals_that_would_be_rounded_is_refused() -> None:
-    with pytest.raises(DataError, match="longer than 38 digits: round the values"):
+def test_a_sum_of_decimals_that_would_be_rounded_is_rejected() -> None:
+    with pytest.raises(DataError, match="more than 38 digits: round the values"):
         folded(Sum(), [Decimal(10) ** 37, Decimal(1).scaleb(-18)])
 
 
 @given(st.lists(st.none() | st.booleans()))
-def test_booleans_are_counted(values: list[bool | None]) -> None:
+def test_a_sum_of_booleans_is_an_integer(values: list[bool | None]) -> None:
     known = [value for value in values if value is not None]
     total = folded(Sum(), values)
     assert total == (sum(known) if known else None)
@@ -124,16 +124,16 @@ def test_booleans_are_counted(values: list[bool | None]) -> None:
     assert folded(Mean(), values) == (sum(known) / len(known) if known else None)
 
 
-def test_the_old_result_is_that_of_before_whatever_the_aggregator_does() -> None:
+def test_an_aggregator_that_modifies_its_state_does_not_change_the_old_result() -> None:
     def in_place(_key: str, value: int, state: list[int]) -> list[int]:
         state.append(value)
         return state
 
-    def anew(_key: str, value: int, state: list[int]) -> list[int]:
+    def copying(_key: str, value: int, state: list[int]) -> list[int]:
         return [*state, value]
 
     sent = []
-    for aggregator in (in_place, anew):
+    for aggregator in (in_place, copying):
         builder = StreamsBuilder()
         table = builder.stream("in").group_by_key().aggregate(list, aggregator, store="s")
         table.filter(lambda _key, value: len(value) < 2).to_stream().to("out")
@@ -144,7 +144,7 @@ def test_the_old_result_is_that_of_before_whatever_the_aggregator_does() -> None
     assert sent[0] == sent[1] == [("a", [1]), ("a", None)]
 
 
-def test_what_an_aggregation_starts_with_is_no_key_s_own() -> None:
+def test_keys_do_not_share_a_start_state() -> None:
     shared: list[int] = []
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key()
@@ -166,12 +166,12 @@ def test_what_an_aggregation_starts_with_is_no_key_s_own() -> None:
         (Mean("amount"), Mean("number")),
     ],
 )
-def test_the_fingerprint_tells_aggregates_apart(one: Any, other: Any) -> None:
+def test_the_fingerprint_distinguishes_aggregates(one: Any, other: Any) -> None:
     assert topology(one).fingerprint() != topology(other).fingerprint()
     assert topology(one).fingerprint() == topology(one).fingerprint()
 
 
-def test_the_fingerprint_tells_a_filter_from_its_opposite() -> None:
+def test_the_fingerprint_distinguishes_filter_and_filter_not() -> None:
     def built(verb: str) -> str:
         builder = StreamsBuilder()
         getattr(builder.stream("in"), verb)(lambda _key, value: value, name="f").to("out")
@@ -180,12 +180,12 @@ def test_the_fingerprint_tells_a_filter_from_its_opposite() -> None:
     assert built("filter") != built("filter_not")
 
 
-def test_a_suppress_takes_what_it_is_given_by_until_window_closes() -> None:
+def test_suppress_accepts_until_window_closes() -> None:
     table = StreamsBuilder().stream("in").group_by_key().windowed_by(TimeWindows.of("1h", grace="0s")).count(store="c")
     with pytest.raises(TopologyError, match=r"suppress\('10m'\) after 'c': give it until_window_closes\(\)"):
         table.suppress("10m")  # type: ignore[arg-type]  # that is the test
     table.suppress(until_window_closes())
 
 
-def test_several_describe_themselves() -> None:
+def test_several_aggregates_have_a_description() -> None:
     assert Several((("n", Count()), ("most", Max("x")))).describe() == "n=count, most=max(x)"

@@ -1,4 +1,4 @@
-"""What goes no further is counted by reason, and handed on with its source, node and reason: never just away."""
+"""Dropped records are counted by reason and reported with source, node and reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def counted(driver: TopologyTestDriver) -> dict[tuple[str, str, str], int]:
     }
 
 
-def test_a_late_record_is_handed_on_once_and_counts_for_each_of_its_windows() -> None:
+def test_a_late_record_is_reported_once_and_counted_for_each_window() -> None:
     driver = hourly()
     driver.pipe("in", "a", 1, 30)
     driver.pipe("in", "a", 2, 12)
@@ -36,7 +36,7 @@ def test_a_late_record_is_handed_on_once_and_counts_for_each_of_its_windows() ->
     assert counted(driver) == {("counts", LATE_RECORD_DROP, "window-closed"): 2}
 
 
-def test_a_record_that_is_late_for_one_of_its_windows_only_is_handed_on_too() -> None:
+def test_a_record_that_is_late_for_one_window_only_is_reported() -> None:
     driver = hourly()
     driver.pipe("in", "a", 1, 15)
     driver.pipe("in", "a", 2, 12)  # late for [5, 15), not for [10, 20)
@@ -44,7 +44,7 @@ def test_a_record_that_is_late_for_one_of_its_windows_only_is_handed_on_too() ->
     assert counted(driver)["counts", LATE_RECORD_DROP, "window-closed"] == 1
 
 
-def test_a_skipped_record_says_why() -> None:
+def test_a_skipped_record_has_a_reason() -> None:
     builder = StreamsBuilder()
     builder.stream("in").group_by_key().count(store="counts").to_stream().to("out")
     driver = TopologyTestDriver(builder.build())
@@ -60,7 +60,7 @@ def test_a_skipped_record_says_why() -> None:
     }
 
 
-def test_what_a_window_store_has_no_room_for_any_more_is_handed_on() -> None:
+def test_a_record_that_a_window_store_has_expired_is_reported() -> None:
     class Keep(Processor):
         def process(self, record: Record) -> None:
             self.context.store("windows").put(record.key, record.value, record.timestamp)
@@ -76,7 +76,7 @@ def test_what_a_window_store_has_no_room_for_any_more_is_handed_on() -> None:
     assert counted(driver) == {("windows", EXPIRED_WINDOW_DROP, "window-expired"): 1}
 
 
-def test_a_processor_drops_records_of_its_own() -> None:
+def test_a_processor_can_drop_records() -> None:
     class Strict(Processor):
         def process(self, record: Record) -> None:
             if record.value < 0:
@@ -92,6 +92,6 @@ def test_a_processor_drops_records_of_its_own() -> None:
     assert [(one.node, one.reason) for one in driver.dropped] == [("strict", "negative")]
 
 
-def test_what_is_no_plain_data_is_named_by_its_class() -> None:
+def test_an_object_that_cannot_be_encoded_is_named_by_its_class() -> None:
     thing: Any = type("Thing", (), {})()
     assert record_text("a", thing) == '{"key":"a","value":"<Thing>"}'

@@ -1,4 +1,4 @@
-"""The join by a foreign key (KIP-213), by the semantics reference's example K11 and section 6.4."""
+"""Foreign-key joins (KIP-213): example K11 and section 6.4 of the semantics reference."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ LEFT: Steps = [
 @both_modes
 @pytest.mark.parametrize(("how", "steps"), [("inner", INNER), ("left", LEFT)])
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_each_row_follows_the_row_that_it_names(how: str, steps: Steps, partitions: int, cut: bool) -> None:  # noqa: FBT001
+def test_each_row_follows_the_row_of_its_foreign_key(how: str, steps: Steps, partitions: int, cut: bool) -> None:  # noqa: FBT001
     play(TopologyTestDriver(topology(how), partitions=partitions), steps, cut=cut)
 
 
-def test_it_is_three_sub_topologies_and_no_store_belongs_to_two() -> None:
+def test_a_foreign_key_join_has_three_sub_topologies_without_shared_stores() -> None:
     parts = topology().sub_topologies()
     assert [[store.name for store in part.stores] for part in parts] == [
         ["L", "joined-updates"],
@@ -92,14 +92,14 @@ def test_it_is_three_sub_topologies_and_no_store_belongs_to_two() -> None:
     ]
 
 
-def test_an_answer_that_comes_before_its_update_waits_for_it() -> None:
-    """The subscription to d has a log of its own, whose running maximum is behind that of the left updates."""
+def test_an_early_answer_waits_for_its_update() -> None:
+    """The log of the subscription to d has a running maximum behind that of the left updates."""
     replay = LocalReplay(topology("left"), partitions=2)
     replay.run([Epoch((("L", "a", "a", 1), ("L", "a", "d", 0)))])
     assert [(sent.record.value, sent.record.timestamp) for sent in replay.sent] == [("d-None", 0)]
 
 
-def test_a_row_that_names_none_takes_back_what_was_joined_before_an_answer_came_late() -> None:
+def test_a_row_without_a_foreign_key_deletes_its_result_although_a_late_answer_follows() -> None:
     replay = LocalReplay(topology(), partitions=1)
     replay.run([Epoch((("L", "k", "x1", 0),))])
     replay.run([Epoch((("L", "k", None, 1), ("L", "k", "-", 0), ("R", "x", "r", 0)))])
@@ -135,13 +135,13 @@ class Order(NamedTuple):
 
 
 class User(NamedTuple):
-    """A right row, of nulls perhaps."""
+    """A right row, possibly of nulls."""
 
     name: str | None
 
 
 @both_modes
-def test_rows_cross_with_their_types(cut: bool) -> None:  # noqa: FBT001
+def test_rows_keep_their_types_across_internal_logs(cut: bool) -> None:  # noqa: FBT001
     builder = StreamsBuilder()
 
     def typed(topic: str, key: Any, value: Any) -> KTable:
@@ -179,7 +179,7 @@ def employees(*, parted: bool) -> Topology:
 
 
 def test_a_table_is_joined_with_itself_after_a_repartition() -> None:
-    with pytest.raises(TopologyError, match="round in a circle"):
+    with pytest.raises(TopologyError, match="form a cycle"):
         employees(parted=False)
     driver = TopologyTestDriver(employees(parted=True))
     play(driver, [("L", "b", "-", 1, []), ("L", "k", "b", 2, ["k=b--@2"]), ("L", "b", "c", 3, ["k=b-c@3"])], cut=True)

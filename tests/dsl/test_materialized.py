@@ -1,4 +1,4 @@
-"""Where state is kept: names, retention apart from grace (KIP-328), stores that are given ready-made."""
+"""`Materialized`: names, retention separate from grace (KIP-328), ready-made stores."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def kept(store: Any, windows: TimeWindows = WINDOWS) -> StoreBuilder:
     return counting(store, windows).build().stores["counts"]
 
 
-def test_a_store_keeps_windows_for_as_long_as_they_may_change() -> None:
+def test_a_store_retains_windows_while_they_can_change() -> None:
     assert kept("counts").retention_ms == 15
     assert kept(Materialized.as_("counts")) == kept("counts")
 
 
-def test_a_longer_retention_keeps_them_longer() -> None:
+def test_a_longer_retention_retains_windows_longer() -> None:
     assert kept(Materialized.as_("counts", retention="1d")).retention_ms == 86_400_000
     assert kept(Materialized.as_("counts").with_retention(20)).retention_ms == 20
 
 
-def test_a_retention_that_is_too_short_is_refused() -> None:
+def test_a_retention_that_is_too_short_is_rejected() -> None:
     assert kept(Materialized.as_("counts", retention="15ms")).retention_ms == 15
     with pytest.raises(TopologyError, match=r"'counts'.*14 ms is less than its windows need, 15 ms"):
         counting(Materialized.as_("counts", retention="14ms"))
@@ -46,7 +46,7 @@ def test_a_table_without_windows_ignores_a_retention() -> None:
     assert builder.build().stores["counts"].retention_ms == 0
 
 
-def test_a_ready_made_store_has_the_last_word() -> None:
+def test_a_ready_made_store_keeps_its_own_options() -> None:
     ready = window_store("counts", size="10ms", retention="40ms", key=str)
     store = kept(ready)
     assert (store.retention_ms, store.key, store.value, store.is_stamped) == (40, str, int, True)
@@ -64,12 +64,12 @@ def test_a_ready_made_store_has_the_last_word() -> None:
         (key_value_store("counts"), "is a key-value store where a window store is needed"),
     ],
 )
-def test_a_ready_made_store_that_does_not_fit_is_refused(ready: StoreBuilder, message: str) -> None:
+def test_a_ready_made_store_of_another_kind_is_rejected(ready: StoreBuilder, message: str) -> None:
     with pytest.raises(TopologyError, match=message):
         counting(ready)
 
 
-def test_a_ready_made_store_is_taken_without_windows_too() -> None:
+def test_a_ready_made_store_works_without_windows() -> None:
     builder = StreamsBuilder()
     builder.stream("in").group_by_key().count(store=key_value_store("counts", key=str)).to_stream().to("out")
     driver = TopologyTestDriver(builder.build())
@@ -84,7 +84,7 @@ def test_until_is_deprecated_and_sets_the_retention() -> None:
         windows = WINDOWS.until("1h")
     assert kept("counts", windows.advance_by("5ms")).retention_ms == 3_600_000
     assert kept(Materialized.as_("counts", retention="1d"), windows).retention_ms == 86_400_000
-    with pytest.warns(DeprecationWarning, match="KIP-328"), pytest.raises(ConfigError, match="15 ms at least"):
+    with pytest.warns(DeprecationWarning, match="KIP-328"), pytest.raises(ConfigError, match="at least 15 ms"):
         WINDOWS.until("14ms")
 
 

@@ -1,4 +1,4 @@
-"""First, last and collect: nulls, types, and that a restart changes nothing."""
+"""First, Last and Collect: nulls, types and restarts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.dsl.operators.aggregates import Subtractable
-from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event, events, rows_of
 from rewindow.streams.record import row_class
@@ -40,7 +40,7 @@ PARTS = {"first": First(), "last": Last(), "all": Collect(), "page": First("page
 
 
 class Sale(NamedTuple):
-    """A row of the user's."""
+    """A user's row class."""
 
     item: str
     price: float
@@ -70,7 +70,7 @@ def results(aggregate: Any, values: list[Any]) -> list[Any]:
     return [record.value for record in driver.read("updates")]
 
 
-def test_what_they_give() -> None:
+def test_results() -> None:
     sales = [None, Sale("a", 1.0), None, Sale("b", 2.0)]
     assert results(First(), sales) == [None, sales[1], sales[1], sales[1]]
     assert results(Last("item"), sales) == [None, "a", "a", "b"]
@@ -79,7 +79,7 @@ def test_what_they_give() -> None:
 
 
 @pytest.mark.parametrize(("aggregate", "merged"), [(First(), 1), (Last(), 3), (Collect(), [1, 2, 3])])
-def test_states_that_meet_are_put_together_in_their_order(aggregate: Any, merged: Any) -> None:
+def test_merged_states_keep_their_order(aggregate: Any, merged: Any) -> None:
     def state(*values: int) -> Any:
         made = aggregate.start()
         for value in values:
@@ -90,7 +90,7 @@ def test_states_that_meet_are_put_together_in_their_order(aggregate: Any, merged
     assert aggregate.merge(state(), state(1)) == aggregate.merge(state(1), state()) == state(1)
 
 
-def test_a_table_takes_back_what_it_collected() -> None:
+def test_collect_can_subtract() -> None:
     state = [1, float("nan"), True, 1]
     assert Collect().subtract("k", 1, state) == [state[1], True, 1]
     assert len(Collect().subtract("k", float("nan"), state)) == 3
@@ -98,7 +98,7 @@ def test_a_table_takes_back_what_it_collected() -> None:
     assert not isinstance(First(), Subtractable), "the one before the first is not known"
 
 
-def test_their_columns() -> None:
+def test_column_types() -> None:
     def columns(aggregate: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         built = topology(aggregate)
         sink = built.nodes["updates-sink"]
@@ -120,7 +120,7 @@ EPOCHS = st.lists(st.lists(st.tuples(st.sampled_from("xy"), ROWS, st.integers(0,
 
 
 def replayed(aggregate: Any, windows: str, epochs: list[list[Any]], *, is_cut: bool) -> Any:
-    """Return all that is sent; ``is_cut``: restored from typed columns between any two epochs."""
+    """Return all results. ``is_cut``: restore from typed columns between any two epochs."""
     (part,) = topology(aggregate, windows=windows).sub_topologies()
     shapes = {store.name: bind_store(store, LOGS) for store in part.stores}
     rows: dict[str, list[tuple[Any, Any]]] = {name: [] for name in shapes}
@@ -129,7 +129,7 @@ def replayed(aggregate: Any, windows: str, epochs: list[list[Any]], *, is_cut: b
     def made(state: TaskState | None) -> Task:
         return Task(
             bound(part, LOGS), 0, writers=lambda sink: lambda record, _o, _n: sent.append((sink.topic, record)),
-            state=state, restored=rows,
+            checkpoint=Checkpoint(state or TaskState(), rows),
         )  # fmt: skip
 
     task, offset = made(None), 0
@@ -148,12 +148,12 @@ def replayed(aggregate: Any, windows: str, epochs: list[list[Any]], *, is_cut: b
 @pytest.mark.parametrize("aggregate", [First(), Last(), Collect(), Collect("ratio"), PARTS], ids=str)
 @given(windows=st.sampled_from(sorted(WINDOWS)), epochs=EPOCHS)
 @examples(40)
-def test_a_cut_makes_no_difference(aggregate: Any, windows: str, epochs: list[list[Any]]) -> None:
+def test_a_restart_makes_no_difference(aggregate: Any, windows: str, epochs: list[list[Any]]) -> None:
     assert replayed(aggregate, windows, epochs, is_cut=True) == replayed(aggregate, windows, epochs, is_cut=False)
 
 
 @pytest.mark.parametrize(("aggregate", "merged"), [(First(), 2), (Last(), 9), (Collect(), [2, 7, 9])])
-def test_sessions_that_meet_are_put_together_in_the_order_of_their_times(aggregate: Any, merged: Any) -> None:
+def test_merged_sessions_are_combined_in_the_order_of_their_times(aggregate: Any, merged: Any) -> None:
     driver = TopologyTestDriver(topology(aggregate, value=int, windows="sessions"))
     for value, at in ((7, 7), (2, 2), (9, 4)):  # the one at 4 ms joins those at 2 and 7
         driver.pipe("in", "a", value, at)

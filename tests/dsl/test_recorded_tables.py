@@ -1,4 +1,4 @@
-"""Joins by a foreign key and versioned tables, step by step as Kafka Streams 4.3.1 was recorded to answer.
+"""Foreign-key joins and versioned tables, step by step as recorded from Kafka Streams 4.3.1.
 
 The shared scenarios have neither. Each line of a recording is ``topic,key,value,timestamp -> what was sent``.
 """

@@ -1,4 +1,4 @@
-"""`select`: what it makes of a record, how it reads, which types it leaves, and what is said of what cannot be read."""
+"""`select`: its results, parsing, types and syntax errors."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def _made(fields, *values):
         ("key, timestamp as at, timestamp", {"key": "k", "at": 0, "timestamp": 0}),
     ],
 )
-def test_a_row_has_the_fields_that_were_asked_for(fields, made):
+def test_a_row_has_the_selected_fields(fields, made):
     (row,) = _made(fields, Sale(3, 1.5, "de"))
     assert row._asdict() == made
     shown = Select(read_fields(fields)).describe()
     assert read_fields(shown.removeprefix("select(")[:-1]) == read_fields(fields), "what is shown can be read"
 
 
-def test_a_null_is_null_in_what_is_computed_of_it():
+def test_a_null_operand_makes_the_result_null():
     rows = _made("pieces * 2 as twice, country, 1 as one", Sale(None, 1.0, None), None)
     assert [tuple(row) for row in rows] == [(None, None, 1), (None, None, 1)]
 
 
-def test_a_value_that_is_no_row_is_called_value():
+def test_a_scalar_value_is_named_value():
     assert [row.half for row in _made("value * 0.5 as half", 3, None)] == [1.5, None]
 
 
@@ -76,15 +76,15 @@ def test_a_value_that_is_no_row_is_called_value():
         ("pieces / 2 as half", "cannot read '/ 2 as half'"),
     ],
 )
-def test_a_text_that_cannot_be_read_is_refused_where_it_goes_wrong(text, said):
+def test_a_syntax_error_names_its_position(text, said):
     with pytest.raises(ConfigError, match=said):
         read_fields(text)
 
 
-def test_what_is_no_number_is_not_computed_with():
+def test_arithmetic_rejects_other_types():
     with pytest.raises(DataError, match=r"\(country \+ 1\) of 'de' \(str\): it takes whole numbers and floats"):
         _made("country + 1 as n", Sale(1, 1.0, "de"))
-    with pytest.raises(DataError, match=r"select\(...\): there is no field 'city'; there are pieces, price, country"):
+    with pytest.raises(DataError, match=r"select\(...\): there is no field 'city': use one of pieces, price, country"):
         _made("city", Sale(1, 1.0, "de"))
 
 
@@ -97,7 +97,7 @@ def _types(fields, value=SALE):
     return {column.name: column.type for column in made.columns}
 
 
-def test_the_types_of_a_log_are_carried_on():
+def test_the_types_of_a_log_are_kept():
     assert _types("paid as money, pieces, key as who, timestamp as at") == {
         "money": "decimal(10,2)",
         "pieces": "long",
@@ -114,7 +114,7 @@ def test_the_types_of_a_log_are_carried_on():
     assert _types("value as v, value * 2 as w", scalar_shape("value", "long")) == {"v": "long", "w": "long"}
 
 
-def test_what_has_no_number_is_refused_when_the_job_is_bound():
+def test_arithmetic_on_a_text_column_is_rejected_when_types_are_bound():
     with pytest.raises(ConfigError, match=r"\(paid \* 2\) of decimal\(10,2\): it takes whole numbers and floats"):
         _types("paid * 2 as n")
     with pytest.raises(ConfigError, match=r"no field 'city' \(there are pieces, price, paid, key, value, timestamp\)"):

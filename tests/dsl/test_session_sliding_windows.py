@@ -1,4 +1,4 @@
-"""Sessions, sliding and unlimited windows by the semantics reference's examples W09 to W18, and which are refused."""
+"""Session, sliding and unlimited windows: examples W09 to W18 of the semantics reference, and invalid windows."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_example(windows: Any, retention: int | None, steps: Steps, late: int, *
     assert counted(driver, SKIPPED_RECORDS) == sum(key is None for key, *_ in steps) + (windows == sliding(10))
 
 
-def test_windows_that_cannot_be_are_refused() -> None:
+def test_invalid_windows_are_rejected() -> None:
     for wrong in (
         lambda: sessions(-1), lambda: sessions(1, -1), lambda: sliding(-1), lambda: sliding(1, -1),
         lambda: UnlimitedWindows.of().start_on("-1ms"),
@@ -175,7 +175,7 @@ def test_windows_that_cannot_be_are_refused() -> None:
         StreamsBuilder().stream("in").group_by_key().windowed_by("1h")  # type: ignore[call-overload]
 
 
-def test_what_windows_say_of_themselves() -> None:
+def test_windows_have_a_description() -> None:
     one, other, never = sessions(5, 3), sliding(10, 3), UnlimitedWindows.of()
     assert (one.grace_ms, other.grace_ms, never.grace_ms) == (3, 3, 0)
     assert (one.final_after_end_ms, other.final_after_end_ms, never.final_after_end_ms) == (9, 4, 0)

@@ -1,4 +1,4 @@
-"""Sessions: built-in aggregates, reducers and mergers of those that become one, their retention and their stores."""
+"""Sessions: built-in aggregates, reducers and mergers, retention and stores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rewindow.testing import TopologyTestDriver
 from tests.dsl.windowed import counted, sessions, sliding, texts, told
 
 
-def test_a_session_that_is_put_too_late_is_sent_and_counted_as_expired() -> None:
+def test_a_session_that_is_expired_when_stored_is_sent_and_counted() -> None:
     driver = texts(sessions(5))
     for key, timestamp in (("b", 5), ("a", 0)):
         driver.pipe("in", key, 1, timestamp)
@@ -37,7 +37,7 @@ ROW = row_class(("amount", "city"))
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
-def test_built_in_aggregates_of_sessions_that_become_one(*, cut: bool) -> None:
+def test_built_in_aggregates_of_merged_sessions(*, cut: bool) -> None:
     builder = StreamsBuilder()
     parts = {
         "n": Count(),
@@ -56,7 +56,7 @@ def test_built_in_aggregates_of_sessions_that_become_one(*, cut: bool) -> None:
     assert tuple(driver.read("out")[-1].value) == (5, 14, 3.5, 7, ["x", "y", "z"])
 
 
-def test_a_reducer_makes_one_of_two_sessions_and_the_earlier_one_comes_first() -> None:
+def test_a_reducer_merges_two_sessions_in_order() -> None:
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key().windowed_by(sessions(5, 100))
     grouped.reduce(lambda one, other: f"({one}{other})", store="reduced").to_stream().to("out")
@@ -66,7 +66,7 @@ def test_a_reducer_makes_one_of_two_sessions_and_the_earlier_one_comes_first() -
     assert told(driver)[-1] == "a[0,10]=((12)3)@10"
 
 
-def test_a_merger_may_change_in_place_what_it_is_given() -> None:
+def test_a_merger_may_modify_its_arguments() -> None:
     def merge(_key: Any, one: list[int], later: list[int]) -> list[int]:
         later[:0] = one
         return later
@@ -85,8 +85,8 @@ def test_a_merger_may_change_in_place_what_it_is_given() -> None:
     assert told(driver)[-2:] == ["a[0,10]=[1, 2, 3]@10", "a[40,40]=[4]@40"]
 
 
-def test_an_update_says_what_was_sent_before() -> None:
-    """Counted downstream by the key without its window: each session and window counts once (D13)."""
+def test_an_update_carries_the_old_value() -> None:
+    """Counted downstream by the key without its window, each session and window counts once (D13)."""
     for windows, total in ((sessions(5, 100), [1, 2, 1, 1, 1]), (sliding(4, 100), [1, 1, 2])):
         builder = StreamsBuilder()
         counts = builder.stream("in").group_by_key().windowed_by(windows).count(store="n")
@@ -106,7 +106,7 @@ def test_sessions_need_a_merger() -> None:
 
 
 class OwnAggregate:
-    """Somebody's aggregator, which cannot merge."""
+    """A user's aggregator, which cannot merge."""
 
     def start(self) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""Joins of two streams beside the examples: watermarks, repartitions, stores, types, wrong use."""
+"""Stream-stream joins beyond the examples: watermarks, repartitions, stores, types, misuse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dropped(driver: TopologyTestDriver) -> list[tuple[str, str, int]]:
     ]
 
 
-def test_a_stream_joins_itself_each_record_with_itself_once() -> None:
+def test_in_a_self_join_each_record_joins_itself_once() -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in")
     stream.join(stream, pair, within(10), name="j").to("out")
@@ -39,7 +39,7 @@ def test_a_stream_joins_itself_each_record_with_itself_once() -> None:
     )
 
 
-def test_the_old_windows_without_grace_send_a_lone_record_at_once_and_join_it_later() -> None:
+def test_deprecated_windows_without_grace_send_an_unmatched_record_at_once() -> None:
     with pytest.warns(DeprecationWarning, match="name the grace"):
         windows = JoinWindows.of("10ms")
     part = topology("left", windows)
@@ -48,7 +48,7 @@ def test_the_old_windows_without_grace_send_a_lone_record_at_once_and_join_it_la
     play(TopologyTestDriver(part), [("L", "k", "a", 0, ["k:a-null@0"]), ("R", "k", "x", 5, ["k:a-x@5"])], cut=True)
 
 
-def test_what_is_skipped_or_no_more_retained_is_counted_by_reason() -> None:
+def test_skipped_and_expired_records_are_counted_by_reason() -> None:
     driver = TopologyTestDriver(topology("left", within(5)))
     for topic, key, value, timestamp in [
         ("L", "k", None, 0), ("R", None, "x", 0), ("R", "k", None, 0), ("L", "k", "a", 20), ("L", "k", "b", 10),
@@ -61,7 +61,7 @@ def test_what_is_skipped_or_no_more_retained_is_counted_by_reason() -> None:
     assert "Sided" not in str(texts)
 
 
-def test_the_watermark_ends_the_waiting_of_lone_records() -> None:
+def test_a_watermark_sends_unmatched_records() -> None:
     by_watermark = Semantics(stream_time_from="watermark")
     driver = TopologyTestDriver(topology("outer", within(10, 4, grace=5)), semantics=by_watermark)
     driver.pipe("L", "a", "l", 20)
@@ -76,7 +76,7 @@ def test_the_watermark_ends_the_waiting_of_lone_records() -> None:
     assert told(driver) == ["c:late-null@26"]
 
 
-def test_the_end_of_all_sends_every_lone_record() -> None:
+def test_a_final_run_sends_every_unmatched_record() -> None:
     driver = TopologyTestDriver(topology("outer", within(10, grace=5)))
     driver.pipe("L", "a", "l", 20)
     driver.pipe("R", "b", "r", 20)
@@ -84,12 +84,12 @@ def test_the_end_of_all_sends_every_lone_record() -> None:
     assert told(driver) == ["b:null-r@20", "a:l-null@20"]
 
 
-def test_the_watermark_below_is_lowered_by_what_a_lone_record_may_wait() -> None:
+def test_the_watermark_below_is_lowered_by_the_longest_wait() -> None:
     for how, held in {"inner": 0, "left": 19, "outer": 19}.items():
         assert topology(how, within(10, 4, grace=5)).watermark_lags()["out-sink"] == held
 
 
-def test_a_window_below_a_join_counts_every_lone_record() -> None:
+def test_a_window_below_a_join_counts_every_unmatched_record() -> None:
     builder = StreamsBuilder()
     joined = builder.stream("L").left_join(builder.stream("R"), pair, within(10, grace=0), name="j")
     windows = TimeWindows.of("10ms", grace="0ms")
@@ -102,7 +102,7 @@ def test_a_window_below_a_join_counts_every_lone_record() -> None:
     assert told(driver) == ["a:1@5", "a:2@9"]
 
 
-def test_sides_that_were_re_keyed_meet_through_repartitions_named_after_the_join() -> None:
+def test_re_keyed_sides_cross_repartitions_named_after_the_join() -> None:
     builder = StreamsBuilder()
     left = builder.stream("L").select_key(lambda _key, value: value[0])
     right = builder.stream("R").map(lambda _key, value: (value[0], value))
@@ -118,14 +118,14 @@ def test_sides_that_were_re_keyed_meet_through_repartitions_named_after_the_join
     )
 
 
-def test_a_lone_record_whose_new_key_is_null_crosses_the_repartition() -> None:
+def test_an_unmatched_record_with_a_null_key_crosses_the_repartition() -> None:
     builder = StreamsBuilder()
     left = builder.stream("L").select_key(lambda _key, _value: None, key=str)
     left.left_join(builder.stream("R"), pair, within(10), name="j").to("out")
     play(TopologyTestDriver(builder.build(), partitions=2), [("L", "1", "a", 0, ["None:a-null@0"])], cut=True)
 
 
-def test_the_joiner_may_have_the_key_and_says_the_type() -> None:
+def test_the_joiner_can_take_the_key_and_declares_the_type() -> None:
     def keyed(key: str, left: str, right: str | None) -> str:
         return f"{key}:{left}:{right}"
 
@@ -139,7 +139,7 @@ def test_the_joiner_may_have_the_key_and_says_the_type() -> None:
     assert told(driver) == ["k:k:a:x@3"]
 
 
-def test_the_keys_of_an_outer_join_have_the_type_that_both_sides_have() -> None:
+def test_the_key_of_an_outer_join_has_the_common_type() -> None:
     left, right = streams()
     assert left.left_join(right, pair, within(1), name="one").key == LogType("L", "key")
     assert left.outer_join(right, pair, within(1), name="two").key == EqualType(
@@ -165,7 +165,7 @@ def test_the_retention_of_the_stores_is_apart_from_the_grace() -> None:
             retained(store=both)
 
 
-def test_a_longer_retention_joins_what_is_later() -> None:
+def test_a_longer_retention_joins_later_records() -> None:
     steps: list[Step] = [
         ("L", "k", "a", 0, []),
         ("L", "k", "b", 200, ["k:a-null@0"]),
@@ -179,15 +179,15 @@ def streams() -> tuple[KStream, KStream]:
     return builder.stream("L"), builder.stream("R")
 
 
-def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
+def test_misuse_is_rejected_with_the_fix() -> None:
     left, right = streams()
-    with pytest.raises(TopologyError, match=r"name the windows of two streams, as in JoinWindows\.of"):
+    with pytest.raises(TopologyError, match=r"a join of two streams needs windows, as in JoinWindows\.of"):
         left.join(right, pair, "10m", name="j")  # type: ignore[arg-type]
-    with pytest.raises(TopologyError, match="name the windows"):
+    with pytest.raises(TopologyError, match="needs windows"):
         left.join(right, pair, name="j")
-    with pytest.raises(TopologyError, match=r"give their stores a name, name="):
+    with pytest.raises(TopologyError, match=r"give it a name, name="):
         left.join(right, pair, within(1))
-    with pytest.raises(TopologyError, match="that of their windows"):
+    with pytest.raises(TopologyError, match="belongs to its windows"):
         left.join(right, pair, within(1), name="j", grace="1s")
     with pytest.raises(TopologyError, match="give it a KStream or a KTable"):
         left.join(right.group_by_key(), pair, within(1), name="j")  # type: ignore[arg-type]
@@ -199,7 +199,7 @@ def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
         )
 
 
-def test_the_description_names_what_changes_a_result() -> None:
+def test_the_description_covers_everything_that_affects_results() -> None:
     described = {
         topology(how, within(*spans)).fingerprint() for how in ("inner", "left", "outer") for spans in [(1, 2), (2, 2)]
     }

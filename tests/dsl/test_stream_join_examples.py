@@ -1,4 +1,4 @@
-"""Joins of two streams, by the semantics reference's examples J01 to J09, J11, J16 and J20 to J24, and D12, D18, D22."""
+"""Stream-stream joins: examples J01 to J09, J11, J16 and J20 to J24 of the semantics reference, D12, D18 and D22."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of a stream with a table, by the semantics reference's examples J10 and J12 to J14, KIP-914, KIP-923 and D22."""
+"""Stream-table joins: examples J10 and J12 to J14 of the semantics reference, KIP-914, KIP-923 and D22."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_examples(example: str, cut: bool) -> None:  # noqa: FBT001 - a paramete
     play(TopologyTestDriver(built), steps, cut=cut)
 
 
-def test_what_is_skipped_is_counted_by_reason() -> None:
+def test_skipped_records_are_counted_by_reason() -> None:
     driver = TopologyTestDriver(topology("inner"))
     for key, value in [(None, "s"), ("k", None), (None, None)]:
         driver.pipe("S", key, value, 1)
@@ -128,13 +128,13 @@ def test_what_is_skipped_is_counted_by_reason() -> None:
     assert skipped == {"null-key": 2, "null-value": 1}
 
 
-def test_at_the_same_time_the_topic_that_is_read_first_goes_first() -> None:
+def test_ties_go_to_the_topic_that_is_read_first() -> None:
     driver = TopologyTestDriver(topology("left"))
     driver.pipe_all([("S", "k", "s", 5), ("T", "k", "t", 5)])
     assert told(driver) == ["k:s-t@5"]
 
 
-def test_the_watermark_and_the_end_of_all_let_the_waiting_join() -> None:
+def test_a_watermark_and_a_final_run_join_waiting_records() -> None:
     driver = TopologyTestDriver(
         topology("left", HISTORY, grace="10ms"), semantics=Semantics(stream_time_from="watermark")
     )
@@ -154,7 +154,7 @@ def test_the_watermark_below_is_lowered_by_the_grace() -> None:
     assert topology("left").watermark_lags()["out-sink"] == 0
 
 
-def test_who_waits_waits_for_what_the_table_holds_back() -> None:
+def test_waiting_records_wait_for_updates_that_the_table_holds_back() -> None:
     builder = StreamsBuilder()
     lone = builder.stream("L").left_join(
         builder.stream("R"), pair, JoinWindows.of("10ms", grace="0ms"), name="lone", value=str
@@ -176,7 +176,7 @@ def filtered(table: KTable) -> KTable:
     return table.filter(lambda _key, value: value != "hidden").map_values(lambda value: f"<{value}>")
 
 
-def test_a_table_that_keeps_nothing_is_looked_up_through_the_one_above_it() -> None:
+def test_a_table_without_a_store_is_looked_up_through_its_parent() -> None:
     builder = StreamsBuilder()
     table = filtered(builder.table("T", store="rows"))
     builder.stream("S").left_join(table, pair).to("out")
@@ -192,7 +192,7 @@ def test_a_table_that_keeps_nothing_is_looked_up_through_the_one_above_it() -> N
     )
 
 
-def test_a_stream_is_joined_with_its_own_aggregate_after_it() -> None:
+def test_a_stream_joins_its_own_aggregate_after_the_update() -> None:
     builder = StreamsBuilder()
     stream = builder.stream("S")
     counts = stream.group_by_key().aggregate(Count(), store="counts")
@@ -204,7 +204,7 @@ def test_a_stream_is_joined_with_its_own_aggregate_after_it() -> None:
     )
 
 
-def test_a_stream_that_was_re_keyed_crosses_a_repartition_named_after_the_join() -> None:
+def test_a_re_keyed_stream_crosses_a_repartition_named_after_the_join() -> None:
     builder = StreamsBuilder()
     table = builder.table("T", store="rows")
     stream = builder.stream("S").select_key(lambda _key, value: value[0])
@@ -214,7 +214,7 @@ def test_a_stream_that_was_re_keyed_crosses_a_repartition_named_after_the_join()
     play(TopologyTestDriver(built, partitions=3), [("T", "a", "t", 1, []), ("S", "1", "as", 1, ["a:as-t@1"])], cut=True)
 
 
-def test_what_would_go_round_in_a_circle_is_refused_with_the_fix() -> None:
+def test_a_cycle_of_repartitions_is_rejected_with_the_fix() -> None:
     def built(*, is_crossing: bool) -> Topology:
         builder = StreamsBuilder()
         stream = builder.stream("S")
@@ -224,12 +224,12 @@ def test_what_would_go_round_in_a_circle_is_refused_with_the_fix() -> None:
         stream.left_join(cities, pair, name="j").to("out")
         return builder.build()
 
-    with pytest.raises(TopologyError, match=r"\.repartition\(name=\.\.\.\) of their own"):
+    with pytest.raises(TopologyError, match=r"its own \.repartition\(name=\.\.\.\)"):
         built(is_crossing=False)
     play(TopologyTestDriver(built(is_crossing=True)), [("S", "a", "ax", 1, ["a:ax-1@1"])], cut=True)
 
 
-def test_the_joiner_may_have_the_key_and_says_the_type() -> None:
+def test_the_joiner_can_take_the_key_and_declares_the_type() -> None:
     def keyed(key: str, value: str, row: str | None) -> str:
         return f"{key}:{value}:{row}"
 
@@ -242,7 +242,7 @@ def test_the_joiner_may_have_the_key_and_says_the_type() -> None:
     assert told(driver) == ["k:k:s:None@3"]
 
 
-def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
+def test_misuse_is_rejected_with_the_fix() -> None:
     builder = StreamsBuilder()
     stream, table, versions = (
         builder.stream("S"),
@@ -251,14 +251,17 @@ def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
     )
     windows = JoinWindows.of("1s", grace="0s")
     for wrong, message in [
-        (lambda: stream.join(table, pair, windows), "without windows= and store="),
-        (lambda: stream.join(table, pair, store="x"), "without windows= and store="),
-        (lambda: stream.outer_join(table, pair, None, name="j"), "no outer join; use left_join"),
+        (lambda: stream.join(table, pair, windows), "takes neither windows= nor store="),
+        (lambda: stream.join(table, pair, store="x"), "takes neither windows= nor store="),
+        (lambda: stream.outer_join(table, pair, None, name="j"), "no outer join: use left_join"),
         (lambda: stream.select_key(lambda _k, v: v).join(table, pair), "cross a repartition, give it a name"),
         (lambda: stream.join(versions, pair, grace="1ms"), "wait for the grace, give it a name"),
-        (lambda: stream.join(table, pair, name="j", grace="1ms"), "it has no history: use versioned_store"),
-        (lambda: stream.join(versions, pair, name="j", grace="10ms"), "it has a history of 9 ms: use versioned_store"),
-        (lambda: stream.join(versions, pair, name="j", grace="-1ms"), "it is 0 or more"),
+        (lambda: stream.join(table, pair, name="j", grace="1ms"), "this one has no history: use versioned_store"),
+        (
+            lambda: stream.join(versions, pair, name="j", grace="10ms"),
+            "this one has a history of 9 ms: use versioned_store",
+        ),
+        (lambda: stream.join(versions, pair, name="j", grace="-1ms"), "is negative: give 0 or more"),
         (
             lambda: stream.select_key(lambda _k, v: v, key=str).join(
                 table.group_by(lambda k, v: (v, k), key=int).count(store="n"), pair, name="j"

@@ -1,4 +1,4 @@
-"""Suppress until a window closes, by the semantics reference's examples S01 to S05 and S20."""
+"""Suppress: examples S01 to S05 and S20 of the semantics reference, time limits and buffer limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Sizes = tuple[int, int | None, int]
 
 
 def finals(size: int, advance: int | None = None, grace: int = 0) -> TopologyTestDriver:
-    """Number the records of each window: values are joined, each being its place in the input."""
+    """Join the values of each window, each of which is its index in the input."""
     builder = StreamsBuilder()
     windows = TimeWindows.of(f"{size}ms", grace=f"{grace}ms")
     windows = windows.advance_by(f"{advance}ms") if advance else windows
@@ -96,9 +96,9 @@ def test_example(sizes: Sizes, steps: Steps, *, cut: bool) -> None:
     assert sum(row["total"] for row in driver.metrics if row["name"] == SUPPRESSION_EMIT) == emitted
 
 
-def test_s04_there_must_be_a_window() -> None:
+def test_s04_until_window_closes_needs_windows() -> None:
     table = StreamsBuilder().stream("in").group_by_key().count(store="counts")
-    with pytest.raises(TopologyError, match="there is no window; use windowed_by before"):
+    with pytest.raises(TopologyError, match="the table is not windowed: use windowed_by before"):
         table.suppress(until_window_closes())
 
 
@@ -113,7 +113,7 @@ def test_a_tombstone_of_a_window_is_not_sent() -> None:
     assert [(record.key.key, record.value) for record in driver.read("out")] == [("b", 2), ("z", 2)]
 
 
-def test_what_is_held_back_is_in_a_store() -> None:
+def test_buffered_updates_are_in_a_store() -> None:
     driver = finals(10)
     driver.pipe("in", "a", 1, 5)
     ((key, held),) = driver.store("texts-suppress").items()
@@ -121,7 +121,7 @@ def test_what_is_held_back_is_in_a_store() -> None:
 
 
 def held_back(*args: Any, name: str = "held", **words: Any) -> TopologyTestDriver:
-    """Hold a table of texts back for a time."""
+    """Suppress a table of texts."""
     semantics = words.pop("semantics", None)
     builder = StreamsBuilder()
     table = builder.table("in", store="in").suppress(until_time_limit(*args, **words), name=name)
@@ -171,7 +171,7 @@ def test_time_limits_and_bounds(given: tuple[Any, ...], steps: list[Any], *, cut
             driver.cut()
 
 
-def test_a_watermark_moves_the_nodes_clock_and_the_end_lets_everything_go() -> None:
+def test_a_watermark_advances_the_clock_and_a_final_run_empties_the_buffer() -> None:
     driver = held_back("10ms", semantics=Semantics(stream_time_from="watermark", wall_clock="run"))
     driver.pipe("in", "A", "x", 5)
     driver.advance_watermark(14)
@@ -184,7 +184,7 @@ def test_a_watermark_moves_the_nodes_clock_and_the_end_lets_everything_go() -> N
     assert [(r.key, r.timestamp) for r in driver.read("out")] == [("B", 20)]
 
 
-def test_the_end_closes_windows_that_never_end() -> None:
+def test_a_final_run_closes_unlimited_windows() -> None:
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key().windowed_by(UnlimitedWindows.of())
     grouped.count(store="counts").suppress(until_window_closes()).to_stream().to("out")
@@ -196,7 +196,7 @@ def test_the_end_closes_windows_that_never_end() -> None:
     assert [(r.key.key, r.value) for r in driver.read("out")] == [("a", 2)]
 
 
-def test_the_overtime_is_how_long_the_newest_update_waited_in_vain() -> None:
+def test_the_overtime_is_how_long_the_last_update_waited() -> None:
     driver = held_back("10ms")
     driver.pipe("in", "A", "x", 0)
     driver.pipe("in", "A", "y", 4)
@@ -205,7 +205,7 @@ def test_the_overtime_is_how_long_the_newest_update_waited_in_vain() -> None:
     assert (row["count"], row["minimum"], row["total"]) == (1, 6, 6)
 
 
-def test_a_buffer_is_full_at_more_than_its_bound_and_says_where() -> None:
+def test_a_buffer_beyond_its_limit_fails_and_names_the_record() -> None:
     driver = held_back("1h", max_bytes(40).shut_down_when_full(), name="slow")
     driver.pipe("in", "A", "x", 0)
     with pytest.raises(
@@ -214,7 +214,7 @@ def test_a_buffer_is_full_at_more_than_its_bound_and_says_where() -> None:
         driver.pipe("in", "B", "y", 1)
 
 
-def test_only_what_changes_an_output_is_in_the_fingerprint() -> None:
+def test_only_options_that_affect_results_are_in_the_fingerprint() -> None:
     def print_of(*args: Any, **words: Any) -> str:
         builder = StreamsBuilder()
         builder.table("in", store="in").suppress(until_time_limit(*args, **words), name="held").to_stream().to("out")
@@ -239,18 +239,18 @@ def test_only_what_changes_an_output_is_in_the_fingerprint() -> None:
         (lambda: unbounded().with_max_bytes("3"), "a whole number"),  # type: ignore[arg-type]
     ],
 )
-def test_wrong_use_says_what_to_write(made: Callable[[], object], words: str) -> None:
+def test_misuse_is_rejected_with_the_fix(made: Callable[[], object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         made()
 
 
-def test_only_windows_have_a_start_to_count_from() -> None:
+def test_buffer_time_window_start_needs_windows() -> None:
     table = StreamsBuilder().table("in", store="in")
-    with pytest.raises(TopologyError, match="there is no window"):
+    with pytest.raises(TopologyError, match="the table is not windowed"):
         table.suppress(until_time_limit("1s", buffer_time="window_start"))
 
 
-def test_a_buffer_without_a_bound_is_strict_whatever_it_was() -> None:
+def test_removing_all_limits_makes_a_buffer_strict() -> None:
     assert max_records(3).with_no_bound().is_strict
     assert unbounded().with_max_records(3).is_strict
     assert not max_records(3).with_max_bytes(5).is_strict

@@ -1,4 +1,4 @@
-"""Grouped tables, by the semantics reference's examples K02, K03, K10, K12 (D13), K13 and S13 (D13)."""
+"""Grouped tables: examples K02, K03, K10, K12 (D13), K13 and S13 (D13) of the semantics reference."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_k03_an_update_within_a_group_makes_one_result(cut: bool) -> None:  # no
 
 
 @both_modes
-def test_k10_late_updates_of_a_versioned_table_are_no_news_to_a_group(cut: bool) -> None:  # noqa: FBT001
+def test_k10_late_updates_of_a_versioned_table_do_not_reach_a_group(cut: bool) -> None:  # noqa: FBT001
     driver = driver_of(lambda b: by_value(b.table("t", store=versioned_store("t", history="1h"))).count(store="n"))
     steps: Steps = [
         ("k", "g1", 10, ["g1=1@10"]),
@@ -74,7 +74,7 @@ def test_k10_late_updates_of_a_versioned_table_are_no_news_to_a_group(cut: bool)
 
 
 @both_modes
-def test_k12_the_first_update_takes_nothing_back(cut: bool) -> None:  # noqa: FBT001
+def test_k12_the_first_update_subtracts_nothing(cut: bool) -> None:  # noqa: FBT001
     """Kafka's first old value is the initializer, so a count of counts stays at 1 (D13)."""
 
     def make(builder: StreamsBuilder) -> KTable:
@@ -91,7 +91,7 @@ def test_k12_the_first_update_takes_nothing_back(cut: bool) -> None:  # noqa: FB
 
 
 @both_modes
-def test_k13_a_row_without_a_group_or_a_value_is_left_out(cut: bool) -> None:  # noqa: FBT001
+def test_k13_a_row_without_a_group_or_a_value_is_skipped(cut: bool) -> None:  # noqa: FBT001
     driver = driver_of(lambda b: trace(b.table("t", store="t").group_by(lambda _k, v: v)))
     steps: Steps = [
         ("k", (None, 1), 1, []),
@@ -104,8 +104,8 @@ def test_k13_a_row_without_a_group_or_a_value_is_left_out(cut: bool) -> None:  #
 
 
 @both_modes
-def test_s13_after_a_suppress_only_what_was_emitted_is_taken_back(cut: bool) -> None:  # noqa: FBT001
-    """Kafka takes v2 back, which was never added (D13)."""
+def test_s13_below_a_suppress_only_sent_values_are_subtracted(cut: bool) -> None:  # noqa: FBT001
+    """Kafka subtracts v2, which was never added (D13)."""
 
     def make(builder: StreamsBuilder) -> KTable:
         held = builder.table("t", store="t").suppress(until_time_limit("2ms"), name="held")
@@ -146,7 +146,7 @@ class Order(NamedTuple):
         ),
     ],
 )
-def test_built_in_aggregates_take_back_what_they_were_given(aggregate: Any, results: list[Any], cut: bool) -> None:  # noqa: FBT001
+def test_built_in_aggregates_subtract_what_they_added(aggregate: Any, results: list[Any], cut: bool) -> None:  # noqa: FBT001
     builder = StreamsBuilder()
     orders = builder.table("t", store="t")
     grouped = orders.group_by(lambda _key, order: (order[0], Order(*order)), key=str, value=Order)
@@ -162,14 +162,14 @@ def test_built_in_aggregates_take_back_what_they_were_given(aggregate: Any, resu
 
 
 @pytest.mark.parametrize("aggregate", [Min(), {"n": Count(), "least": Min()}, 3])
-def test_what_cannot_take_a_row_back_is_refused(aggregate: Any) -> None:
+def test_an_aggregate_that_cannot_subtract_is_rejected(aggregate: Any) -> None:
     grouped = by_value(StreamsBuilder().table("t", store="t"))
-    with pytest.raises(TopologyError, match="cannot take a row back"):
+    with pytest.raises(TopologyError, match="cannot subtract a row"):
         grouped.aggregate(aggregate, store="s")
 
 
-def test_a_mapper_gives_a_group_and_a_value() -> None:
+def test_a_mapper_must_return_a_group_and_a_value() -> None:
     wrong: Callable[[Any, Any], Any] = lambda _key, value: value  # noqa: E731
     driver = driver_of(lambda b: b.table("t", store="t").group_by(wrong).count(store="n"))
-    with pytest.raises(Exception, match="must give"):
+    with pytest.raises(Exception, match="must return"):
         driver.pipe("t", "k", "abc", 1)

@@ -1,4 +1,4 @@
-"""Joins of tables by key, by the semantics reference's examples J15, J17, J18, J25 and S14."""
+"""Joins of tables by key: examples J15, J17, J18, J25 and S14 of the semantics reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text(left: Any, right: Any) -> str:
 
 
 def tables(*, left: str | None = None, right: str | None = None) -> tuple[StreamsBuilder, KTable, KTable]:
-    """Make two tables; a history makes one versioned."""
+    """Make two tables, versioned if they have a history."""
     builder = StreamsBuilder()
     stores = [versioned_store(name, history=h) if h else name for name, h in (("L", left), ("R", right))]
     return builder, builder.table("L", store=stores[0]), builder.table("R", store=stores[1])
@@ -70,7 +70,7 @@ OUTER: Steps = [
 @both_modes
 @pytest.mark.parametrize("store", [None, "joined"])
 @pytest.mark.parametrize(("how", "steps"), [("inner", INNER), ("left", LEFT), ("outer", OUTER)])
-def test_j15_j17_each_side_is_joined_with_what_the_other_says(
+def test_j15_j17_each_side_joins_the_other_side_s_current_row(
     how: str,
     steps: Steps,
     store: str | None,
@@ -80,7 +80,7 @@ def test_j15_j17_each_side_is_joined_with_what_the_other_says(
 
 
 @both_modes
-def test_j18_of_versioned_tables_only_the_newest_is_joined(cut: bool) -> None:  # noqa: FBT001
+def test_j18_only_the_latest_version_is_joined(cut: bool) -> None:  # noqa: FBT001
     driver = joined("inner", left="1h", right="1h")
     steps: Steps = [
         ("L", "a", 5, []),
@@ -101,7 +101,7 @@ def test_j25_a_side_without_versions_keeps_the_order_of_its_offsets(cut: bool) -
 
 
 @both_modes
-def test_s14_a_suppressed_table_says_what_it_emitted_last(cut: bool) -> None:  # noqa: FBT001
+def test_s14_a_suppressed_table_is_looked_up_as_last_sent(cut: bool) -> None:  # noqa: FBT001
     builder, left, right = tables()
     left.suppress(until_time_limit("5ms"), name="held").join(right, text).to_stream().to("out")
     driver = TopologyTestDriver(builder.build())
@@ -121,7 +121,7 @@ def test_s14_a_suppressed_table_says_what_it_emitted_last(cut: bool) -> None:  #
 
 
 @both_modes
-def test_a_join_above_a_group_gives_back_what_it_gave(cut: bool) -> None:  # noqa: FBT001
+def test_a_group_below_a_join_subtracts_what_it_added(cut: bool) -> None:  # noqa: FBT001
     builder, left, right = tables()
     join = left.left_join(right, text).filter(lambda _k, v: not v.startswith("b"))
     trace = join.group_by(lambda _k, v: ("all", v)).aggregate(
@@ -163,7 +163,7 @@ def test_a_table_joined_with_itself_sees_each_update_from_both_sides(cut: bool) 
 
 
 @pytest.mark.parametrize("verb", ["filter", "group_by", "suppress"])
-def test_a_join_of_one_store_needs_a_store_where_its_past_is_asked_for(verb: str) -> None:
+def test_a_join_with_shared_updates_needs_a_store_for_verbs_that_use_old_values(verb: str) -> None:
     table = StreamsBuilder().table("t", store="t")
     with_itself = table.join(table.filter(lambda _k, v: v > 1), text)
     given: Any = until_time_limit("1ms") if verb == "suppress" else (lambda _k, _v: True)
@@ -180,8 +180,8 @@ def test_a_null_key_is_skipped() -> None:
     assert dropped(driver, SKIPPED_RECORDS) == {"null-key": 1}
 
 
-def test_a_suppress_of_a_versioned_table_is_refused() -> None:
+def test_suppress_rejects_a_versioned_table() -> None:
     _, left, _ = tables(left="1h")
     with pytest.raises(TopologyError, match="versioned"):
         left.filter(lambda _k, _v: True).suppress(until_time_limit("1ms"))
-    left.map_values(str, store="plain").suppress(until_time_limit("1ms"))
+    left.map_values(str, store="unversioned").suppress(until_time_limit("1ms"))

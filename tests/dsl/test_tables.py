@@ -1,4 +1,4 @@
-"""Tables: where they begin and end, filters and mappings, by the semantics reference's examples K01, K06, K09."""
+"""Tables: sources, filters and mappings, by examples K01, K06 and K09 of the semantics reference."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_k01_a_table_follows_the_order_of_offsets(cut: bool) -> None:  # noqa: F
 
 @both_modes
 @pytest.mark.parametrize("store", [None, "kept"])
-def test_k06_a_filter_sends_a_tombstone_only_for_what_it_sent(store: str | None, cut: bool) -> None:  # noqa: FBT001
+def test_k06_a_filter_sends_a_tombstone_only_for_a_row_it_sent(store: str | None, cut: bool) -> None:  # noqa: FBT001
     driver = driver_of(lambda b: b.table("t", store="t").filter(lambda _k, v: v.startswith("y"), store=store))
     steps: Steps = [
         ("a", "n1", 1, []),
@@ -71,7 +71,7 @@ def test_k06_a_filter_sends_a_tombstone_only_for_what_it_sent(store: str | None,
 
 
 @both_modes
-def test_filter_not_and_a_mapping_that_gives_nothing(cut: bool) -> None:  # noqa: FBT001
+def test_filter_not_and_a_mapping_to_none(cut: bool) -> None:  # noqa: FBT001
     driver = driver_of(
         lambda b: (
             b.table("t", store="t")
@@ -97,7 +97,7 @@ def test_a_stream_becomes_a_table_in_the_partition_of_its_new_key(cut: bool) -> 
 
 
 @both_modes
-def test_k09_a_versioned_table_sends_what_is_late_and_refuses_what_is_older_than_its_history(cut: bool) -> None:  # noqa: FBT001
+def test_k09_a_versioned_table_sends_late_updates_and_drops_those_older_than_its_history(cut: bool) -> None:  # noqa: FBT001
     driver = driver_of(lambda b: b.table("t", store=versioned_store("t", history="100ms")))
     steps: Steps = [
         ("k", "a", 10, ["k=a@10"]),
@@ -116,7 +116,7 @@ def test_a_filter_of_a_versioned_table_repeats_its_tombstones(cut: bool) -> None
     play(driver, [("a", 1, 1, ["a=None@1"]), ("a", 9, 2, ["a=9@2"]), ("a", 2, 1, ["a=None@1"])], cut=cut)
 
 
-def test_a_table_is_kept_in_a_store_of_its_kind() -> None:
+def test_a_table_rejects_a_store_of_another_kind() -> None:
     StreamsBuilder().table("t", store=key_value_store("t", key=str))
     with pytest.raises(TopologyError, match="where a key-value store is needed"):
         StreamsBuilder().table("t", store=window_store("t", size="1ms", retention="1ms"))

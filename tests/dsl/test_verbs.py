@@ -1,4 +1,4 @@
-"""Verbs that split a stream, end it, or make several values of one."""
+"""Verbs that split or end a stream, or make several values of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def values(by: TopologyTestDriver, topic: str) -> list[Any]:
     return [record.value for record in by.read(topic)]
 
 
-def test_a_record_goes_into_the_first_branch_that_takes_it() -> None:
+def test_a_record_goes_into_the_first_matching_branch() -> None:
     builder = StreamsBuilder()
     branches = (
         builder.stream("in")
@@ -48,7 +48,7 @@ def test_without_a_default_branch_the_rest_is_dropped() -> None:
     assert values(one, "out") == [1]
 
 
-def test_a_chain_takes_a_branch_on_or_ends_it() -> None:
+def test_a_chain_replaces_or_ends_a_branch() -> None:
     builder = StreamsBuilder()
     branches = (
         builder.stream("in")
@@ -88,7 +88,7 @@ def test_the_branches_are_part_of_the_fingerprint() -> None:
     assert len({built("a", "b"), built("b", "a"), built("a")}) == 3
 
 
-def test_the_old_branch_gives_a_list() -> None:
+def test_the_deprecated_branch_returns_a_list() -> None:
     builder = StreamsBuilder()
     with pytest.warns(DeprecationWarning, match="use split"):
         even, odd = builder.stream("in").branch(lambda _k, v: v % 2 == 0, lambda _k, v: v % 2 == 1)
@@ -100,7 +100,7 @@ def test_the_old_branch_gives_a_list() -> None:
     assert (values(one, "even"), values(one, "odd")) == ([0, 2], [1, 3])
 
 
-def test_values_with_their_key_and_several_of_them() -> None:
+def test_map_values_and_flat_map_values_with_key() -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in")
     stream.map_values(lambda key, value: f"{key}{value}", with_key=True).to("named")
@@ -112,7 +112,7 @@ def test_values_with_their_key_and_several_of_them() -> None:
 
 
 class Doubling(Processor):
-    """Sends each record twice, and something in punctuations of both clocks."""
+    """Forward each record twice, and one record in each punctuation of both clocks."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -139,7 +139,7 @@ def called(action: Callable[[list[Any]], Callable[..., Any]], *, cut: bool = Fal
     return calls
 
 
-def test_each_call_of_foreach_has_a_key_of_its_own_that_cuts_do_not_change() -> None:
+def test_each_call_of_foreach_has_its_own_idempotency_key_in_every_cut() -> None:
     def action(calls: list[Any]) -> Callable[..., Any]:
         return lambda key, _value, idempotency_key: calls.append((key, idempotency_key))
 
@@ -153,7 +153,7 @@ def test_each_call_of_foreach_has_a_key_of_its_own_that_cuts_do_not_change() -> 
 
 
 @pytest.mark.parametrize("how", ["two", "three", "keyword", "options"])
-def test_the_action_says_whether_it_wants_the_key(how: str) -> None:
+def test_an_action_may_take_the_idempotency_key(how: str) -> None:
     def action(calls: list[Any]) -> Callable[..., Any]:
         def two(key: Any, value: Any) -> None:
             calls.append("")
@@ -173,7 +173,7 @@ def test_the_action_says_whether_it_wants_the_key(how: str) -> None:
     assert called(action)[0] == ("in/0/0/send/0" if wants else "")
 
 
-def test_an_action_of_another_form_is_refused() -> None:
+def test_an_action_of_any_other_signature_is_rejected() -> None:
     with pytest.raises(TopologyError, match=r"called with \(key, value\) or"):
         StreamsBuilder().stream("in").foreach(lambda record: record, name="send")
     StreamsBuilder().stream("in").foreach(print, name="send")

@@ -1,4 +1,4 @@
-"""Conditions: what they mean record by record, how they read, and what is said of those that cannot be read."""
+"""Conditions: their meaning for each record, parsing and syntax errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_condition_is_true_false_or_null_as_in_sql(text, truth):
     [
         ("", "a name or a literal is missing before 'the end'"),
         ("amount >", "a name or a literal is missing before 'the end'"),
-        ("amount > 1 2", "the condition is over, but here comes '2'"),
+        ("amount > 1 2", "the condition ends before '2'"),
         ("amount > 1 and", "is missing before 'the end'"),
         ("(amount > 1", r"`\)` is missing before 'the end'"),
         ("1", "a comparison, `between` or `in` is missing before 'the end'"),
@@ -63,7 +63,7 @@ def test_a_condition_is_true_false_or_null_as_in_sql(text, truth):
         ("amount ; 1", "cannot read '; 1'"),
     ],
 )
-def test_a_text_that_is_no_condition_is_refused_where_it_goes_wrong(text, said):
+def test_a_syntax_error_names_its_position(text, said):
     with pytest.raises(ConfigError, match=said):
         parse(text)
 
@@ -77,22 +77,22 @@ def _sent(condition, *values):
     return [record.value for record in driver.read("kept")]
 
 
-def test_only_what_is_true_is_kept():
+def test_only_true_conditions_keep_a_record():
     sales = [Sale(1, "de", True), Sale(2, None, None), Sale(None, "fr", False)]
     assert _sent("amount > 0 and (country is null or country = 'de')", *sales) == sales[:2]
 
 
-def test_a_value_that_is_no_row_is_called_value():
+def test_a_scalar_value_is_named_value():
     assert _sent("value >= 2", 1, 2, None, 3) == [2, 3]
 
 
-def test_a_row_that_is_null_has_nulls_for_fields():
+def test_the_fields_of_a_null_row_are_null():
     assert _sent("amount > 0", None, Sale(1, None, None)) == [Sale(1, None, None)]
     assert _sent("country is null and timestamp = 0", None) == [None]
 
 
-def test_an_unknown_field_names_those_that_there_are():
+def test_an_unknown_field_is_rejected_with_the_known_names():
     with pytest.raises(
-        DataError, match="there is no field 'price'; there are amount, country, paid, key, value, timestamp"
+        DataError, match="there is no field 'price': use one of amount, country, paid, key, value, timestamp"
     ):
         _sent("price > 1", Sale(1, None, None))

@@ -1,4 +1,4 @@
-"""Results that leave when a window closes: W19 to W24, watermarks (D22), the end (D18), and what is never lost (D11)."""
+"""Results on window close: W19 to W24, watermarks (D22), final runs (D18), and that no result is lost (D11)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEN = TimeWindows.of("10ms", grace="0s")
 
 
 def closing(windows: Any, *, suppressed: bool = False, retention: int | None = None) -> Topology:
-    """Count by window, and send finals only."""
+    """Count by window and send only final results."""
     builder = StreamsBuilder()
     grouped: Any = builder.stream("in").group_by_key().windowed_by(windows)
     if not suppressed:
@@ -154,7 +154,7 @@ def test_a_watermark_closes_a_window_at_its_time(
 
 @pytest.mark.parametrize("suppressed", [False, True], ids=["emit", "suppress"])
 @pytest.mark.parametrize(("windows", "open_at", "closed_at", "final"), FINALS.values(), ids=FINALS)
-def test_the_end_closes_every_window(
+def test_a_final_run_closes_every_window(
     windows: Any, open_at: int, closed_at: int, final: str, *, suppressed: bool
 ) -> None:
     driver = TopologyTestDriver(closing(windows, suppressed=suppressed))
@@ -165,7 +165,7 @@ def test_the_end_closes_every_window(
     assert told(driver) == [final]
 
 
-def test_an_unlimited_window_is_final_at_the_end_only() -> None:
+def test_an_unlimited_window_is_final_only_in_a_final_run() -> None:
     driver = TopologyTestDriver(
         closing(UnlimitedWindows.of(), suppressed=True), semantics=Semantics(stream_time_from="watermark")
     )
@@ -184,13 +184,13 @@ def test_an_unlimited_window_cannot_emit_on_close() -> None:
 
 
 @pytest.mark.parametrize("windows", [TEN, sessions(5)])
-def test_a_strategy_is_one_of_two(windows: Any) -> None:
+def test_an_unknown_emit_strategy_is_rejected(windows: Any) -> None:
     with pytest.raises(TopologyError, match="on_window_close"):
         StreamsBuilder().stream("in").group_by_key().windowed_by(windows).emit_strategy("close")
 
 
 def test_a_record_at_the_bound_is_in_the_final_result() -> None:
-    """The store keeps a session, and a sliding window, for as long as it takes records (D10)."""
+    """The store retains a session or sliding window while it accepts records (D10)."""
     for suppressed in (False, True):
         driver = TopologyTestDriver(closing(sessions(5), suppressed=suppressed))
         for key, timestamp in (("a", 0), ("b", 5), ("a", 5), ("b", 90)):
@@ -207,7 +207,7 @@ def test_a_record_at_the_bound_is_in_the_final_result() -> None:
 def test_a_session_that_a_watermark_closed_is_merged_while_it_is_retained(
     retention: int | None, finals: list[str], *, suppressed: bool
 ) -> None:
-    """As one that a record closed: by default it is forgotten, and the record at 0 is in one final result."""
+    """It behaves as one that a record closed: by default it expires, and the record at 0 is in one final result."""
     topology = closing(sessions(19), suppressed=suppressed, retention=retention)
     for is_watermark in (True, False):
         driver = TopologyTestDriver(topology, semantics=Semantics(stream_time_from="watermark"))
@@ -230,8 +230,8 @@ def test_a_late_session_that_touches_nothing_is_dropped() -> None:
 
 @pytest.mark.parametrize("suppressed", [False, True], ids=["emit", "suppress"])
 @pytest.mark.parametrize("windows", [windows for windows, *_ in FINALS.values()], ids=FINALS)
-def test_a_window_below_what_holds_finals_back_sees_them_all(windows: Any, *, suppressed: bool) -> None:
-    """D22: the watermark below is lowered by the longest that a final can be held."""
+def test_a_window_below_final_results_accepts_them_all(windows: Any, *, suppressed: bool) -> None:
+    """The watermark below is lowered by the longest time that a final result is held (D22)."""
     builder = StreamsBuilder()
     grouped: Any = builder.stream("in").group_by_key().windowed_by(windows)
     if not suppressed:
@@ -247,7 +247,7 @@ def test_a_window_below_what_holds_finals_back_sees_them_all(windows: Any, *, su
     assert counted(driver, LATE_RECORD_DROP) == 0
 
 
-def test_the_fingerprint_knows_windows_and_strategy() -> None:
+def test_windows_and_emit_strategy_are_in_the_fingerprint() -> None:
     kinds: list[Any] = [TEN, TEN.advance_by("5ms"), sliding(10), sessions(5), sessions(5, 1), sliding(10, 1)]
     prints = [
         closing(windows, suppressed=suppressed).fingerprint() for windows in kinds for suppressed in (False, True)

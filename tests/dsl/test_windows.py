@@ -1,4 +1,4 @@
-"""Windowed and plain aggregates by the semantics reference's examples W01 to W08, W25 and W27."""
+"""Windowed and unwindowed aggregates: examples W01 to W08, W25 and W27 of the semantics reference."""
 
 from __future__ import annotations
 
@@ -121,21 +121,21 @@ def test_example(windows: TimeWindows | None, steps: list[Any], late: int, *, cu
     assert counted(driver, LATE_RECORD_DROP) == late
 
 
-def test_w07_nulls_a_windowed_count_counts_null_values_and_a_plain_one_skips_them() -> None:
+def test_w07_a_windowed_count_counts_null_values_and_an_unwindowed_count_skips_them() -> None:
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key()
     grouped.windowed_by(hopping(10)).count(store="windowed").to_stream().to("out")
-    grouped.count(store="plain").to_stream().to("plain")
+    grouped.count(store="unwindowed").to_stream().to("unwindowed")
     driver = TopologyTestDriver(builder.build())
     driver.pipe("in", "a", None, 3)
     driver.pipe("in", None, 1, 4)
     assert told(driver) == ["a[0,10)=1@3"]
-    assert driver.read("plain") == []
+    assert driver.read("unwindowed") == []
     reasons = {(row["node"], row["reason"]): row["total"] for row in driver.metrics if row["name"] == SKIPPED_RECORDS}
-    assert reasons == {("windowed", "null-key"): 1, ("plain", "null-key"): 1, ("plain", "null-value"): 1}
+    assert reasons == {("windowed", "null-key"): 1, ("unwindowed", "null-key"): 1, ("unwindowed", "null-value"): 1}
 
 
-def test_w27_what_a_filter_takes_away_does_not_move_the_clock() -> None:
+def test_w27_filtered_records_do_not_advance_the_clock() -> None:
     builder = StreamsBuilder()
     kept = builder.stream("in").filter(lambda _key, value: value != "skip")
     kept.group_by_key().windowed_by(hopping(10)).count(store="counts").to_stream().to("out")
@@ -145,7 +145,7 @@ def test_w27_what_a_filter_takes_away_does_not_move_the_clock() -> None:
     assert told(driver) == ["a[0,10)=1@3", "a[0,10)=2@4"]
 
 
-def test_built_in_aggregates_leave_nulls_out() -> None:
+def test_built_in_aggregates_skip_nulls() -> None:
     builder = StreamsBuilder()
     named = {"n": Count(), "sum": Sum("amount"), "min": Min("amount"), "max": Max("amount"), "mean": Mean("amount")}
     builder.stream("in").group_by_key().aggregate(named, store="sums").to_stream().to("out")
@@ -175,16 +175,16 @@ def test_a_reduce_starts_with_the_first_value() -> None:
     ("size", "advance", "grace"),
     [("0s", None, "0s"), ("-1s", None, "0s"), ("1s", None, "-1ms"), ("1s", "0s", "0s"), ("1s", "2s", "0s")],
 )
-def test_windows_that_make_no_sense_are_refused(size: str, advance: str | None, grace: str) -> None:
+def test_invalid_windows_are_rejected(size: str, advance: str | None, grace: str) -> None:
     with pytest.raises(ConfigError, match=r"window is at least|grace is 0 or more|advance is more than 0"):
         TimeWindows.of(size, grace=grace).advance_by(advance or "1s")
 
 
-def test_an_aggregate_that_is_none_is_refused() -> None:
+def test_an_invalid_aggregate_is_rejected() -> None:
     grouped = StreamsBuilder().stream("in").group_by_key()
     with pytest.raises(TopologyError, match="give a built-in aggregate"):
         grouped.aggregate(3, store="s")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="must be an identifier"):
         grouped.aggregate({"a b": Count()}, store="s")
-    with pytest.raises(ConfigError, match="nothing to compute"):
+    with pytest.raises(ConfigError, match="computes nothing"):
         grouped.aggregate({}, store="s")

@@ -1,4 +1,4 @@
-"""Windows that move with their records, aggregated as text: what the tests of them play with."""
+"""Session and sliding windows aggregated as text, for tests."""
 
 from __future__ import annotations
 

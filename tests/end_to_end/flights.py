@@ -1,4 +1,4 @@
-"""A few months of made-up flights and weather, as the demo's sources have them, in a copy of the project."""
+"""A few months of synthetic flights and weather in the format of the demo, in a copy of the project."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MONTHS = 3
 
 
 def write_sources(root: Path, seed: int = 7, flights: int = 1500) -> None:
-    """Write both sources below a project's warehouse. Flights leave late, early or never."""
-    chance = random.Random(seed)
-    departures = [_flight(chance) for _ in range(flights)]
+    """Write both sources below a project's warehouse. Flights are late, early or cancelled."""
+    rng = random.Random(seed)
+    departures = [_flight(rng) for _ in range(flights)]
     weather = [
         {
             "origin": origin,
-            "temp": chance.uniform(20, 90),
-            "wind_speed": chance.choice([None, 5.5, 11.0]),
+            "temp": rng.uniform(20, 90),
+            "wind_speed": rng.choice([None, 5.5, 11.0]),
             "precip": 0.0,
             "reported_at": START + timedelta(hours=hour),
         }
@@ -34,15 +34,15 @@ def write_sources(root: Path, seed: int = 7, flights: int = 1500) -> None:
         pq.write_table(pa.Table.from_pylist(rows), raw / name / "2013.parquet")
 
 
-def _flight(chance: random.Random) -> dict[str, object]:
-    scheduled = START + timedelta(minutes=chance.randint(0, 60 * 24 * 30 * MONTHS))
-    is_cancelled = chance.random() < 0.03
-    delay = None if is_cancelled else float(int(chance.expovariate(1 / 40)) - 10)
+def _flight(rng: random.Random) -> dict[str, object]:
+    scheduled = START + timedelta(minutes=rng.randint(0, 60 * 24 * 30 * MONTHS))
+    is_cancelled = rng.random() < 0.03
+    delay = None if is_cancelled else float(int(rng.expovariate(1 / 40)) - 10)
     return {
-        "origin": chance.choice(["EWR", "JFK", "LGA"]),
-        "carrier": chance.choice(["AA", "B6", "UA"]),
-        "flight": chance.randint(1, 9999),
-        "dest": chance.choice(["IAH", "MIA", "SFO"]),
+        "origin": rng.choice(["EWR", "JFK", "LGA"]),
+        "carrier": rng.choice(["AA", "B6", "UA"]),
+        "flight": rng.randint(1, 9999),
+        "dest": rng.choice(["IAH", "MIA", "SFO"]),
         "dep_delay": delay,
         "scheduled_at": scheduled,
         "left_at": scheduled + timedelta(minutes=delay or 0),

@@ -1,4 +1,4 @@
-"""The command line without Spark: every refusal is one line with the fix, the documented exit code and no trace."""
+"""The command line without Spark: every error is one line with the fix, the documented exit code and no stack trace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def at(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 REFUSED = [
-    pytest.param(["run"], 2, "job", id="missing argument"),
+    pytest.param(["run"], 2, "JOB", id="missing argument"),
     pytest.param(["run", "nothing", "--wrong"], 2, "--wrong", id="unknown option"),
     pytest.param(["fly"], 2, "fly", id="unknown command"),
     pytest.param(["run", "hourly_departures", "--through", "soon"], 2, "2013-02-01", id="no time"),
@@ -44,14 +44,14 @@ def test_a_refusal_names_the_fix(
     assert not (at / "warehouse" / "rewindow" / "runs").exists()
 
 
-def test_json_says_it_in_one_object(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_one_json_object(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["run", "nobody", "--json"]) == 78
     said = json.loads(capsys.readouterr().out)
     assert said["exit_code"] == 78
     assert "nobody" in said["error"]
 
 
-def test_outside_a_project_the_fix_is_named(
+def test_outside_a_project_the_error_names_the_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -64,7 +64,7 @@ def test_outside_a_project_the_fix_is_named(
     [
         ("import nowhere_to_be_found", "nowhere_to_be_found"),
         ("def build(): return 3", "has no function 'build_topology'"),
-        ("def build_topology(): return 3", "gave a int: return builder.build()"),
+        ("def build_topology(): return 3", "returned a int: return builder.build()"),
         ("1 / 0", "ZeroDivisionError"),
         ("x = 1\ndef f(:\n", "broken_job.py:2: "),
     ],
@@ -87,9 +87,7 @@ def test_a_topology_that_does_not_load_names_file_and_fix(
         sys.path.remove(str(at))
 
 
-def test_a_feed_that_is_none_is_told_from_one_that_was_never_landed(
-    at: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_feed_differs_from_one_that_was_never_landed(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = at / "conf/jobs/hourly_departures.yaml"
     job.write_text(job.read_text().replace("feed: flights", "feed: flihgts"))
     assert run_command(["plan", "hourly_departures"]) == 78
@@ -100,11 +98,11 @@ def test_a_job_that_never_ran_says_so(at: Path, capsys: pytest.CaptureFixture[st
     assert run_command(["show", "hourly_departures", "--branch", "v2"]) == 0
     said = capsys.readouterr().out
     assert said == (
-        "Job hourly_departures has not run yet in branch v2: `rewindow run hourly_departures --branch v2`.\n"
+        "Job hourly_departures has no runs on branch v2 yet. Start one with `rewindow run hourly_departures --branch v2`.\n"
     )
 
 
-def test_a_message_from_below_names_the_feed() -> None:
+def test_suggested_commands_name_the_feed_and_job() -> None:
     message = "a.csv has changed: `rewindow land FEED --new-generation`, or `rewindow run JOB`"
     with (
         pytest.raises(SourceError, match="`rewindow land orders --new-generation`, or `rewindow run totals`"),

@@ -1,4 +1,4 @@
-"""Time travel from the command line, over Spark and Delta: what each command says, its exit code, and the tables after it."""
+"""Branch operations from the command line, on Spark and Delta: output, exit codes and the resulting tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JOB = "quiet_carriers"
 
 @pytest.fixture(scope="module")
 def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three months landed and replayed, month by month."""
+    """Return a project with three months landed and replayed, one per run."""
     root = copy_project(tmp_path_factory.mktemp("history"))
     write_sources(root)
     assert run_command(["land", "flights", "--project", str(root)]) == 0
@@ -75,7 +75,7 @@ def test_the_readmes_commands(root: Path) -> None:
         assert run_command([*renamed, "--project", str(root)]) == 0, command
 
 
-def test_what_another_hand_did_is_told_and_fixed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_drift_is_reported_and_repaired(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root)]
 
     def said() -> str:
@@ -99,14 +99,14 @@ def test_what_another_hand_did_is_told_and_fixed(root: Path, capsys: pytest.Capt
     for line in [line for line in shown.splitlines() if line.startswith("$")]:
         assert run_command([*line.removeprefix("$ rewindow ").split(), *here]) == 0
     words = said()
-    assert f"Run {first.spec.name} of {JOB} was made again, row for row." in words
+    assert f"Run {first.spec.name} of {JOB} was replayed and gave the same rows." in words
     assert "Nothing to resume" in words
     assert Project.open(root).tables.hashes(JOB, "main") == before
     assert run_command(["republish", JOB, *here]) == 0
-    assert "as they were published" in said()
+    assert "are intact" in said()
 
 
-def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gc_collects_garbage(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root), "--json"]
     before = Project.open(root).tables.hashes(JOB, "main")
     capsys.readouterr()
@@ -119,7 +119,7 @@ def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixtu
     assert len([one for one in said.values() if "snapshots" in one]) == 4
     assert set(said["flights"]) == {"merged", "into", "deleted"}
     assert run_command(["gc", "nothing", *here]) == 2
-    assert "no job and no feed" in "".join(capsys.readouterr())
+    assert "there is no job or feed nothing" in "".join(capsys.readouterr())
     both = root / "conf" / "jobs" / "flights.yaml"
     both.write_text((both.parent / f"{JOB}.yaml").read_text())
     assert run_command(["gc", "flights", *here]) == 2
@@ -130,7 +130,7 @@ def test_what_nothing_needs_is_collected(root: Path, capsys: pytest.CaptureFixtu
     assert Project.open(root).tables.hashes(JOB, "main") == before
 
 
-def test_stores_are_looked_into(root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_stores_can_be_queried(root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     here = ["--project", str(root), "--json"]
 
     def call(*arguments: str, code: int = 0) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def test_stores_are_looked_into(root: Path, capsys: pytest.CaptureFixture[str], 
     assert run_command(["state", "list", JOB, *here[:2]]) == 0
 
 
-def test_a_run_that_died_is_taken_up_as_it_was_planned(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dead_run_is_resumed_as_planned(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root), "--json"]
     project = Project.open(root)
     job = project.bind(JOB, "killed")
@@ -203,14 +203,14 @@ def test_a_backfill_that_differs_ends_with_1_and_shows_keys(root: Path, capsys: 
     assert "carrier" in said
 
 
-def test_what_cannot_be_is_refused_with_the_fix(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_requests_are_refused_with_the_fix(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, code, named in (
         (["rewind", JOB, "--to", "main/99"], 2, "name one"),
         (["promote", JOB, "nobody"], 2, "no branch 'nobody'"),
         (["branch", "drop", JOB, "main"], 2, "no branch 'main'"),
-        (["diff", JOB, "main", "nobody"], 2, "no runs in branch 'nobody'"),
+        (["diff", JOB, "main", "nobody"], 2, "no runs on branch 'nobody'"),
         (["backfill", "nobody", "--from", "1"], 78, "nobody"),
-        (["backfill", JOB, "--from", "1", "--branch", "main"], 2, "branch of its own"),
+        (["backfill", JOB, "--from", "1", "--branch", "main"], 2, "use another --branch"),
     ):
         capsys.readouterr()
         assert run_command([*arguments, "--project", str(root)]) == code, arguments

@@ -1,4 +1,4 @@
-"""The project's jobs on Spark and Delta, through the same door as the command line: L2 and L5 as a user sees them."""
+"""The project's jobs on Spark and Delta through `Project`, as the command line uses it: L2 and L5."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ def test_a_final_run_closes_every_window_and_seals_the_branch(landed: Project) -
     assert "sealed" in again.reason
 
 
-def test_a_landing_that_is_not_there_is_waited_for(landed: Project) -> None:
-    with pytest.raises(NotNowError, match="landing 99 of feed 'flights' is not there yet"):
+def test_a_missing_landing_is_waited_for(landed: Project) -> None:
+    with pytest.raises(NotNowError, match="landing 99 of feed 'flights' does not exist yet"):
         landed.run(JOBS[0], RunRequest(branch="early", through_landing=99))

@@ -1,4 +1,4 @@
-"""SIGKILL in the middle, then the same command again: the same tables as a clean run, on real Spark and Delta."""
+"""SIGKILL during a run, then the same command again: the same tables as a clean run, on real Spark and Delta."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Project.open(sys.argv[1]).run("quiet_carriers", RunRequest(), on_step)
 @pytest.fixture
 def landed(spark: SparkSession, project: Path) -> Project:
     write_sources(project, flights=600)
-    opened = Project.open(project)
-    opened.land("flights")
-    opened.run("quiet_carriers", RunRequest(branch="clean"))
-    opened.run("quiet_carriers", RunRequest(through_landing=1))
-    return opened
+    loaded = Project.open(project)
+    loaded.land("flights")
+    loaded.run("quiet_carriers", RunRequest(branch="clean"))
+    loaded.run("quiet_carriers", RunRequest(through_landing=1))
+    return loaded
 
 
 def test_a_run_killed_at_any_step_is_taken_over_by_the_next_call(landed: Project) -> None:

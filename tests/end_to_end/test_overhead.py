@@ -1,4 +1,4 @@
-"""What a run costs whatever it does: Delta commits and Spark jobs, counted; and that it is the same run without Spark."""
+"""The fixed costs of a run: the number of Delta commits and Spark jobs, with equal results without Spark."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ LEDGER_AND_JOURNAL = 3  # PLAN, the manifest, COMMIT
 TABLES = 3  # the output, the store's changelog, the metrics
 
 
-def test_an_empty_run_commits_nothing_and_a_small_one_asks_spark_for_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_empty_run_commits_nothing_and_a_small_one_does_not_use_spark(spark: SparkSession, tmp_path: Path) -> None:
     del spark
     counts = StoredCounts(tmp_path, 100, UNWINDOWED)
     cost = counts.run()

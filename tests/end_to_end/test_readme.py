@@ -1,4 +1,4 @@
-"""What the README shows is run: its own job in an empty project, through the command line."""
+"""The README's examples are executed: its job in an empty project, through the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """Make the README's project, file by file as it says."""
+    """Create the README's project from its code blocks."""
     feed, job = blocks("yaml")[:2]
     for name, text in (
         ("conf/feeds/orders.yaml", feed),
@@ -76,10 +76,10 @@ def test_the_test_that_it_shows(shop: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("jobs.__path__", [str(shop / "jobs")], raising=False)
     shown = blocks("python")[1]
     order = "from typing import NamedTuple\nclass Order(NamedTuple):\n    order_id: int\n    amount: float\n"
-    scope: dict[str, Any] = {}
-    exec(order + shown, scope)  # noqa: S102 - the README's own code
-    scope["test_a_day_is_closed_six_hours_after_its_end"]()
-    assert TopologyTestDriver is scope["TopologyTestDriver"]
+    namespace: dict[str, Any] = {}
+    exec(order + shown, namespace)  # noqa: S102 - the README's own code
+    namespace["test_a_day_is_closed_six_hours_after_its_end"]()
+    assert TopologyTestDriver is namespace["TopologyTestDriver"]
 
 
 @pytest.mark.parametrize("mode", ["whole", "cut"])
@@ -90,16 +90,16 @@ def test_the_transcript_that_it_shows(shop: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(shop)
     monkeypatch.syspath_prepend(str(shop))
     monkeypatch.setattr("jobs.__path__", [str(shop / "jobs")], raising=False)
-    scope: dict[str, Any] = {}
-    exec(next(block for block in blocks("python") if "Transcript" in block), scope)  # noqa: S102 - the README's own code
-    (case,) = scope["load"]("tests/daily_orders.yaml")
-    scope["test_daily_orders"](case, mode == "cut")
+    namespace: dict[str, Any] = {}
+    exec(next(block for block in blocks("python") if "Transcript" in block), namespace)  # noqa: S102 - the README's own code
+    (case,) = namespace["load"]("tests/daily_orders.yaml")
+    namespace["test_daily_orders"](case, mode == "cut")
     wrong = story.replace("{orders: 2, amount: 4.0}, 23h]]", "{orders: 2, amount: 4.0}, 22h]]")
     assert wrong != story
     (shop / "tests/daily_orders.yaml").write_text(wrong)
-    (case,) = scope["load"]("tests/daily_orders.yaml")
-    with pytest.raises(scope["check"].__globals__["TranscriptError"], match="another timestamp"):
-        scope["test_daily_orders"](case, mode == "cut")
+    (case,) = namespace["load"]("tests/daily_orders.yaml")
+    with pytest.raises(namespace["check"].__globals__["TranscriptError"], match="different timestamp"):
+        namespace["test_daily_orders"](case, mode == "cut")
 
 
 def test_every_command_is_in_the_readme() -> None:
@@ -113,5 +113,5 @@ def test_every_command_is_in_the_readme() -> None:
 def test_every_public_name_is_in_the_readme() -> None:
     import rewindow
 
-    table = README[README.index("## What to import") : README.index("## A processor of your own")]
+    table = README[README.index("## What to import") : README.index("## Writing a processor")]
     assert [name for name in rewindow.__all__ if f"`{name}" not in table] == [], "give it a line, or part of one"

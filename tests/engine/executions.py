@@ -1,4 +1,4 @@
-"""One task of a declarative topology from files to files, run by run, each run in the execution that one says."""
+"""Run one task of a declarative topology from files to files, run by run, each run in a given execution mode."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.contracts.tasks import Epoch, Execution, LogFile, LogSlice, SubTopologyWork, TaskWork
-from rewindow.engine.worker.output import StagingTarget
+from rewindow.contracts.tasks import (
+    Epoch,
+    Execution,
+    JobCode,
+    LogFile,
+    LogSlice,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
+from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE
 from rewindow.streams.semantics import Semantics
@@ -22,49 +33,49 @@ from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
 
 SAMPLED = (SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE)
-"""Metrics of record execution alone."""
+"""Metrics that only record execution samples."""
 PARTITION = 3
 
 
 class Case(NamedTuple):
-    """A job of one topic, what lies in its log, and how it is landed. ``keys``: how many columns are the key's."""
+    """A job with one topic, the rows of its log, and its landings. ``keys``: the number of key columns."""
 
     topology: Topology
     columns: tuple[Column, ...]
     keys: int
     rows: list[tuple[Any, ...]]
-    """Timestamp, key and value cells; the offset is the place in the list."""
+    """Timestamp, key and value columns; the offset is the index in the list."""
     epochs: tuple[Epoch, ...]
     bounds: tuple[tuple[int, int], ...]
     semantics: Semantics
 
 
 @dataclass
-class Left:
-    """What a run left behind."""
+class Written:
+    """The files and the report of a run."""
 
     report: Any
     files: dict[str, list[str]] = field(default_factory=dict)
 
     def rows(self, target: str) -> list[str]:
-        """Return the rows for a target as texts (so that NaN is NaN), in total order."""
+        """Return the rows of a target as sorted texts, so that NaN equals NaN."""
         tables = [pq.read_table(path, partitioning=None) for path in self.files.get(target, ())]
         return sorted(str(row) for table in tables for row in table.to_pylist())
 
     @property
     def metrics(self) -> list[Any]:
-        """Return all metrics that both execution modes have."""
+        """Return the metrics that both execution modes have."""
         return [row for row in self.report.metrics if row["name"] not in SAMPLED]
 
 
 def logs(case: Case) -> LogShapes:
-    """Return the shapes of the one log."""
+    """Return the shapes of the log."""
     key, value = case.columns[: case.keys], case.columns[case.keys :]
     return {"events": (log_shape(key, is_scalar=case.keys == 1), log_shape(value, is_scalar=False))}
 
 
 def write_log(case: Case, root: Path, *, files: int = 1) -> tuple[LogFile, ...]:
-    """Write the log in several files."""
+    """Write the log to several files."""
     columns = [Column("offset", "long"), Column("timestamp", "long"), *case.columns]
     rows = [(offset, *row) for offset, row in enumerate(case.rows)]
     size = len(rows) // files + 1
@@ -80,25 +91,25 @@ def write_log(case: Case, root: Path, *, files: int = 1) -> tuple[LogFile, ...]:
 
 
 def replay(
-    case: Case, log: Sequence[LogFile], root: Path, cuts: Sequence[tuple[int, int]], modes: Sequence[Execution]
-) -> list[Left]:
-    """Replay epochs ``[first, end)`` run by run, each restored from what the one before left in files and JSON."""
+    case: Case, log: Sequence[LogFile], root: Path, ranges: Sequence[tuple[int, int]], modes: Sequence[Execution]
+) -> list[Written]:
+    """Replay epochs ``[first, end)`` run by run, each restored from the files and the state of the previous one."""
     state, stores = None, {store.name: [] for store in case.topology.sub_topologies()[0].stores}
-    left = []
-    for run, ((first, end), execution) in enumerate(zip(cuts, modes, strict=True), start=1):
+    written_runs = []
+    for run, ((first, end), execution) in enumerate(zip(ranges, modes, strict=True), start=1):
         work = sub_topology_work(case, root / str(run), run, (first, end), execution)
         slices = {"events": LogSlice(tuple(log), case.bounds[first:end])}
         restored = None if state is None else TaskState.from_json(json.loads(json.dumps(state)))
         report = run_task(work, TaskWork(PARTITION, slices, {}, restored, {k: tuple(v) for k, v in stores.items()}))
         state = report.state
-        done = Left(report)
+        done = Written(report)
         for file in report.files:
-            done.files.setdefault(file.target, []).append(f"{work.roots[file.target]}/{file.path}")
+            done.files.setdefault(file.target, []).append(f"{work.staging.roots[file.target]}/{file.path}")
             kind, _, name = file.target.partition("/")
             if kind == "changelog":
-                stores[name].append(f"{work.roots[file.target]}/{file.path}")
-        left.append(done)
-    return left
+                stores[name].append(f"{work.staging.roots[file.target]}/{file.path}")
+        written_runs.append(done)
+    return written_runs
 
 
 def sub_topology_work(
@@ -107,24 +118,19 @@ def sub_topology_work(
     """Return the work of one run."""
     (part,) = case.topology.sub_topologies()
     targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
-    return SubTopologyWork(
+    work = SubTopologyWork(
         sub_topology=0,
-        run=run,
-        attempt=f"run{run}",
-        fingerprint=case.topology.fingerprint(),
-        partitions=PARTITION + 1,
+        identity=RunIdentity("job", run, f"run{run}", case.topology.fingerprint()),
+        code=JobCode(lambda: case.topology, lambda: logs(case), case.semantics),
         epochs=case.epochs[slice(*epochs)],
         tasks=(),
-        roots={target: str(root / target) for target in targets},
-        load_topology=lambda: case.topology,
-        load_logs=lambda: logs(case),
-        semantics=case.semantics,
-        execution=execution,
+        staging=StagingArea({target: str(root / target) for target in targets}, PARTITION + 1),
     )
+    return LocalEngine(execution).with_execution(work)
 
 
-def assert_equal(found: Sequence[Left], expected: Sequence[Left]) -> None:
-    """Hold runs against others: rows of all tables, states, metrics, positions."""
+def assert_equal(found: Sequence[Written], expected: Sequence[Written]) -> None:
+    """Assert that runs are equal: rows of all tables, states, metrics, offsets."""
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
         for target in sorted({*one.files, *other.files}):
             assert one.rows(target) == other.rows(target), f"run {number}, {target}"
@@ -135,9 +141,9 @@ def assert_equal(found: Sequence[Left], expected: Sequence[Left]) -> None:
         assert _digests(one) == _digests(other), f"run {number}"
 
 
-def _schemas(left: Left) -> dict[str, pa.Schema]:
-    return {target: pq.read_schema(paths[0]) for target, paths in left.files.items()}
+def _schemas(written: Written) -> dict[str, pa.Schema]:
+    return {target: pq.read_schema(paths[0]) for target, paths in written.files.items()}
 
 
-def _digests(left: Left) -> dict[str, Any]:
-    return {file.target: (file.rows, file.rows_digest, dict(file.stats)) for file in left.report.files}
+def _digests(written: Written) -> dict[str, Any]:
+    return {file.target: (file.rows, file.rows_digest, dict(file.stats)) for file in written.report.files}

@@ -1,4 +1,4 @@
-"""The class archive: optional in every way."""
+"""The class archive is optional."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ WRITES = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text('classes')"
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = tmp_path / "classes" / "key.jsa"
-    monkeypatch.setattr(archive, "archive_path", lambda: place)
-    return place
+    archive_file = tmp_path / "classes" / "key.jsa"
+    monkeypatch.setattr(archive, "archive_path", lambda: archive_file)
+    return archive_file
 
 
-def test_no_archive_is_no_option(path):
+def test_without_an_archive_there_are_no_options(path):
     assert archive_options() == []
 
 
-def test_an_archive_is_made_once_and_used(path, monkeypatch):
+def test_an_archive_is_created_once_and_used(path, monkeypatch):
     monkeypatch.setattr(archive, "_TRAIN", WRITES)
     assert make_archive()
     monkeypatch.setattr(archive, "_TRAIN", "raise SystemExit('not again')")
@@ -36,13 +36,13 @@ def test_an_archive_is_made_once_and_used(path, monkeypatch):
 
 
 @pytest.mark.parametrize("train", ["raise SystemExit(1)", "pass", WRITES + "; raise SystemExit(1)"])
-def test_what_fails_leaves_nothing(path, monkeypatch, train):
+def test_a_failure_leaves_no_files(path, monkeypatch, train):
     monkeypatch.setattr(archive, "_TRAIN", train)
     assert not make_archive()
     assert list(path.parent.iterdir()) == []
 
 
-def test_archives_do_not_pile_up(path, monkeypatch):
+def test_old_archives_are_deleted(path, monkeypatch):
     path.parent.mkdir()
     for number in range(5):
         (path.parent / f"{number}.jsa").write_text("old")

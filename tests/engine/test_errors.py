@@ -1,4 +1,4 @@
-"""Spark's exceptions in one line, with the fix and the right exit code."""
+"""Spark's exceptions become one line with the fix and the right exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from rewindow import errors
-from rewindow.engine.spark.errors import java_error_message, mapped, translate
+from rewindow.engine.spark.errors import mapped, translate
 from rewindow.engine.worker.failures import find_marked, mark
 from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
 
@@ -25,9 +25,9 @@ Traceback (most recent call last):
 ValueError: bad
 second line
 """
-STAGE = """An error occurred while calling o142.collectToPython.
+JOB_FAILURE = """An error occurred while calling o142.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 2.0 failed 1 times, \
-most recent failure: Lost task 1.0 in stage 2.0 (TID 5) (localhost executor driver): {said}
+most recent failure: Lost task 1.0 in stage 2.0 (TID 5) (localhost executor driver): {expected}
 \tat org.apache.spark.Foo$.bar(Foo.scala:711)
 \tat org.apache.spark.Foo.run(Foo.scala:1)
 Caused by: {cause}
@@ -36,8 +36,8 @@ Caused by: {cause}
 """
 
 
-def stage(said: str, cause: str = "java.io.EOFException") -> str:
-    return STAGE.format(said=said, cause=cause)
+def job_failure(expected: str, cause: str = "java.io.EOFException") -> str:
+    return JOB_FAILURE.format(expected=expected, cause=cause)
 
 
 CASES = {
@@ -50,27 +50,31 @@ CASES = {
     "file": (WORKER.replace("ValueError: bad", "FileNotFoundError: [Errno 2] x"), StorageError, "could not be read"),
     "memory": (WORKER.replace("ValueError: bad", "MemoryError"), LimitError, "spark.driver.memory"),
     "crash": (
-        stage(
+        job_failure(
             "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed): Fatal Python error: "
             "Segmentation fault\n\nCurrent thread 0x00 (most recent call first):\n  File x"
         ),
         LimitError,
         "Python worker exited unexpectedly (crashed): Fatal Python error: Segmentation fault: a Python worker was",
     ),
-    "heap": (stage("java.lang.OutOfMemoryError: Java heap space"), LimitError, "Java heap space: give the target more"),
-    "disk": (stage("java.io.IOException: No space left on device"), LimitError, "free space on the disk"),
+    "heap": (
+        job_failure("java.lang.OutOfMemoryError: Java heap space"),
+        LimitError,
+        "Java heap space: give the target more",
+    ),
+    "disk": (job_failure("java.io.IOException: No space left on device"), LimitError, "free space on the full disk"),
     "access": (
-        stage("java.io.IOException: Mkdirs failed to create file:/x (exists=false)"),
+        job_failure("java.io.IOException: Mkdirs failed to create file:/x (exists=false)"),
         AccessError,
         "Mkdirs failed to create file:/x (exists=false): grant",
     ),
     "path": (
         "[PATH_NOT_FOUND] Path does not exist: file:/nope. SQLSTATE: 42K03",
         SourceError,
-        "file:/nope: put it back, or",
+        "file:/nope: restore it, or",
     ),
     "csv": (
-        stage(
+        job_failure(
             "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f. "
             "SQLSTATE: KD001",
             "org.apache.spark.SparkException: [MALFORMED_CSV_RECORD] Malformed CSV record: a;b SQLSTATE: KD000",
@@ -79,12 +83,12 @@ CASES = {
         "([MALFORMED_CSV_RECORD] Malformed CSV record: a;b): fix the file",
     ),
     "parquet": (
-        stage(
+        job_failure(
             "[FAILED_READ_FILE.NO_HINT] Error while reading file f.",
             "java.lang.RuntimeException: f is not a Parquet file",
         ),
         StorageError,
-        "(f is not a Parquet file): the file is damaged",
+        "(f is not a Parquet file): the file is corrupt",
     ),
     "column": (
         "[UNRESOLVED_COLUMN.WITH_SUGGESTION] `nope` cannot be resolved. SQLSTATE: 42703;\n'Project ['nope]\n+- Range",
@@ -96,43 +100,43 @@ CASES = {
         DataError,
         "fix the",
     ),
-    "other": (stage("java.lang.IllegalStateException: strange"), StorageError, "strange: run again; --debug"),
-    "silent": ("", StorageError, "Spark failed without a word"),
+    "other": (job_failure("java.lang.IllegalStateException: strange"), StorageError, "strange: run again; --debug"),
+    "silent": ("", StorageError, "Spark failed without a message"),
 }
 
 
-@pytest.mark.parametrize(("text", "kind", "said"), CASES.values(), ids=CASES)
-def test_what_spark_says_becomes_one_line_with_a_fix(text, kind, said):
+@pytest.mark.parametrize(("text", "kind", "expected"), CASES.values(), ids=CASES)
+def test_spark_errors_become_one_line_with_a_fix(text, kind, expected):
     error = translate(PySparkException(text))
     assert type(error) is kind
-    assert said in str(error)
+    assert expected in str(error)
     assert len(str(error).splitlines()) == 1
     assert "\tat " not in str(error)
     assert ".scala" not in str(error)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_marked_error_comes_back_as_its_kind(kind):
+def test_a_marked_error_keeps_its_class(kind):
     error = kind('record 7 of "events"\nis bad: ä \\ {}')
     text = WORKER.replace("ValueError: bad", f"RuntimeError: {mark(error)}")
-    back = translate(PySparkException(stage(text)))
+    back = translate(PySparkException(job_failure(text)))
     assert type(back) is kind
     assert str(back) == str(error)
 
 
 @given(message=st.text(), code=st.sampled_from(KINDS))
-def test_any_message_survives_the_mark(message, code):
+def test_any_message_survives_marking(message, code):
     line = mark(code(message))
     assert len(line.splitlines()) == 1
     back = find_marked(f"before\n{line}\nafter")
     assert (type(back), str(back)) == (code, message)
 
 
-def test_a_kind_of_a_kind_keeps_its_exit_code():
+def test_a_subclass_keeps_the_exit_code_of_its_parent():
     assert find_marked(mark(errors.TopologyError("x"))).exit_code == 78
 
 
-def test_the_codes_of_the_kinds_are_distinct():
+def test_exit_codes_are_distinct():
     assert len({kind.exit_code for kind in KINDS}) == len(KINDS)
 
 
@@ -142,12 +146,12 @@ def test_the_last_mark_counts_because_a_traceback_shows_source_lines_first():
 
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111)])
-def test_a_jvm_that_is_gone_is_told(error):
-    assert "Spark's JVM is gone" in java_error_message(error)
+def test_a_lost_jvm_is_reported(error):
+    assert "Spark's JVM has ended" in str(translate(error))
     assert translate(error).exit_code == 71
 
 
-def test_our_own_errors_pass_unchanged():
+def test_rewindow_errors_pass_unchanged():
     error = DataError("x")
     assert translate(error) is error
     with pytest.raises(DataError, match=r"^x$"), mapped():
@@ -161,7 +165,7 @@ def test_mapped_keeps_the_cause_for_debug():
 
 
 @pytest.mark.spark
-def test_a_workers_error_crosses_the_jvm(spark):
+def test_an_error_of_a_worker_crosses_the_jvm(spark):
     def fail(batches):
         from rewindow.engine.worker.failures import mark
         from rewindow.errors import DataError
@@ -175,7 +179,7 @@ def test_a_workers_error_crosses_the_jvm(spark):
 
 
 @pytest.mark.spark
-def test_errors_of_a_session_leave_stderr_alone(spark, capfd):
+def test_session_errors_do_not_write_to_stderr(spark, capfd):
     def crash(batches):
         import os
 

@@ -1,4 +1,4 @@
-"""L4: vectorized execution gives exactly what record execution gives, whatever the data, cuts, batches and modes before."""
+"""L4: vectorized execution writes what record execution writes, for any data, runs, batch sizes and earlier modes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from rewindow import (
 )
 from rewindow.contracts.tasks import Epoch, Execution
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.vectorized.choose_kernel import NotVectorizableError
-from rewindow.engine.worker.vectorized.plan import plan_of
+from rewindow.engine.worker.vectorized.errors import NotVectorizableError
+from rewindow.engine.worker.vectorized.planner import plan_vectorized
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.semantics import Semantics
@@ -87,7 +87,7 @@ CONDITIONS = [
 ]
 SELECTS = [
     "select whole, real, money, flag, note, raw, free, 1 as one",
-    "select real as whole, whole as real, flag, money, 'x' as note, raw, free",  # floats for whole numbers, and the other way
+    "select real as whole, whole as real, flag, money, 'x' as note, raw, free",  # floats for integers, and vice versa
     "select whole * 3 - timestamp as whole, real + whole as real, money, flag, note, raw, free",
     "select whole * whole as whole, -0.5 * real + 1 as real, money, true as flag, note, raw, raw as free",
     "select whole, (real - 1) * (whole + 0.25) as real, money, flag, whole as timestamp, note, raw, free",
@@ -107,7 +107,7 @@ LISTS = st.builds(Collect, st.sampled_from([None, "whole", "real", "note", "free
 
 
 def _of(one: Any) -> Any:
-    """Return aggregates of which each is ``one``: a bare one, or several."""
+    """Generate one unnamed aggregate from ``one``, or several named ones."""
     return st.one_of(
         one, st.lists(one, min_size=1, max_size=3).map(lambda many: {f"a{n}": a for n, a in enumerate(many)})
     )
@@ -127,9 +127,9 @@ def cases(draw: Any, *, sessions: bool = False) -> Case:
     count = draw(st.sampled_from([0, 1, 5, 20, 60]))
     steps = draw(st.lists(st.tuples(st.integers(-15, 6), key_cells, CELLS), min_size=count, max_size=count))
     rows, now = [], 20
-    for step, key, cells in steps:
+    for step, key, values in steps:
         now = max(now, now + step)
-        rows.append((max(0, now + min(step, 0)), *key, *cells))
+        rows.append((max(0, now + min(step, 0)), *key, *values))
     cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3)))
     bounds = list(pairwise([0, *cuts, len(rows)]))
     highest = [max((row[0] for row in rows[:end]), default=UNKNOWN) for _, end in bounds]
@@ -139,17 +139,17 @@ def cases(draw: Any, *, sessions: bool = False) -> Case:
         bounds.append((len(rows), len(rows)))
         epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))
     semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
-    heads = draw(st.lists(st.sampled_from([*CONDITIONS, *SELECTS]), max_size=3))
+    prefix = draw(st.lists(st.sampled_from([*CONDITIONS, *SELECTS]), max_size=3))
     emits = draw(st.booleans())
     aggregate = draw(_aggregates(sessions=sessions, emits=emits))
     if sessions and draw(st.booleans()):
         rows = [(*row[: 1 + len(columns)], *_filled(row[1 + len(columns) :])) for row in rows]
-    topology = _topology(windows, aggregate, heads, emits=emits)
+    topology = _topology(windows, aggregate, prefix, emits=emits)
     return Case(topology, (*columns, *VALUES), len(columns), rows, tuple(epochs), tuple(bounds), semantics)
 
 
 def _aggregates(*, sessions: bool, emits: bool) -> Any:
-    """Return aggregates that the execution can do; above a suppress sessions have only what has sizes."""
+    """Generate aggregates that vectorized execution supports; above a suppress, sessions need results with known sizes."""
     if not sessions:
         return _of(ONE)
     if emits:
@@ -157,17 +157,21 @@ def _aggregates(*, sessions: bool, emits: bool) -> Any:
     return st.one_of(_of(IN_SESSION), _of(st.one_of(st.just(Count()), LISTS)))
 
 
-def _filled(cells: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return cells without a null: with one, most sessions are record execution's."""
-    whole, real, money, flag, note, *others = cells
+def _filled(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return values without nulls: with nulls, most sessions need record execution."""
+    whole, real, money, flag, note, *others = values
     return (whole or 0, 0.3 if real is None else real, money or Decimal("0.50"), flag, note or "", *others)
 
 
-def _topology(windows: Any, aggregate: Any, heads: list[str], *, emits: bool) -> Topology:
+def _topology(windows: Any, aggregate: Any, prefix: list[str], *, emits: bool) -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("events")
-    for head in filter(None, heads):
-        stream = stream.select(head.removeprefix("select ")) if head.startswith("select ") else stream.where(head)
+    for operator in filter(None, prefix):
+        stream = (
+            stream.select(operator.removeprefix("select "))
+            if operator.startswith("select ")
+            else stream.where(operator)
+        )
     windowed = stream.group_by_key().windowed_by(windows)
     if emits:
         table = windowed.emit_strategy(EmitStrategy.on_window_close()).aggregate(aggregate, store="windows")
@@ -179,22 +183,22 @@ def _topology(windows: Any, aggregate: Any, heads: list[str], *, emits: bool) ->
 
 @examples(40)
 @given(case=cases(), data=st.data())
-def test_both_execution_modes_leave_the_same(case: Case, data: st.DataObject) -> None:
+def test_both_execution_modes_write_the_same(case: Case, data: st.DataObject) -> None:
     hold_execution_modes_against_each_other(case, data)
 
 
 @examples(40)
 @given(case=cases(sessions=True), data=st.data())
-def test_both_execution_modes_leave_the_same_sessions(case: Case, data: st.DataObject) -> None:
+def test_both_execution_modes_write_the_same_sessions(case: Case, data: st.DataObject) -> None:
     hold_execution_modes_against_each_other(case, data)
 
 
 def hold_execution_modes_against_each_other(case: Case, data: st.DataObject) -> None:
     (part,) = case.topology.sub_topologies()
     try:
-        plan_of(part, logs(case))
+        plan_vectorized(part, logs(case))
     except NotVectorizableError as reason:
-        assume("compares" not in str(reason))  # a condition of a name that a select gave another type
+        assume("compares" not in str(reason))  # a condition on a name to which a select gave another type
         raise
     number = len(case.epochs)
     inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []

@@ -1,9 +1,10 @@
-"""Small stages are run by the command's own process: which ones are small, and what user code may do to that process."""
+"""Inline execution of small sub-topologies: which ones are small, and what user code may do to the process."""
 
 from __future__ import annotations
 
 import os
 import sys
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rewindow import StreamsBuilder, Topology
-from rewindow.contracts.tasks import Epoch, LogSlice, LogTable, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import (
+    Epoch,
+    Execution,
+    JobCode,
+    LogSlice,
+    LogTable,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.engine.worker.inline import InlineEngine, size_of
 from rewindow.errors import DataError, RewindowError, StorageError
 from rewindow.streams.semantics import Semantics
@@ -43,12 +54,12 @@ def leaving_at_once() -> Topology:
     return the_job(lambda: os._exit(0))
 
 
-def plain() -> Topology:
+def quiet() -> Topology:
     return the_job(lambda: None)
 
 
-class Asked:
-    """Stands for Spark, and knows what it was asked."""
+class FakeSpark:
+    """A fake of the Spark engine that records its work."""
 
     def __init__(self) -> None:
         self.works: list[SubTopologyWork] = []
@@ -63,56 +74,51 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return write_files(random_log(1), tmp_path_factory.mktemp("log"))
 
 
-def stage(log: Any, root: Path, make: Callable[[], Topology] = plain, **more: Any) -> SubTopologyWork:
+def make_work(log: Any, root: Path, make: Callable[[], Topology] = quiet, **more: Any) -> SubTopologyWork:
     tasks = [
         TaskWork(p, {"events": LogSlice(log.files[p], tuple(log.bounds(p)))}, {}, None, {}) for p in range(PARTITIONS)
     ]
     epochs = tuple(Epoch(epoch + 1, log.watermark(epoch)) for epoch in range(EPOCHS))
-    roots = {"output/results": str(root / "results")}
-    return SubTopologyWork(
-        0, 1, "attempt", make().fingerprint(), PARTITIONS, epochs, tuple(tasks), roots, make, logs, Semantics(), **more
-    )
+    identity, code = RunIdentity("", 1, "attempt", make().fingerprint()), JobCode(make, logs, Semantics())
+    staging = StagingArea({"output/results": str(root / "results")}, PARTITIONS)
+    return SubTopologyWork(0, identity, code, epochs, tuple(tasks), staging, **more)
 
 
-def run(work: SubTopologyWork, most: int = RECORDS) -> tuple[list[TaskReport], Asked]:
-    spark = Asked()
+def run(work: SubTopologyWork, most: int = RECORDS) -> tuple[list[TaskReport], FakeSpark]:
+    spark = FakeSpark()
     return InlineEngine(lambda: spark, most=most).run_sub_topology(work), spark
 
 
-def test_a_stage_of_so_many_records_runs_here_and_one_of_more_on_spark(log: Any, tmp_path: Path) -> None:
-    work = stage(log, tmp_path)
+def test_a_small_sub_topology_runs_inline_and_a_larger_one_on_spark(log: Any, tmp_path: Path) -> None:
+    work = make_work(log, tmp_path)
     reports, spark = run(work)
     assert size_of(work) == RECORDS == sum(report.consumed["events"] for report in reports)
     assert [report.partition for report in reports] == list(range(PARTITIONS))
     assert not spark.works
     _, spark = run(work, RECORDS - 1)
-    assert spark.works == [work]
+    assert spark.works == [replace(work, execution=Execution.RECORD)]
 
 
-def test_a_log_that_only_spark_reads_is_read_by_spark(log: Any, tmp_path: Path) -> None:
-    _, spark = run(stage(log, tmp_path, tables={"events": LogTable("somewhere", "governed")}))
+def test_a_log_that_only_spark_can_read_runs_on_spark(log: Any, tmp_path: Path) -> None:
+    _, spark = run(make_work(log, tmp_path, tables={"events": LogTable("somewhere", "governed")}))
     assert len(spark.works) == 1
 
 
-def test_what_user_code_prints_is_no_answer_of_the_command(
-    log: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(stage(log, tmp_path, talking))
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("hello\n")) == ("", RECORDS)
+def test_prints_of_user_code_go_to_stderr(log: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(make_work(log, tmp_path, talking))
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("hello\n")) == ("", RECORDS)
 
 
 @pytest.mark.parametrize("make", [leaving, leaving_at_once])
-def test_user_code_does_not_end_the_command_as_if_all_were_done(
-    log: Any, tmp_path: Path, make: Callable[[], Topology]
-) -> None:
+def test_user_code_cannot_end_the_command_with_success(log: Any, tmp_path: Path, make: Callable[[], Topology]) -> None:
     leave = os._exit
     with pytest.raises(DataError, match="node 'work' failed at"):
-        run(stage(log, tmp_path, make))
+        run(make_work(log, tmp_path, make))
     assert os._exit is leave
 
 
-def test_what_nobody_foresaw_has_the_words_that_it_has_from_a_worker(
+def test_an_unexpected_error_has_the_same_message_as_from_a_worker(
     log: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> Any:
@@ -121,9 +127,30 @@ def test_what_nobody_foresaw_has_the_words_that_it_has_from_a_worker(
 
     monkeypatch.setattr("rewindow.engine.worker.inline.run_tasks", broken)
     with pytest.raises(StorageError, match=r"the disk is away .*a file could not be read or written: run again"):
-        run(stage(log, tmp_path))
+        run(make_work(log, tmp_path))
 
 
-def test_an_error_of_ours_is_left_as_it_is(log: Any, tmp_path: Path) -> None:
+def test_rewindow_errors_pass_unchanged(log: Any, tmp_path: Path) -> None:
+    work = make_work(log, tmp_path)
     with pytest.raises(RewindowError, match="built another topology"):
-        run(replace(stage(log, tmp_path), fingerprint="another"))
+        run(replace(work, identity=replace(work.identity, fingerprint="another")))
+
+
+def test_the_topology_for_planning_is_built_once_and_each_record_task_builds_its_own(log: Any, tmp_path: Path) -> None:
+    built: list[Topology] = []
+
+    def make() -> Topology:
+        built.append(quiet())
+        return built[-1]
+
+    work = make_work(log, tmp_path, make)
+    built.clear()
+    run(work)
+    run(work)
+    assert len(built) == 1 + 2 * PARTITIONS
+
+
+def test_job_code_travels_without_its_topology() -> None:
+    code = JobCode(quiet, logs, Semantics())
+    assert code.topology is code.topology
+    assert "topology" not in vars(copy(code))

@@ -1,4 +1,4 @@
-"""The two Delta jars: found by digest, fetched once, never half there."""
+"""The two Delta jars: verified by digest, fetched once, never partial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewindow.errors import ConfigError
 
 @pytest.fixture
 def pinned(monkeypatch: pytest.MonkeyPatch) -> tuple[Jar, ...]:
-    """Two small jars whose bytes are their own names."""
+    """Pin two small jars whose content is their name."""
     names = ("one", "two")
     small = tuple(Jar("g", name, "1", hashlib.sha256(f"{name}\n".encode()).hexdigest()) for name in names)
     monkeypatch.setattr(jars, "required_jars", lambda: small)
@@ -24,7 +24,7 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> tuple[Jar, ...]:
 
 
 def fake_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> Path:
-    """Put a shell script where Ivy would be run; ``$name`` and ``$to`` are what to fetch and whither."""
+    """Replace Ivy by a shell script; ``$name`` is the jar to fetch and ``$to`` its destination."""
     program = tmp_path / "java"
     program.write_text(f'#!/bin/sh\necho run >> {tmp_path}/calls\nname="$1"\nto="$2"\n{script}\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -36,25 +36,25 @@ def fake_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> P
     return tmp_path / "calls"
 
 
-def test_absent_jars_are_fetched_once(pinned, monkeypatch, tmp_path):
+def test_missing_jars_are_fetched_once(pinned, monkeypatch, tmp_path):
     calls = fake_java(monkeypatch, tmp_path, 'echo "$name" > "$to"')
-    told: list[str] = []
-    paths = resolve_jars(tmp_path / "cache", report=told.append)
+    reported: list[str] = []
+    paths = resolve_jars(tmp_path / "cache", report=reported.append)
     assert [path.name for path in paths] == ["one-1.jar", "two-1.jar"]
-    assert told == ["fetching 1/2 one-1.jar", "fetching 2/2 two-1.jar"]
-    assert resolve_jars(tmp_path / "cache", report=told.append) == paths
+    assert reported == ["fetching 1/2 one-1.jar", "fetching 2/2 two-1.jar"]
+    assert resolve_jars(tmp_path / "cache", report=reported.append) == paths
     assert calls.read_text() == "run\nrun\n"
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["one-1.jar", "two-1.jar"]
 
 
-def test_other_bytes_are_refused_and_not_kept(pinned, monkeypatch, tmp_path):
+def test_a_jar_with_another_digest_is_rejected_and_deleted(pinned, monkeypatch, tmp_path):
     fake_java(monkeypatch, tmp_path, 'echo "else" > "$to"')
     with pytest.raises(ConfigError, match=r"^g:one:1 has sha256 [0-9a-f]{64}, not "):
         resolve_jars(tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_what_cannot_be_fetched_says_why_and_what_to_do(pinned, monkeypatch, tmp_path):
+def test_a_failed_fetch_states_reason_and_fix(pinned, monkeypatch, tmp_path):
     fake_java(monkeypatch, tmp_path, 'echo ":: problems ::"; echo " module not found: g#one;1"; exit 1')
     with pytest.raises(ConfigError) as refused:
         resolve_jars(tmp_path / "cache")
@@ -62,7 +62,7 @@ def test_what_cannot_be_fetched_says_why_and_what_to_do(pinned, monkeypatch, tmp
     assert "REWINDOW_IVY_SETTINGS" in str(refused.value)
 
 
-def test_a_damaged_jar_is_fetched_again(pinned, monkeypatch, tmp_path):
+def test_a_corrupt_jar_is_fetched_again(pinned, monkeypatch, tmp_path):
     fake_java(monkeypatch, tmp_path, 'echo "$name" > "$to"')
     paths = resolve_jars(tmp_path / "cache")
     paths[0].write_text("cut off")
@@ -71,12 +71,12 @@ def test_a_damaged_jar_is_fetched_again(pinned, monkeypatch, tmp_path):
     assert resolve_jars(tmp_path / "cache") == paths
 
 
-def test_an_absent_jar_names_the_fix(pinned, tmp_path):
+def test_a_missing_jar_states_the_fix(pinned, tmp_path):
     with pytest.raises(ConfigError, match=r"one-1.jar is absent: run `make setup` \(or `rewindow setup`\) once"):
         find_jars(tmp_path)
 
 
-def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
+def test_the_environment_sets_the_cache_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("REWINDOW_CACHE", str(tmp_path / "own"))
     assert cache_dir() == tmp_path / "own" / "jars"
     monkeypatch.delenv("REWINDOW_CACHE")
@@ -86,7 +86,7 @@ def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
     assert cache_dir() == Path("~/.cache/rewindow/jars").expanduser()
 
 
-def test_the_pins_fit_the_installed_packages():
+def test_the_pinned_versions_match_the_installed_packages():
     from importlib.metadata import version
 
     jars = required_jars()

@@ -1,4 +1,4 @@
-"""Which Java is taken, and the one line that says what to install."""
+"""Which Java is chosen, and the message that says what to install."""
 
 from __future__ import annotations
 
@@ -34,45 +34,45 @@ def test_java_home_comes_first(tmp_path):
     assert find_java(environ, installed=()) == Java(home, 17)
 
 
-def test_then_java_on_path(tmp_path):
+def test_java_on_path_comes_second(tmp_path):
     other = jdk(tmp_path, "path", "21.0.2")
     jdk(tmp_path / "jvm", "java-17", "17.0.15")
     found = find_java({"PATH": str(other / "bin")}, installed=[f"{tmp_path}/jvm/*"])
     assert found == Java(other, 21)
 
 
-def test_a_link_on_path_leads_to_its_home(tmp_path):
+def test_a_symlink_on_path_resolves_to_its_home(tmp_path):
     home = jdk(tmp_path, "real", "17.0.15")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
     assert find_java({"PATH": str(tmp_path / "bin")}, installed=()) == Java(home, 17)
 
 
-def test_then_an_installed_one_the_newest_usable(tmp_path):
+def test_the_newest_usable_installed_java_comes_third(tmp_path):
     for name, version in (("a-17", "17.0.15"), ("b-21", "21.0.2"), ("c-25", "25.0.3"), ("d-8", "1.8.0_412")):
         jdk(tmp_path / "jvm", name, version)
     assert find_java({"PATH": ""}, installed=[f"{tmp_path}/jvm/*"]) == Java(tmp_path / "jvm" / "b-21", 21)
 
 
-def test_another_version_in_java_home_is_passed_over(tmp_path):
+def test_another_version_in_java_home_is_skipped(tmp_path):
     new, usable = jdk(tmp_path, "new", "25.0.3"), jdk(tmp_path, "usable", "17.0.15")
     environ = {"JAVA_HOME": str(new), "PATH": str(usable / "bin")}
     assert find_java(environ, installed=()) == Java(usable, 17)
 
 
-def test_without_a_release_file_java_is_asked(tmp_path):
+def test_without_a_release_file_java_reports_its_version(tmp_path):
     home = jdk(tmp_path, "home", "21.0.2", release=False)
     assert find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=()) == Java(home, 21)
 
 
-def test_a_runtime_without_the_module_that_spark_names_is_passed_over(tmp_path):
+def test_a_runtime_without_the_module_that_spark_requires_is_skipped(tmp_path):
     home = jdk(tmp_path, "jlinked", "17.0.15", modules="java.base")
     with pytest.raises(ConfigError, match="rewindow needs a JDK 17 or 21"):
         find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=())
 
 
 @pytest.mark.parametrize("environ", [{}, {"JAVA_HOME": ""}, {"JAVA_HOME": "/nowhere"}])
-def test_no_java_is_one_line_that_says_what_to_install(tmp_path, environ):
+def test_without_java_one_line_says_what_to_install(tmp_path, environ):
     with pytest.raises(ConfigError) as refused:
         find_java({"PATH": str(tmp_path), **environ}, installed=[f"{tmp_path}/none/*"])
     assert str(refused.value) == (
@@ -80,14 +80,14 @@ def test_no_java_is_one_line_that_says_what_to_install(tmp_path, environ):
     )
 
 
-def test_the_wrong_java_is_named(tmp_path):
+def test_an_unusable_java_is_named(tmp_path):
     home = jdk(tmp_path, "new", "25.0.3")
     with pytest.raises(ConfigError, match=r"; found only 25 in .*/new$"):
         find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=())
 
 
-def test_the_preflight_needs_no_package_installed():
-    """`make setup` asks for Java before there is an environment."""
+def test_the_preflight_needs_no_installed_package():
+    """`make setup` checks for Java before the environment exists."""
     code = "import sys; sys.path.insert(0, 'lib'); from rewindow.engine.spark.java import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode in {0, 78}, done.stderr

@@ -1,4 +1,4 @@
-"""Laws 1 to 3 through Spark and Delta for a few random topologies: the same rows as the replay in memory.
+"""L1 to L3 through Spark and Delta for a few random topologies: the same rows as the in-memory replay.
 
 Every epoch becomes a landing of Delta logs; one branch takes them in one run on one slot, another in several runs on
 two. Their tables must have equal content hashes, and the outputs must be those of `LocalReplay`.

@@ -1,4 +1,4 @@
-"""The partition-local reader on files that others have rewritten: the same rows, or an error, never a gap."""
+"""The partition-local reader on rewritten files: the same rows, or an error, never a gap."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read(files: list[LogFile], start: int, end: int) -> list[int]:
 )
 @pytest.mark.parametrize(("start", "end"), [(0, 40), (0, 30), (5, 25), (39, 40), (7, 7)])
 @pytest.mark.parametrize("at_once", [3, 1000])
-def test_rewritten_files_give_every_offset_once(
+def test_rewritten_files_yield_each_offset_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[list[int]], start: int, end: int, at_once: int
 ) -> None:
     monkeypatch.setattr(reader, "SORTED_ROWS", at_once)
@@ -44,8 +44,8 @@ def test_rewritten_files_give_every_offset_once(
 
 
 @pytest.mark.parametrize(("offsets", "wrong"), [([0, 1, 3, 4], 2), ([0, 1, 2, 2, 3, 4], 2), ([0, 1, 2], 3)])
-def test_a_missing_or_doubled_offset_is_an_error(tmp_path: Path, offsets: list[int], wrong: int) -> None:
-    with pytest.raises(StorageError, match=f"offset {wrong} is not there exactly once"):
+def test_a_missing_or_duplicate_offset_is_an_error(tmp_path: Path, offsets: list[int], wrong: int) -> None:
+    with pytest.raises(StorageError, match=f"offset {wrong} is missing or duplicated"):
         read([file(tmp_path, "a", offsets)], 0, 5)
 
 

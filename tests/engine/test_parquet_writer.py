@@ -1,4 +1,4 @@
-"""A staged file that is given up leaves nothing, and says nothing when its writer is collected."""
+"""An aborted staged file leaves nothing, and its writer logs nothing when it is garbage-collected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindow.engine.worker.parquet_writer import ROW_GROUP, FileWriter
 SCHEMA = pa.schema([("n", pa.int64())])
 
 
-def test_a_file_that_is_given_up_is_gone(tmp_path: Path) -> None:
+def test_an_aborted_file_is_deleted(tmp_path: Path) -> None:
     writer = FileWriter(
         str(tmp_path), "", SCHEMA, target="t", partition=0, attempt="a", partition_values={}, stats_columns=["n"]
     )

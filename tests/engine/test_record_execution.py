@@ -1,4 +1,4 @@
-"""record execution from files to files, in this process: L2 and L3 on one repartitioned, windowed topology."""
+"""Record execution from files to files, in this process: L2 and L3 on a repartitioned, windowed topology."""
 
 from __future__ import annotations
 
@@ -26,9 +26,20 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, SubTopologyWork, TaskWork
-from rewindow.engine.worker.output import StagingTarget
+from rewindow.contracts.tasks import (
+    Epoch,
+    Execution,
+    InternalFile,
+    JobCode,
+    LogFile,
+    LogSlice,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.errors import DataError, StorageError
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.semantics import Semantics
@@ -87,8 +98,8 @@ class Log:
 
     def bounds(self, partition: int) -> list[tuple[int, int]]:
         number = len(self.rows[partition])
-        cuts = [number * epoch // EPOCHS for epoch in range(EPOCHS + 1)]
-        return list(pairwise(cuts))
+        ranges = [number * epoch // EPOCHS for epoch in range(EPOCHS + 1)]
+        return list(pairwise(ranges))
 
     def watermark(self, epoch: int) -> int:
         landed = [row[1] for p in range(PARTITIONS) for row in self.rows[p][: self.bounds(p)[epoch][1]]]
@@ -96,19 +107,19 @@ class Log:
 
 
 def random_log(seed: int) -> Log:
-    chance = random.Random(seed)
+    seeded = random.Random(seed)
     rows: list[list[tuple[int, int, str, float | None]]] = [[] for _ in range(PARTITIONS)]
     now = 0
     for _ in range(3000):
-        now += chance.randint(0, 20)
-        user = f"u{chance.randint(0, 50)}"
+        now += seeded.randint(0, 20)
+        user = f"u{seeded.randint(0, 50)}"
         into = rows[partition_of(user, PARTITIONS)]
-        into.append((len(into), max(0, now - chance.randint(0, 400)), user, chance.choice([1.5, 2.25, None])))
+        into.append((len(into), max(0, now - seeded.randint(0, 400)), user, seeded.choice([1.5, 2.25, None])))
     return Log(rows)
 
 
 def write_files(log: Log, root: Path, order: random.Random | None = None, parts: int = 1) -> Log:
-    """Write the log's files, each partition in ``parts``; with ``order`` the rows are shuffled over them, as OPTIMIZE does."""
+    """Write the log's files, ``parts`` per partition. ``order`` shuffles the rows over them, as OPTIMIZE does."""
     log.files = []
     for partition, rows in enumerate(log.rows):
         shuffled = order.sample(rows, len(rows)) if order else rows
@@ -135,15 +146,15 @@ class Result:
 
 
 def replay(
-    log: Log, root: Path, cuts: list[tuple[int, int]], semantics: Semantics, make: Any = topology, seed: int = 0
+    log: Log, root: Path, ranges: list[tuple[int, int]], semantics: Semantics, make: Any = topology, seed: int = 0
 ) -> Result:
-    """Replay epochs ``[first, end)`` run by run, each restored from what the one before left in files and JSON."""
-    chance = random.Random(seed)
+    """Replay epochs ``[first, end)`` run by run, each restored from the files and the state of the previous one."""
+    seeded = random.Random(seed)
     states: dict[tuple[int, int], Any] = {}
     stores: dict[tuple[int, int], dict[str, list[str]]] = {}
     outputs: list[str] = []
     consumed = 0
-    for run, (first, end) in enumerate(cuts, start=1):
+    for run, (first, end) in enumerate(ranges, start=1):
         internal: dict[int, list[InternalFile]] = {}
         for part in make().sub_topologies():
             targets = [f"internal/{s.topic}" if s.is_internal else f"output/{s.topic}" for s in part.sinks]
@@ -155,23 +166,13 @@ def replay(
                 at = (part.index, p)
                 state = TaskState.from_json(json.loads(json.dumps(states[at]))) if at in states else None
                 slices = {"events": LogSlice(log.files[p], tuple(log.bounds(p)[first:end]))}
-                inside = {"seconds-repartition": tuple(internal.get(p, ()))}
+                internal_files = {"seconds-repartition": tuple(internal.get(p, ()))}
                 changed = {name: tuple(paths) for name, paths in stores.get(at, {}).items()}
-                tasks.append(TaskWork(p, slices, inside, state, changed))
-            work = SubTopologyWork(
-                part.index,
-                run,
-                f"attempt{run}",
-                make().fingerprint(),
-                PARTITIONS,
-                epochs,
-                (),
-                roots,
-                make,
-                logs,
-                semantics,
-            )
-            for task_work in chance.sample(tasks, len(tasks)):
+                tasks.append(TaskWork(p, slices, internal_files, state, changed))
+            identity = RunIdentity("", run, f"attempt{run}", make().fingerprint())
+            code, staging = JobCode(make, logs, semantics), StagingArea(roots, PARTITIONS)
+            work = SubTopologyWork(part.index, identity, code, epochs, (), staging, execution=Execution.RECORD)
+            for task_work in seeded.sample(tasks, len(tasks)):
                 at = (part.index, task_work.partition)
                 report = run_task(work, task_work)
                 states[at] = report.state
@@ -193,7 +194,7 @@ def replay(
 
 @pytest.mark.parametrize("stream_time_from", ["records", "watermark"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_many_runs_give_the_rows_and_states_of_one_run(tmp_path: Path, seed: int, stream_time_from: str) -> None:
+def test_many_runs_produce_the_rows_and_states_of_one_run(tmp_path: Path, seed: int, stream_time_from: str) -> None:
     log = write_files(random_log(seed), tmp_path / "log")
     semantics = Semantics(stream_time_from=stream_time_from)
     one = replay(log, tmp_path / "one", [(0, EPOCHS)], semantics)
@@ -204,7 +205,7 @@ def test_many_runs_give_the_rows_and_states_of_one_run(tmp_path: Path, seed: int
     assert one.consumed == many.consumed
 
 
-def test_rewritten_files_give_the_same_rows(tmp_path: Path) -> None:
+def test_rewritten_files_produce_the_same_rows(tmp_path: Path) -> None:
     log = random_log(3)
     clean = replay(write_files(log, tmp_path / "a"), tmp_path / "one", [(0, EPOCHS)], Semantics())
     mixed = write_files(log, tmp_path / "b", order=random.Random(3), parts=4)
@@ -214,11 +215,11 @@ def test_rewritten_files_give_the_same_rows(tmp_path: Path) -> None:
 def test_a_missing_offset_is_an_error_not_a_gap(tmp_path: Path) -> None:
     log = random_log(4)
     del log.rows[1][100]
-    with pytest.raises(StorageError, match=r"log 'events': offset \d+ is not there exactly once"):
+    with pytest.raises(StorageError, match=r"log 'events': offset \d+ is missing or duplicated"):
         replay(write_files(log, tmp_path / "log"), tmp_path / "run", [(0, EPOCHS)], Semantics())
 
 
-def test_a_flipped_byte_is_never_a_wrong_number(tmp_path: Path) -> None:
+def test_a_flipped_byte_is_an_error(tmp_path: Path) -> None:
     log = write_files(random_log(5), tmp_path / "log")
     path = Path(log.files[0][0].path)
     content = bytearray(path.read_bytes())
@@ -233,8 +234,8 @@ def test_a_failing_function_is_named_with_its_record(tmp_path: Path) -> None:
     first_null = {p: next(row[0] for row in rows if row[3] is None) for p, rows in enumerate(log.rows)}
     with pytest.raises(DataError, match="division by zero") as caught:
         replay(log, tmp_path / "run", [(0, EPOCHS)], Semantics(), failing_topology)
-    places = [f"node 'divide' failed at events offset {offset}, partition {p}:" for p, offset in first_null.items()]
-    assert any(place in str(caught.value) for place in places)
+    messages = [f"node 'divide' failed at events offset {offset}, partition {p}:" for p, offset in first_null.items()]
+    assert any(message in str(caught.value) for message in messages)
 
 
 def test_a_value_of_another_type_names_table_and_column(tmp_path: Path) -> None:
@@ -243,14 +244,14 @@ def test_a_value_of_another_type_names_table_and_column(tmp_path: Path) -> None:
         DataError, match=r"output/finals: '\S+' \(str\) does not fit the type double of column 'value'"
     ) as caught:
         replay(log, tmp_path / "run", [(0, EPOCHS)], Semantics(), misfitting_topology)
-    place = (
+    message = (
         r"\[the record with the key '\S+' and the timestamp \d+, number \d+ of its topic, sent by [\w-]+ in epoch 1\]$"
     )
-    assert re.search(place, str(caught.value))
+    assert re.search(message, str(caught.value))
 
 
 class Collects(Processor):
-    """Sends a list and goes on changing it."""
+    """Sends a list and changes it afterwards."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -267,7 +268,7 @@ def collecting_topology() -> Topology:
     return builder.build()
 
 
-def test_what_was_sent_is_what_it_was_when_it_was_sent(tmp_path: Path) -> None:
+def test_a_sent_value_does_not_change_afterwards(tmp_path: Path) -> None:
     log = random_log(8)
     log.rows = [rows[:20] for rows in log.rows]
     write_files(log, tmp_path / "log")

@@ -1,4 +1,4 @@
-"""A run restores the rows that it can ask for, and no others."""
+"""A run restores only the rows that it can request."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, Window, Windowed
 from rewindow.contracts.tasks import LogFile, LogSlice, TaskWork
 from rewindow.engine.worker import restore
-from rewindow.engine.worker.output import StagingTarget, stage_changes
 from rewindow.engine.worker.restore import Restore
+from rewindow.engine.worker.staging import StagingTarget, stage_changes
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.serde.binding import LogShapes, bind_store, log_shape
 from rewindow.streams.serde.schema import Column
@@ -36,7 +36,7 @@ def counts(*, windowed: bool) -> Topology:
 def restored(
     root: Path, rows: list[tuple[object, object]], users: list[str], *, windowed: bool
 ) -> dict[object, object]:
-    """Return what a run restores in which these users' records come."""
+    """Return the rows that a run with records of these users restores."""
     topology = counts(windowed=windowed)
     (part,) = topology.sub_topologies()
     (store,) = part.stores
@@ -66,7 +66,7 @@ def value(events: int) -> Stamped:
     return made
 
 
-def test_keys_that_do_not_come_are_left_out(tmp_path: Path) -> None:
+def test_keys_without_records_are_not_restored(tmp_path: Path) -> None:
     rows: list[tuple[object, object]] = [(f"user-{n}", value(n)) for n in range(10)] + [("gone", None)]
     assert restored(tmp_path, rows, ["user-3", "new", "user-7", "user-3"], windowed=False) == {
         "user-3": value(3),
@@ -75,11 +75,11 @@ def test_keys_that_do_not_come_are_left_out(tmp_path: Path) -> None:
     assert restored(tmp_path, rows, ["gone"], windowed=False) == {"gone": None}
 
 
-def test_where_nothing_comes_nothing_is_read(tmp_path: Path) -> None:
+def test_without_records_nothing_is_read(tmp_path: Path) -> None:
     assert restored(tmp_path, [("user-1", value(1))], [], windowed=False) == {}
 
 
-def test_windows_that_have_expired_are_left_out(tmp_path: Path) -> None:
+def test_expired_windows_are_not_restored(tmp_path: Path) -> None:
     rows: list[tuple[object, object]] = [
         (Windowed(user, Window(start, start + HOUR_MS)), value(1)) for start in (0, 5 * HOUR_MS) for user in ("a", "b")
     ]
@@ -87,7 +87,7 @@ def test_windows_that_have_expired_are_left_out(tmp_path: Path) -> None:
     assert [(key.key, key.window.start_ms) for key in found if isinstance(key, Windowed)] == [("b", 5 * HOUR_MS)]
 
 
-def test_a_run_of_many_records_restores_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_many_records_restores_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restore, "KEYS_MAX", 1)
     rows: list[tuple[object, object]] = [("a", value(1)), ("b", value(2))]
     assert restored(tmp_path, rows, ["a", "c"], windowed=False) == dict(rows)

@@ -1,4 +1,4 @@
-"""The local session: two jars, quiet, the driver's Python in the workers."""
+"""The local session: it uses two jars, prints nothing, and its workers run the driver's Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_workers_run_the_drivers_python(spark: SparkSession) -> None:
     assert [row.python for row in rows] == [sys.executable]
 
 
-def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
+def test_a_second_call_returns_the_same_session(spark: SparkSession) -> None:
     assert local_session() is spark
 
 
@@ -49,7 +49,7 @@ def test_workers_import_from_the_python_path(spark: SparkSession) -> None:
     assert spark.range(1).mapInArrow(import_tests, "id long").count() == 1
 
 
-def test_the_environment_is_as_it_was(spark: SparkSession) -> None:
+def test_the_environment_is_restored(spark: SparkSession) -> None:
     assert "PYSPARK_DRIVER_PYTHON" not in os.environ
 
 
@@ -60,7 +60,7 @@ def test_starting_and_stopping_prints_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_jvm_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_jvm_that_cannot_start_is_reported_in_one_line(tmp_path: Path) -> None:
     code = (
         "from rewindow.errors import ConfigError\n"
         "from rewindow.engine.spark.session import local_session\n"
@@ -72,7 +72,7 @@ def test_a_jvm_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
     assert done.stdout.count("\n") == 1
 
 
-def test_java_options_and_class_path_are_added_and_the_rest_is_replaced() -> None:
+def test_java_options_and_class_path_are_appended_and_the_rest_is_replaced() -> None:
     from rewindow.engine.spark.session import _merged
 
     ours = {
@@ -94,7 +94,7 @@ def test_java_options_and_class_path_are_added_and_the_rest_is_replaced() -> Non
     }
 
 
-def test_after_the_end_another_session_starts_in_the_same_process(tmp_path: Path) -> None:
+def test_after_end_session_another_session_can_start(tmp_path: Path) -> None:
     code = (
         "from rewindow.engine.spark.session import end_session, local_session\n"
         "first = local_session(cores=1)\n"
@@ -107,7 +107,7 @@ def test_after_the_end_another_session_starts_in_the_same_process(tmp_path: Path
     assert (done.returncode, done.stdout, done.stderr) == (0, "3 1\n", "")
 
 
-def test_what_workers_print_goes_to_stderr_and_answers_to_stdout(tmp_path: Path) -> None:
+def test_prints_of_workers_go_to_stderr(tmp_path: Path) -> None:
     code = (
         "from rewindow.engine.spark.session import local_session\n"
         "def chatty(batches):\n"

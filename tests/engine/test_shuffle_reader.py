@@ -1,4 +1,4 @@
-"""The shuffle reader gives what the aligned one gives (L3): in both execution modes, of several topics, whatever others did."""
+"""The shuffle reader reads the same rows as the partition-local reader (L3), in both modes and after table maintenance."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def merged() -> Topology:
 
 
 def epochs(number: int) -> list[Epoch]:
-    """Return epochs of two topics, out of order, with keys that are null, empty and no ASCII."""
+    """Return out-of-order epochs of two topics, with null, empty and non-ASCII keys."""
     keys = ["a", "b", "", None, "ä", "k5", "k6"]
     rows = [
         ("left" if n % 3 else "right", keys[n * 5 % len(keys)], n, max(0, 4 * n - 31 * (n % 7 == 3)))
@@ -64,7 +64,7 @@ def epochs(number: int) -> list[Epoch]:
 
 
 def hashes(warehouse: str, load: Any, branch: str, *engines: LocalEngine, directly: bool) -> dict[str, str]:
-    """Replay all epochs into a branch, a run for each engine; return the content hash of each table."""
+    """Replay all epochs into a branch, one run per engine; return the content hash of each table."""
     tables = DeltaTables(warehouse, reads_directly=directly)
     for engine, through in zip(engines, (2, 4), strict=True):
         landed.replay(tables, engine, FEED, branch, partial(load), Semantics(), [through])
@@ -76,29 +76,31 @@ def engine(spark: SparkSession, *, slots: int = 2, execution: Execution = Execut
 
 
 HERE = LocalEngine(), LocalEngine()
-"""What reads files directly needs no Spark, and fails where Spark is asked to read."""
+"""Engines that read files without Spark, and fail if Spark has to read."""
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> str:
-    place = str(tmp_path / "w")
-    landed.land(place, FEED, epochs(4), dict.fromkeys(("left", "right"), landed.LONG), PARTITIONS)
-    return place
+    warehouse_path = str(tmp_path / "w")
+    landed.land(warehouse_path, FEED, epochs(4), dict.fromkeys(("left", "right"), landed.LONG), PARTITIONS)
+    return warehouse_path
 
 
 @pytest.mark.parametrize("load", [finals, merged])
-def test_the_shuffled_source_gives_what_the_aligned_one_gives(spark: SparkSession, warehouse: str, load: Any) -> None:
+def test_the_shuffle_reader_reads_what_the_partition_local_reader_reads(
+    spark: SparkSession, warehouse: str, load: Any
+) -> None:
     expected = hashes(warehouse, load, "aligned", *HERE, directly=True)
     # Some tasks share a Spark task, then each has its own.
     two, three = engine(spark), engine(spark, slots=3)
-    assert hashes(warehouse, load, "shuffled", two, three, directly=False) == expected
+    assert hashes(warehouse, load, "by-shuffle", two, three, directly=False) == expected
     if load is finals:
         by_record = [engine(spark, slots=slots, execution=Execution.RECORD) for slots in (2, 3)]
         found = hashes(warehouse, load, "records", *by_record, directly=False)
-        assert found | {"metrics": ""} == expected | {"metrics": ""}  # it alone samples the buffer
+        assert found | {"metrics": ""} == expected | {"metrics": ""}  # only record execution samples the buffer
 
 
-def test_the_aligned_source_gives_on_spark_what_it_gives_here(spark: SparkSession, warehouse: str) -> None:
+def test_the_partition_local_reader_reads_the_same_on_spark(spark: SparkSession, warehouse: str) -> None:
     expected = hashes(warehouse, merged, "here", *HERE, directly=True)
     assert hashes(warehouse, merged, "spark", engine(spark), engine(spark), directly=True) == expected
 
@@ -123,10 +125,10 @@ DONE_BY_OTHERS = {
         False,
     ),
 }
-"""What others do to a log table, one after the other, and whether its files can be read directly then."""
+"""Maintenance of a log table, step by step, and whether its files can still be read directly."""
 
 
-def test_what_others_do_to_a_log_changes_no_row(spark: SparkSession, warehouse: str) -> None:
+def test_maintenance_of_a_log_changes_no_row(spark: SparkSession, warehouse: str) -> None:
     expected = hashes(warehouse, finals, "before", *HERE, directly=True)
     for number, (what, (statements, is_direct)) in enumerate(DONE_BY_OTHERS.items()):
         for statement in statements:
@@ -137,11 +139,11 @@ def test_what_others_do_to_a_log_changes_no_row(spark: SparkSession, warehouse: 
         assert hashes(warehouse, finals, f"after{number}", *engines, directly=True) == expected, what
 
 
-def test_a_record_that_somebody_deleted_is_said(spark: SparkSession, warehouse: str) -> None:
+def test_a_deleted_record_is_reported(spark: SparkSession, warehouse: str) -> None:
     spark.sql(f"DELETE FROM delta.`{warehouse}/logs/{FEED}/left` WHERE offset = 5 AND partition = 1")
     for directly, engines in ((True, HERE), (False, (engine(spark), engine(spark)))):
-        with pytest.raises(StorageError, match="log 'left': offset 5 is not there exactly once"):
-            hashes(warehouse, finals, f"gone{directly}", *engines, directly=directly)
+        with pytest.raises(StorageError, match="log 'left': offset 5 is missing or duplicated"):
+            hashes(warehouse, finals, f"deleted{directly}", *engines, directly=directly)
 
 
 def newest(warehouse: str, topic: str) -> list[Path]:
@@ -154,7 +156,7 @@ def newest(warehouse: str, topic: str) -> list[Path]:
 
 
 def swap(warehouse: str, topic: str) -> list[Path]:
-    """Swap two files of partitions that have the same offsets."""
+    """Swap two files of partitions with the same offsets."""
     first, second, _ = newest(warehouse, topic)
     here, there = first.read_bytes(), second.read_bytes()
     first.write_bytes(there)
@@ -163,7 +165,7 @@ def swap(warehouse: str, topic: str) -> list[Path]:
 
 
 def flip(warehouse: str, topic: str) -> list[Path]:
-    """Flip a bit of a footer, which no page checksum covers, where Parquet's readers do not mind."""
+    """Flip a bit in a footer, which no page checksum covers, where Parquet readers do not notice it."""
     *_, file = newest(warehouse, topic)
     data = bytearray(file.read_bytes())
     data[data.rindex(b"parquet-cpp")] ^= 1
@@ -173,13 +175,13 @@ def flip(warehouse: str, topic: str) -> list[Path]:
 
 @pytest.fixture
 def even(tmp_path: Path) -> str:
-    """Land two epochs of which each partition of a topic has the same offsets."""
+    """Land two epochs in which all partitions of a topic have the same offsets."""
     keys = [next(key for key in "abcdefgh" if partition_of(key, PARTITIONS) == p) for p in range(PARTITIONS)]
     rows = [(topic, keys[n % 3], n, 2 * n) for n in range(120) for topic in ("left", "right")]
-    place = str(tmp_path / "even")
+    warehouse_path = str(tmp_path / "even")
     parts = [Epoch(tuple(some), some[-1][3]) for some in (rows[:120], rows[120:])]
-    landed.land(place, FEED, parts, dict.fromkeys(("left", "right"), landed.LONG), PARTITIONS)
-    return place
+    landed.land(warehouse_path, FEED, parts, dict.fromkeys(("left", "right"), landed.LONG), PARTITIONS)
+    return warehouse_path
 
 
 def replayed(tables: DeltaTables, engine: LocalEngine, load: Any, branch: str, through: int) -> dict[str, str]:
@@ -187,11 +189,9 @@ def replayed(tables: DeltaTables, engine: LocalEngine, load: Any, branch: str, t
     return tables.hashes(landed.JOB, branch)
 
 
-# One log alone is gathered, several are exchanged.
+# A single log uses the colocated reader, several use a shuffle.
 @pytest.mark.parametrize(("load", "harms"), [(finals, [swap, flip]), (merged, [swap])])
-def test_a_log_file_that_is_not_what_was_landed_is_refused(
-    spark: SparkSession, even: str, load: Any, harms: list[Any]
-) -> None:
+def test_a_corrupt_log_file_is_rejected(spark: SparkSession, even: str, load: Any, harms: list[Any]) -> None:
     tables, by_spark = DeltaTables(even), DeltaTables(even, reads_directly=False)
     before = replayed(tables, LocalEngine(), load, "main", 1)
     good = {file: file.read_bytes() for file in newest(even, "left")}
@@ -201,14 +201,16 @@ def test_a_log_file_that_is_not_what_was_landed_is_refused(
             with pytest.raises(StorageError) as raised:
                 replayed(read, by, load, "main", 2)
             assert raised.value.exit_code == 74
-            said = f"log 'left': cannot read {harmed[0]}: its bytes are not what was written. Restore the file, or land"
-            assert str(raised.value).startswith(said)
+            expected_message = (
+                f"log 'left': cannot read {harmed[0]}: its bytes differ from the checksum in its name. Restore"
+            )
+            assert str(raised.value).startswith(expected_message)
             assert tables.hashes(landed.JOB, "main") == before
         for file, data in good.items():
             file.write_bytes(data)
 
 
-def test_a_damaged_file_that_no_row_is_wanted_of_is_not_read(spark: SparkSession, even: str) -> None:
+def test_a_corrupt_file_without_wanted_rows_is_not_read(spark: SparkSession, even: str) -> None:
     replayed(DeltaTables(even), LocalEngine(), finals, "main", 1)
     wanted = newest(even, "left")
     for file in Path(even, "logs").glob("*/left/*/*/*.parquet"):

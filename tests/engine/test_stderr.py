@@ -1,4 +1,4 @@
-"""What the JVM says on stderr: all of it but two known noises."""
+"""The relay of the JVM's stderr: everything except two known kinds of noise."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ ValueError: bad
 """
 
 
-def passed_on(tmp_path: Path, said: str, *, everything: bool = False) -> tuple[str, str]:
+def relayed(tmp_path: Path, text: str, *, everything: bool = False) -> tuple[str, str]:
     file = os.open(tmp_path / "stderr", os.O_WRONLY | os.O_CREAT)
     relay = Relay(everything=everything, to=file)
-    os.write(relay.write_end, said.encode())
+    os.write(relay.write_end, text.encode())
     relay.close()
-    last = relay.last_word()
+    last = relay.last_line()
     os.close(file)
     return (tmp_path / "stderr").read_text(), last
 
 
-@pytest.mark.parametrize("said", ["a\nb\n", "no end of line", USERS, USERS + USERS, "a\n" + USERS + "b\n", "\n\n"])
-def test_what_is_said_is_passed_on(tmp_path, said):
-    assert passed_on(tmp_path, said)[0] == said
+@pytest.mark.parametrize("text", ["a\nb\n", "no end of line", USERS, USERS + USERS, "a\n" + USERS + "b\n", "\n\n"])
+def test_lines_are_relayed(tmp_path, text):
+    assert relayed(tmp_path, text)[0] == text
 
 
 @pytest.mark.parametrize("noise", [INCUBATOR, DAEMON, INCUBATOR + DAEMON + DAEMON])
-def test_noise_is_not_passed_on(tmp_path, noise):
-    assert passed_on(tmp_path, "a\n" + noise + "b\n")[0] == "a\nb\n"
+def test_noise_is_not_relayed(tmp_path, noise):
+    assert relayed(tmp_path, "a\n" + noise + "b\n")[0] == "a\nb\n"
 
 
-def test_everything_is_everything(tmp_path):
-    assert passed_on(tmp_path, INCUBATOR + DAEMON, everything=True)[0] == INCUBATOR + DAEMON
+def test_everything_includes_noise(tmp_path):
+    assert relayed(tmp_path, INCUBATOR + DAEMON, everything=True)[0] == INCUBATOR + DAEMON
 
 
-def test_the_last_word_is_the_last_line_with_words(tmp_path):
-    assert passed_on(tmp_path, "first\nInvalid heap size\n\n")[1] == "Invalid heap size"
-    assert passed_on(tmp_path, INCUBATOR)[1] == "it said nothing"
+def test_the_last_line_is_the_last_one_with_text(tmp_path):
+    assert relayed(tmp_path, "first\nInvalid heap size\n\n")[1] == "Invalid heap size"
+    assert relayed(tmp_path, INCUBATOR)[1] == "no output"

@@ -1,4 +1,4 @@
-"""Vectorized execution's own edges: what it hands over, what it forgets, what it reads, and what `explain` says."""
+"""Edge cases of vectorized execution: fallbacks, dropped keys, pruned reads, and the output of `explain`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rewindow.contracts.tasks import Epoch, Execution
 from rewindow.dsl.operators.compound import Reduce
 from rewindow.engine.worker import parquet_writer
 from rewindow.engine.worker.vectorized import final_results
-from rewindow.engine.worker.vectorized.plan import describe_execution
+from rewindow.engine.worker.vectorized.planner import describe_execution
 from rewindow.errors import DataError
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
@@ -67,7 +67,7 @@ def case(aggregate: Any, value: Column, rows: list[tuple[Any, ...]], epochs: int
 
 
 def both(case: Case, root: Path, cuts: list[tuple[int, int]]) -> list[Any]:
-    """Replay in both execution modes, hold them against each other, and return what vectorized execution left."""
+    """Replay in both execution modes, compare them, and return the runs of vectorized execution."""
     log = write_log(case, root / "log")
     found = replay(case, log, root / "columns", cuts, [Execution.AUTO] * len(cuts))
     assert_equal(found, replay(case, log, root / "records", cuts, [Execution.RECORD] * len(cuts)))
@@ -75,7 +75,7 @@ def both(case: Case, root: Path, cuts: list[tuple[int, int]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "value", "cells"),
+    ("aggregate", "value", "values"),
     [
         (Min("amount"), Column("amount", "double"), [float("nan"), 1.0, 2.0]),
         (Max("amount"), Column("amount", "double"), [1.0, float("nan"), 2.0]),
@@ -84,14 +84,14 @@ def both(case: Case, root: Path, cuts: list[tuple[int, int]]) -> list[Any]:
         (Sum("amount"), Column("amount", "long"), [2**63 - 1, -1, 0]),
     ],
 )
-def test_what_is_not_exact_in_columns_is_done_record_by_record(tmp_path, aggregate, value, cells):
-    rows = [(time, "k", cell) for time, cell in enumerate(cells)] + [(30, "z", cells[-1])]
+def test_values_beyond_the_kernels_fall_back_to_record_execution(tmp_path, aggregate, value, values):
+    rows = [(time, "k", one) for time, one in enumerate(values)] + [(30, "z", values[-1])]
     (left,) = both(case(aggregate, value, rows), tmp_path, [(0, 1)])
     assert not left.report.is_vectorized
     assert len(left.rows("output/finals")) == 1
 
 
-def test_a_select_beyond_64_bits_is_done_record_by_record(tmp_path):
+def test_a_select_beyond_64_bits_falls_back_to_record_execution(tmp_path):
     def stream(s):
         return s.select("amount * amount as square, 1.5 * amount as more").where("square > 3")
 
@@ -104,20 +104,20 @@ def test_a_select_beyond_64_bits_is_done_record_by_record(tmp_path):
     assert left.report.is_vectorized
 
 
-def test_a_sum_that_is_too_long_has_the_record_execution_modes_error(tmp_path):
+def test_a_sum_that_does_not_fit_has_the_error_of_record_execution(tmp_path):
     rows = [(1, "k", 2**63 - 1), (2, "k", 1)]
     long = case(Sum("amount"), Column("amount", "long"), rows)
     with pytest.raises(DataError, match="does not fit the type long"):
         replay(long, write_log(long, tmp_path / "log"), tmp_path, [(0, 1)], [Execution.AUTO])
-    assert not list((tmp_path / "1").rglob("*.parquet")), "what vectorized execution began is gone"
+    assert not list((tmp_path / "1").rglob("*.parquet")), "files of the abandoned attempt remain"
 
 
-def test_keys_without_a_window_are_forgotten(tmp_path, monkeypatch):
+def test_keys_without_a_window_are_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr(final_results, "IDLE_KEYS", 3)
     kept: list[int] = []
-    forget = final_results.FinalsTask._forget
+    forget = final_results.WindowTask._forget
     monkeypatch.setattr(
-        final_results.FinalsTask, "_forget", lambda task: (forget(task), kept.append(len(task.keys)))[0]
+        final_results.WindowTask, "_forget", lambda task: (forget(task), kept.append(len(task.keys)))[0]
     )
     rows = [(time, f"key-{time}", 1) for time in range(0, 3000, 7)]
     (left,) = both(case({"n": Count(), "sum": Sum("amount")}, Column("amount", "long"), rows, 20), tmp_path, [(0, 20)])
@@ -133,18 +133,18 @@ def test_closed_windows_are_not_read_from_a_checkpoint(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "value", "stream", "said"),
+    ("aggregate", "value", "stream", "expected"),
     [
         (Count(), "long", None, "vectorized execution"),
-        (Sum("amount"), "json", None, r"record execution .*: there is no kernel for sum\(amount\) of the type json"),
-        (Mean("amount"), "string", None, r"no kernel for mean\(amount\) of the type string"),
+        (Sum("amount"), "json", None, r"record execution .*: sum\(amount\) of type json has no kernel"),
+        (Mean("amount"), "string", None, r"mean\(amount\) of type string has no kernel"),
         (Count(), "long", lambda s: s.where("amount > 1"), "vectorized execution"),
         (Count(), "long", lambda s: s.where("amount > 1.5"), "where-1: amount > 1.5 compares long with another type"),
         (Collect("amount"), "json", None, "vectorized execution"),
         (Collect(), "string", lambda s: s.select("amount as text, key as user"), "vectorized execution"),
         (Reduce(max), "long", None, r"record execution .*: the aggregate reduce has no kernel"),
-        (First("amount"), "json", None, r"no kernel for first\(amount\) of the type json"),
-        (Last(), "long", None, r"no kernel for last\(\) of whole rows"),
+        (First("amount"), "json", None, r"first\(amount\) of type json has no kernel"),
+        (Last(), "long", None, r"last\(\) of whole rows has no kernel"),
         ({"a": First("amount"), "z": Last("amount")}, "long", None, "vectorized execution"),
         (Sum("twice"), "long", lambda s: s.select("amount * 2 as twice"), "vectorized execution"),
         (Max("user"), "long", lambda s: s.select("key as user"), "vectorized execution"),
@@ -158,15 +158,15 @@ def test_closed_windows_are_not_read_from_a_checkpoint(tmp_path, monkeypatch):
         (Count(), "long", lambda s: s.filter(lambda _k, _v: True), "filter-1 is filter; the form is a log, where"),
     ],
 )
-def test_explain_says_the_execution_and_why(aggregate, value, stream, said):
+def test_explain_states_the_execution_and_the_reason(aggregate, value, stream, expected):
     one = case(aggregate, Column("amount", value), [], stream=stream)
     part = one.topology.sub_topologies()[-1]
     (shapes,) = logs(one).values()
     text = describe_execution(Execution.AUTO, part, {"events": shapes}, keeps_dropped=False)
-    assert re.search(said, text), text
+    assert re.search(expected, text), text
 
 
-def test_a_job_that_keeps_what_it_drops_takes_the_record_execution():
+def test_a_job_that_quarantines_dropped_records_uses_record_execution():
     one = case(Count(), Column("amount", "long"), [])
     (part,) = one.topology.sub_topologies()
     assert "dropped: quarantine" in describe_execution(Execution.AUTO, part, logs(one), keeps_dropped=True)
@@ -174,17 +174,17 @@ def test_a_job_that_keeps_what_it_drops_takes_the_record_execution():
 
 
 @pytest.mark.parametrize(
-    ("store", "aggregate", "said"),
+    ("store", "aggregate", "expected"),
     [
         ("sessions", {"n": Count(), "most": Max("amount")}, "vectorized execution"),
-        (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions for longer than they may change"),
-        ("sessions", Sum("money"), "decimals, texts or bytes in sessions above a suppress"),
+        (Materialized.as_("sessions", retention="1h"), Count(), "keeps sessions longer than they can change"),
+        ("sessions", Sum("money"), "sessions above a suppress may not be decimals, texts or bytes"),
         ("sessions", {"n": Count(), "last": Last("amount")}, "vectorized execution"),
         ("sessions", {"n": Count(), "all": Collect("amount")}, "vectorized execution"),
-        ("sessions", {"most": Max("amount"), "all": Collect("amount")}, "beside what is neither count nor collect"),
+        ("sessions", {"most": Max("amount"), "all": Collect("amount")}, "can be combined only with count and collect"),
     ],
 )
-def test_explain_says_which_sessions_are_vectorized(store, aggregate, said):
+def test_explain_states_which_sessions_are_vectorized(store, aggregate, expected):
     builder = StreamsBuilder()
     windowed = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("10ms", grace="5ms"))
     made = windowed.aggregate(aggregate, store=store)
@@ -192,10 +192,10 @@ def test_explain_says_which_sessions_are_vectorized(store, aggregate, said):
     value = (Column("amount", "long"), Column("money", "decimal(10,2)"))
     one = Case(builder.build(), (KEY, *value), 1, [], (), (), Semantics())
     (part,) = one.topology.sub_topologies()
-    assert said in describe_execution(Execution.AUTO, part, logs(one), keeps_dropped=False)
+    assert expected in describe_execution(Execution.AUTO, part, logs(one), keeps_dropped=False)
 
 
-def test_a_session_without_a_value_is_the_record_execution_modes(tmp_path):
+def test_a_session_without_a_value_falls_back_to_record_execution(tmp_path):
     builder = StreamsBuilder()
     windowed = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("0ms", grace="1ms"))
     made = windowed.aggregate(Sum("amount"), store="sessions")

@@ -1,4 +1,4 @@
-"""What Spark says that it has read is checked, wherever it lies; and nothing is believed of which it does not say."""
+"""The checksums of files that Spark read are verified, in any location; unknown files are rejected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = b"what was written"
 
 
 class Frame:
-    """A frame that was computed."""
+    """A computed frame."""
 
     def __init__(self, *files: str) -> None:
         self._files = list(files)
@@ -32,8 +32,8 @@ class Frame:
         return self._files
 
 
-class Gone:
-    """A frame of which nothing can be asked any more."""
+class LostFrame:
+    """A frame whose session has ended."""
 
     def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's name
         """Fail."""
@@ -42,7 +42,7 @@ class Gone:
 
 @pytest.fixture
 def work(tmp_path: Path) -> SubTopologyWork:
-    """Return a stage that reads one log through Spark."""
+    """Return a sub-topology that reads one log through Spark."""
     table = LogTable(str(tmp_path / "a log"), "for the test")
     task = TaskWork(0, {"clicks": LogSlice((), ((0, 9),), (LogSpan(1, 0, 8),))}, {}, None, {})
     return replace(sub_topology_work("finals", [], tmp_path), tasks=(task,), tables={"clicks": table})
@@ -56,23 +56,24 @@ def a_file(tmp_path: Path, *, flipped: bool) -> Path:
     return file
 
 
-# As Delta and Spark say it of a disk; as a URI that Arrow opens.
-@pytest.mark.parametrize(("scheme", "said"), [("file:", str), ("file://", quote), ("mock:", str)])
+# Local paths as Delta and as Spark report them; a URI that Arrow opens.
+@pytest.mark.parametrize(("scheme", "quoting"), [("file:", str), ("file://", quote), ("mock:", str)])
 def test_a_file_is_compared_with_its_name(
-    scheme: str, said: Any, work: SubTopologyWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scheme: str, quoting: Any, work: SubTopologyWork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "rewindow.engine.worker.checksums.opened", lambda path: (fs.LocalFileSystem(), path.removeprefix("mock:"))
+        "rewindow.engine.worker.checksums.filesystem_of",
+        lambda path: (fs.LocalFileSystem(), path.removeprefix("mock:")),
     )
-    frame: Any = Frame(scheme + said(str(a_file(tmp_path, flipped=False))), f"file:{tmp_path}/part-0.snappy.parquet")
+    frame: Any = Frame(scheme + quoting(str(a_file(tmp_path, flipped=False))), f"file:{tmp_path}/part-0.snappy.parquet")
     with verified(frame, work):
         pass
     a_file(tmp_path, flipped=True)
-    with pytest.raises(StorageError, match=r"log 'clicks': cannot read .*its bytes are not"), verified(frame, work):
+    with pytest.raises(StorageError, match=r"log 'clicks': cannot read .*its bytes differ"), verified(frame, work):
         pass
 
 
-def test_damage_is_told_before_what_came_of_it(work: SubTopologyWork, tmp_path: Path) -> None:
+def test_corruption_is_reported_before_its_consequences(work: SubTopologyWork, tmp_path: Path) -> None:
     frame: Any = Frame(f"file:{a_file(tmp_path, flipped=False)}")
     with pytest.raises(RewindowError, match="of the job's code"), verified(frame, work):
         raise RewindowError("of the job's code")
@@ -81,15 +82,15 @@ def test_damage_is_told_before_what_came_of_it(work: SubTopologyWork, tmp_path: 
         raise RewindowError("of the job's code")
 
 
-def test_rows_of_files_that_nobody_knows_are_not_believed(work: SubTopologyWork) -> None:
+def test_rows_of_unknown_files_are_rejected(work: SubTopologyWork) -> None:
     frame: Any = Frame()
-    with pytest.raises(StorageError, match="which files"), verified(frame, work):
+    with pytest.raises(StorageError, match="which log files"), verified(frame, work):
         pass
     with verified(frame, replace(work, tasks=())):
         pass
 
 
-def test_a_failure_of_spark_is_the_failure_even_if_it_can_say_no_more(work: SubTopologyWork) -> None:
-    frame: Any = Gone()
+def test_a_failure_of_spark_is_raised_even_if_spark_is_lost(work: SubTopologyWork) -> None:
+    frame: Any = LostFrame()
     with pytest.raises(RewindowError, match="the first"), verified(frame, work):
         raise RewindowError("the first")

@@ -90,8 +90,12 @@ class LocalEngine:
         landed = {column.name for column in write.columns.all}
         declared = [name if name in landed else f"_order_{name}" for name in write.spec.order]
         names = [PARTITION, ARRIVED, *declared, *(c.name for c in write.columns.all), TIMESTAMP]
-        order = [(name, "ascending", "at_start") for name in dict.fromkeys(names)]
-        return list(write_log(write, due.sort_by(order).to_batches(7)))
+        # Nulls first, by a column of their own: null_placement has another form in pyarrow 19 than in 25.
+        columns = {}
+        for name in dict.fromkeys(names):
+            columns |= {f"is_valid {name}": pc.is_valid(due[name]).cast(pa.int8()), name: due[name]}
+        order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
+        return list(write_log(write, due.take(order).to_batches(7)))
 
     def _due(self, spec, columns, look, window, partitions):
         through, until = window.through_ms, window.until_ms
@@ -164,4 +168,4 @@ def log_rows(tables, topic="events", feed="activity", generation=None):
 def landings(tables, feed="activity"):
     """Return what the ledger says of each landing, but not who made it and into which files."""
     names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
-    return [{name: row.body[name] for name in names} for row in tables.rows(feed) if row.kind == LANDING]
+    return [{name: row.body[name] for name in names} for row in tables.state(feed) if row.kind == LANDING]

@@ -123,7 +123,7 @@ def test_a_restored_or_recreated_table_is_another_one(tmp_path, place, tables):
         land_locally(feed, tables, tmp_path, T0)
     shutil.rmtree(place)
     append(place, [row(0)])
-    with pytest.raises(SourceError, match="made anew"):
+    with pytest.raises(SourceError, match="created again"):
         land_locally(feed, tables, tmp_path, T0)
     shutil.rmtree(place)
     with pytest.raises(SourceError, match="no Delta table"):
@@ -239,10 +239,10 @@ def test_whoever_is_quiet_for_a_while_is_given_up_by_hourly_calls_as_by_one(hour
                 append(bulk_place, rows, at + 1)
                 made = True
             if made:
-                before = len(hourly.rows("activity"))
+                before = len(hourly.state("activity"))
                 report = land_locally(feed, hourly, root, at + HOUR + 5)
                 if not users and not report.landings:
-                    assert len(hourly.rows("activity")) == before
+                    assert len(hourly.state("activity")) == before
         if made:
             land_locally(feed, bulk, root, T0 + 1000 * HOUR, until_ms=T0 + (len(hours) + 3) * HOUR)
             assert landings(hourly) == landings(bulk)

@@ -56,7 +56,7 @@ def test_any_other_change_is_refused_by_name(tmp_path, landed, changed, said):
 def test_a_new_generation_lands_all_again_under_the_new_definition(tmp_path, landed):
     report = land_locally(feed_config(partitions=5), landed, tmp_path, NOW, new_generation=True)
     assert (report.generation, report.landings, report.rows) == (2, (1, 2, 3), 15)
-    feed = fold_feed((row.kind, row.body) for row in landed.rows("activity"))
+    feed = fold_feed((row.kind, row.body) for row in landed.state("activity"))
     assert (feed.definition.generation, feed.definition.partitions, len(feed.landings)) == (2, 5, 3)
     assert len(log_rows(landed, generation=1)) == len(log_rows(landed, generation=2)) == 15
     assert land_locally(feed_config(partitions=5), landed, tmp_path, NOW).landings == ()
@@ -71,7 +71,7 @@ def test_a_new_generation_keeps_landings_and_takes_the_rest_from_a_rewritten_sou
     report = land_locally(feed_config(), landed, tmp_path, NOW, new_generation=True, keep=1)
     assert (report.generation, report.landings, report.rows, report.behind) == (2, (2, 3), 10, 0)
     assert all(row["x"] >= 100 for row in log_rows(landed, generation=2))
-    feed = fold_feed((row.kind, row.body) for row in landed.rows("activity"))
+    feed = fold_feed((row.kind, row.body) for row in landed.state("activity"))
     assert [landing.generation for landing in feed.landings] == [1, 2, 2]
     assert [landing["ranges"] for landing in landings(landed)[-2:]] == [landing["ranges"] for landing in before[1:]]
     write_rows(tmp_path, "hour-3", rows_of(3))

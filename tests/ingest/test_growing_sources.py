@@ -71,7 +71,7 @@ def check(hours, tables):
     names = ("user", "x", "arrived_at", "timestamp")
     landed = sorted((tuple(row[name] for name in names) for row in rows), key=repr)
     assert landed == sorted(((r["user"], r["x"], r["got"], r["t"]) for rows in hours for r in rows), key=repr)
-    feed = fold_feed((row.kind, row.body) for row in tables.rows("activity"))
+    feed = fold_feed((row.kind, row.body) for row in tables.state("activity"))
     for partition in {row["partition"] for row in rows}:
         mine = [row for row in rows if row["partition"] == partition]
         assert [row["offset"] for row in mine] == list(range(len(mine)))
@@ -147,7 +147,7 @@ def test_numbers_that_were_guessed_wrong_are_written_again(tmp_path):
     assert len(writes) == 2
     staged = [path for path in (tmp_path / "w" / "logs").glob("**/*.parquet") if "_delta_log" not in path.parts]
     assert len(staged) == 3, "the files under the wrong numbers are left"
-    assert [row.body["landing"] for row in tables.rows("activity") if row.kind == LANDING] == [1, 2, 3, 4]
+    assert [row.body["landing"] for row in tables.state("activity") if row.kind == LANDING] == [1, 2, 3, 4]
     assert sorted((row["user"], row["landing"]) for row in log_rows(tables)) == [("ann", 1), ("bob", 2), ("cid", 4)]
 
 
@@ -180,7 +180,7 @@ def test_a_plan_says_what_is_new_and_changes_nothing(tmp_path):
     write_rows(tmp_path, "a", [{"user": "ann", "t": T0, "got": T0, "x": 1}])
     plan = plan_land(feed, tables, engine, now_ms=T0 + HOUR)
     assert (plan.generation, plan.is_new_generation, plan.intervals, plan.fresh) == (1, True, -1, {"events": 1})
-    assert tables.rows("activity") == []
+    assert tables.state("activity") == []
     land_locally(feed, tables, tmp_path, T0 + HOUR)
     assert plan_land(feed, tables, engine, now_ms=T0 + HOUR).intervals == 0
     plan = plan_land(feed, tables, engine, now_ms=T0 + 3 * HOUR + 1)

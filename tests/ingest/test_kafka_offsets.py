@@ -63,9 +63,9 @@ def totals() -> Topology:
     ("parts", "said"),
     [
         ({"log": {"offset": None}}, "go together"),
-        ({"log": {"arrived_at": "t"}}, "leave out arrived_at"),
-        ({"log": {"invalid_timestamp": "skip"}}, "no record can be moved or left out"),
-        ({"log": {"timestamp": "a:b"}}, "timestamp is a column"),
+        ({"log": {"arrived_at": "t"}}, "remove arrived_at"),
+        ({"log": {"invalid_timestamp": "skip"}}, "can neither reorder nor skip records"),
+        ({"log": {"timestamp": "a:b"}}, "a column of the source as timestamp"),
         ({"log": {"source": {"path": "x", "format": "delta"}}}, "a table of the warehouse"),
     ],
 )
@@ -83,7 +83,7 @@ def test_it_shares_no_feed_with_a_log_that_land_hashed() -> None:
 
 
 def test_its_offsets_are_not_cut_by_arrival() -> None:
-    with pytest.raises(ConfigError, match="leave `every` out"):
+    with pytest.raises(ConfigError, match="remove `every`"):
         feed_spec(feed_config(landing={"every": "1h"}), project_root="", warehouse="")
 
 
@@ -136,9 +136,9 @@ class TestOnSpark:
         ("change", "said"),
         [
             (lambda rows: rows.pop(7), "offset 7 of partition 0 is missing"),
-            (lambda rows: rows.append(rows[7]), "offset 7 of partition 0 is there twice"),
+            (lambda rows: rows.append(rows[7]), "offset 7 of partition 0 is duplicated"),
             (lambda rows: rows.__setitem__(7, rows[8]), "offset 7 of partition 0 is missing"),
-            (lambda rows: rows.append(rows[3] | {"ko": None}), "no valid kp and ko"),
+            (lambda rows: rows.append(rows[3] | {"ko": None}), "without a valid kp and ko"),
             (lambda rows: rows.append(rows[3] | {"t": None, "ko": 20}), "offset 20 has no timestamp"),
         ],
     )
@@ -156,7 +156,7 @@ class TestOnSpark:
         DeltaTable(f"{tmp_path}/w/raw/clicks").restore(0)
         lands()
         append(f"{tmp_path}/w", [record(0, 19)])
-        with pytest.raises(DataError, match="offset 19 of partition 0 is there again"):
+        with pytest.raises(DataError, match="offset 19 of partition 0 occurs again"):
             lands()
 
     def test_a_log_that_has_nothing_new_is_landed_with_one_that_has(self, spark: SparkSession, tmp_path: Path) -> None:
@@ -181,5 +181,5 @@ class TestOnSpark:
         lands()
         DeltaTable(f"{tmp_path}/w/raw/clicks").delete("ko = 4")
         engine = SparkEngine(spark, slots=2, import_paths=[ROOT])
-        with pytest.raises(StorageError, match=r"offset 4 is not there exactly once.*raw\.clicks"):
+        with pytest.raises(StorageError, match=r"offset 4 is missing or duplicated.*raw\.clicks"):
             landed.replay(DeltaTables(f"{tmp_path}/w"), engine, "clicks", "x", partial(totals), Semantics(), [1])

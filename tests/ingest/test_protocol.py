@@ -14,8 +14,9 @@ from deltalake import DeltaTable
 from rewindow.control.ingest.landings import LANDING, PLAN
 from rewindow.control.plan.spec import Attempt
 from rewindow.errors import DataError, NotNowError, SourceError, StorageError
-from rewindow.tables.delta.commit import QUARANTINE, log_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.shared.paths import QUARANTINE, log_path
 from tests.ingest.local_engine import (
     HOUR,
     T0,
@@ -64,7 +65,7 @@ def files_of(tables: DeltaFeedTables) -> set[str]:
 def named_files(tables: DeltaFeedTables) -> set[str]:
     log, quarantine = tables.roots("activity", "events")
     named = set()
-    for row in tables.rows("activity"):
+    for row in tables.state("activity"):
         if row.kind == LANDING:
             named |= {f"{log}/{file['path']}" for files in row.body["files"].values() for file in files}
             named |= {f"{quarantine}/{file['path']}" for files in row.body["quarantine"].values() for file in files}
@@ -139,10 +140,10 @@ def test_a_zombie_cannot_land_after_another_took_over(tmp_path):
         if step == "decide":
             land_locally(FEED, DeltaFeedTables(tables.warehouse), tmp_path, NOW)
 
-    with pytest.raises(NotNowError, match="came between"):
+    with pytest.raises(NotNowError, match="another `land` was faster"):
         land_locally(FEED, tables, tmp_path, NOW, on_step=take_over)
     assert log_rows(tables) == log_rows(expected)
-    assert [row.kind for row in tables.rows("activity")].count(PLAN) == 2
+    assert [row.kind for row in tables.state("activity")].count(PLAN) == 2
 
 
 def test_a_zombie_whose_files_were_swept_is_told_to_come_back(tmp_path):
@@ -155,7 +156,7 @@ def test_a_zombie_whose_files_were_swept_is_told_to_come_back(tmp_path):
             land_locally(FEED, DeltaFeedTables(tables.warehouse), tmp_path, NOW)
             return blocks
 
-    with pytest.raises(NotNowError, match="came between"):
+    with pytest.raises(NotNowError, match="another `land` was faster"):
         land_locally(FEED, tables, tmp_path, NOW, engine=Overtaken(tmp_path))
     assert log_rows(tables) == log_rows(clean(tmp_path))
 
@@ -208,7 +209,7 @@ def test_a_failed_landing_lands_nothing_and_the_next_goes_on(tmp_path):
     tables = DeltaFeedTables(f"{tmp_path}/w")
     with pytest.raises(DataError, match=r"negative timestamp.*invalid"):
         land_locally(feed_config(), tables, tmp_path, NOW)
-    assert [row.kind for row in tables.rows("activity")] == [PLAN]
+    assert [row.kind for row in tables.state("activity")] == [PLAN]
     land_locally(FEED, tables, tmp_path, NOW)
     assert log_rows(tables) == log_rows(clean(tmp_path))
 
@@ -217,12 +218,12 @@ def test_landing_nothing_leaves_no_attempt_behind(tmp_path):
     source(tmp_path)
     tables = DeltaFeedTables(f"{tmp_path}/w")
     land_locally(FEED, tables, tmp_path, T0 + 2 * HOUR)
-    before = len(tables.rows("activity"))
+    before = len(tables.state("activity"))
     assert land_locally(FEED, tables, tmp_path, T0 + 3 * HOUR).landings == ()
-    kinds = [row.kind for row in tables.rows("activity")]
+    kinds = [row.kind for row in tables.state("activity")]
     assert kinds[before:] == ["PLAN", "NOTE"], "one interval is written without a look at the arrivals before"
     assert land_locally(FEED, tables, tmp_path, T0 + 5 * HOUR).landings == ()
-    assert len(tables.rows("activity")) == before + 2, "nothing arrived in three intervals: nothing is planned"
+    assert len(tables.state("activity")) == before + 2, "nothing arrived in three intervals: nothing is planned"
 
 
 def test_a_source_that_changes_while_it_is_landed_is_noticed(tmp_path):

@@ -133,9 +133,9 @@ def times_in_text(engine_at, tmp_path):
     times = {row["user"]: datetime.fromtimestamp(row["timestamp"] / 1000, UTC).hour for row in log_rows(tables)}
     assert times == {"ann": 16, "bob": 7}
     (refused,) = read_rows(f"{tmp_path}/w/rewindow/quarantine").to_pylist()
-    assert refused["reason"] == "the timestamp 'never' is no time"
+    assert refused["reason"] == "the timestamp 'never' is not a valid time"
     strict = feed.model_copy(update={"logs": {"events": log.model_copy(update={"invalid_timestamp": "fail"})}})
-    with pytest.raises(DataError, match=r"the timestamp 'never' is no time\. Fix the source"):
+    with pytest.raises(DataError, match=r"the timestamp 'never' is not a valid time\. Fix the source"):
         land(strict, DeltaFeedTables(f"{tmp_path}/w2"), engine_at(tmp_path), now_ms=2 * T0)
 
 

@@ -154,7 +154,7 @@ def test_extractors_of_ones_own(tmp_path):
     assert [row["timestamp"] for row in log_rows(tables)] == [5, 6]
     reasons = " | ".join(sorted(row["reason"] for row in quarantine(tables)))
     assert report.quarantined == 4
-    for part in ("ValueError: unlucky", "gave none", "'eight'", "negative timestamp (-2)"):
+    for part in ("ValueError: unlucky", "returned None", "'eight'", "negative timestamp (-2)"):
         assert part in reasons
 
 

@@ -1,4 +1,4 @@
-"""One server for all tests of the folder."""
+"""One server for all tests in this folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tests.object_store.server import s3_server
 
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Give the settings that open the bucket."""
+    """Yield the settings for the bucket."""
     with s3_server(tmp_path_factory.mktemp("s3")) as found:
         yield found

@@ -1,4 +1,4 @@
-"""A small project with two targets, a disk and a bucket, and what must be true of both."""
+"""A small project with two targets, a local disk and a bucket."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ THERE = ("--target", "bucket")
 
 
 def make(root: Path, settings: dict[str, str]) -> tuple[Bench, str]:
-    """Make a project with two targets, and nothing landed; return it with the bucket's."""
-    bench, place = Bench(root), f"s3://{BUCKET}/{uuid4().hex[:8]}/warehouse"
+    """Create a project with two targets and no landings; return it with the bucket's warehouse."""
+    bench, warehouse = Bench(root), f"s3://{BUCKET}/{uuid4().hex[:8]}/warehouse"
     bench.write("conf/feeds/activity.yaml", FEED)
     bench.write("conf/jobs/counts.yaml", JOB)
     bench.write("conf/targets/local.yaml", TARGET)
-    there = {"target": "bucket", "warehouse": place, "cores": 2, "storage_options": settings}
-    bench.write("conf/targets/bucket.yaml", yaml.safe_dump(there))
+    bucket_target = {"target": "bucket", "warehouse": warehouse, "cores": 2, "storage_options": settings}
+    bench.write("conf/targets/bucket.yaml", yaml.safe_dump(bucket_target))
     bench.code("def score(row):\n    return row.x * 2\n")
-    return bench, place
+    return bench, warehouse
 
 
 def done(answer: Answer) -> Any:
-    """See that a command ended well and showed no secret; return what it said."""
+    """Check that a command succeeded and showed no secret; return its output."""
     assert answer.code == 0, answer.err
     assert "canary" not in answer.out + answer.err
     return json.loads(answer.out)
 
 
 def content(warehouse: str, branch: str = "main") -> dict[str, str]:
-    """Return the content of every table of a warehouse, as hashes."""
+    """Return the content hash of every table of a warehouse."""
     log = content_hash(table_path(warehouse, "logs/activity/events"))
     return {"log": log, **DeltaTables(warehouse).hashes("counts", branch)}

@@ -1,4 +1,4 @@
-"""moto's S3 server on loopback: a process group of its own, stopped as a group. It keeps all in memory."""
+"""moto's S3 server on loopback, in a separate process group. It stores everything in memory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.daemons import Daemon
 BUCKET = "events"
 
 SERVE = "import sys; from moto.server import main; main(sys.argv[1:])"
-FORGETS = f"""
+OVERWRITES = f"""
 import moto.server as server
 
-def forgetful(run):
+def overwriting(run):
     def serve(host, port, app, **more):
         def without(environ, answer):
             environ.pop("HTTP_IF_NONE_MATCH", None)
@@ -27,23 +27,23 @@ def forgetful(run):
         run(host, port, without, **more)
     return serve
 
-server.run_simple = forgetful(server.run_simple)
+server.run_simple = overwriting(server.run_simple)
 {SERVE}
 """
-"""The same server, but as stores are that put a file also where one is."""
+"""The same server without put-if-absent: it overwrites existing objects."""
 
 
 @contextmanager
 def s3_server(folder: Path, code: str = SERVE) -> Iterator[dict[str, str]]:
-    """Run a server with one bucket and give the settings that open it."""
+    """Run a server with one bucket and yield the settings for it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = folder / "server.log"
-    with log.open("wb") as said:
+    with log.open("wb") as log_file:
         arguments = [sys.executable, "-W", "ignore", "-c", code, "-H", "127.0.0.1", "-p", str(port)]
         process = subprocess.Popen(
-            arguments, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+            arguments, stdin=subprocess.DEVNULL, stdout=log_file, stderr=subprocess.STDOUT, start_new_session=True
         )
     server = Daemon(process, log)
     try:
@@ -62,7 +62,7 @@ def s3_server(folder: Path, code: str = SERVE) -> Iterator[dict[str, str]]:
 
 
 def client(settings: dict[str, str], *, makes_buckets: bool = False) -> fs.S3FileSystem:
-    """Open the server from outside of rewindow."""
+    """Return a client that does not use rewindow."""
     return fs.S3FileSystem(
         access_key=settings["AWS_ACCESS_KEY_ID"],
         secret_key=settings["AWS_SECRET_ACCESS_KEY"],
@@ -73,7 +73,7 @@ def client(settings: dict[str, str], *, makes_buckets: bool = False) -> fs.S3Fil
 
 
 def objects(settings: dict[str, str], below: str) -> Iterator[tuple[str, bytes]]:
-    """Yield every object below a path of the bucket, with its bytes."""
+    """Yield the objects below a path of the bucket, with their bytes."""
     system = client(settings)
     for info in system.get_file_info(fs.FileSelector(f"{BUCKET}/{below}", recursive=True, allow_not_found=True)):
         if info.type == fs.FileType.File:

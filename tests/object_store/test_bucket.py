@@ -1,6 +1,6 @@
-"""A warehouse in a bucket is a warehouse: the same commands, the same tables, to the last row. The server is moto's.
+"""Warehouses in a bucket: the same commands work, and the tables have the same rows. The server is moto.
 
-Tasks run in this process, as in a worker; `test_spark.py` has workers of Spark's own.
+Tasks run in this process; `test_spark.py` uses Spark's workers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import pytest
 from rewindow.airflow.watermarks import complete_through
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import use
-from rewindow.tables.delta.commit import RUNS, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import RUNS
 from tests.bad_input.scene import FEED, Bench, hour, without_spark
 from tests.conftest import ROOT
 from tests.object_store.scene import HOURS, THERE, content, done, make
-from tests.object_store.server import BUCKET, FORGETS, client, objects, s3_server
+from tests.object_store.server import BUCKET, OVERWRITES, client, objects, s3_server
 
 pytestmark = pytest.mark.slow
 
@@ -51,8 +52,8 @@ with without_spark():
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str]) -> Iterator[tuple[Bench, str]]:
-    """Hours, landed here and in the bucket; replayed there one by one, here in one run."""
-    bench, place = make(tmp_path_factory.mktemp("bench") / "project", settings)
+    """Land hours locally and in the bucket; replay them in one run locally, and one by one in the bucket."""
+    bench, warehouse = make(tmp_path_factory.mktemp("bench") / "project", settings)
     with without_spark():
         for number in range(HOURS):
             bench.rows(f"h{number}", hour(number))
@@ -60,22 +61,22 @@ def replayed(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str])
                 done(bench.run("land", "activity", "--json", *target))
             done(bench.run("run", "counts", "--json", "--log-format", "json", *THERE))
         done(bench.run("run", "counts", "--json"))
-        yield bench, place
+        yield bench, warehouse
 
 
-def test_runs_in_a_bucket_are_one_run_on_a_disk(replayed: tuple[Bench, str]) -> None:
-    bench, place = replayed
-    assert content(place) == content(str(bench.warehouse))
+def test_several_runs_in_a_bucket_equal_one_run_on_a_disk(replayed: tuple[Bench, str]) -> None:
+    bench, warehouse = replayed
+    assert content(warehouse) == content(str(bench.warehouse))
     assert not any("s3:" in str(path) for path in bench.root.rglob("*")), "nothing of it lies here"
 
 
-def test_a_sensor_sees_how_far_the_log_is(replayed: tuple[Bench, str]) -> None:
+def test_a_sensor_reads_the_watermark_of_the_log(replayed: tuple[Bench, str]) -> None:
     here, there = (complete_through(str(replayed[0].root), target, "activity") for target in ("local", "bucket"))
     assert here == there
     assert here is not None
 
 
-def test_what_only_spark_could_read_there_is_refused(replayed: tuple[Bench, str]) -> None:
+def test_a_table_that_only_spark_can_read_is_rejected(replayed: tuple[Bench, str]) -> None:
     bench, _ = replayed
     bench.write(
         "conf/feeds/raw.yaml", FEED.replace("activity", "raw").replace("path: raw, format: parquet", "table: a.b")
@@ -87,9 +88,9 @@ def test_what_only_spark_could_read_there_is_refused(replayed: tuple[Bench, str]
         assert "which has no client for buckets" in answer.err
 
 
-def test_history_is_rewritten_there(replayed: tuple[Bench, str]) -> None:
-    bench, place = replayed
-    before = content(place)
+def test_history_can_be_rewritten_in_a_bucket(replayed: tuple[Bench, str]) -> None:
+    bench, warehouse = replayed
+    before = content(warehouse)
 
     def call(*words: str) -> Any:
         return done(bench.run(*words, *THERE, "--json"))
@@ -99,32 +100,34 @@ def test_history_is_rewritten_there(replayed: tuple[Bench, str]) -> None:
     compared = call("diff", "counts", "main", "fix")
     assert all(not one["different"] and one["equal"] for one in compared.values())
     assert call("promote", "counts", "fix")["at"].startswith("fix/")
-    assert content(place) == before
+    assert content(warehouse) == before
     assert call("rewind", "counts", "--to", "1")["rewound"]
     assert call("run", "counts")["epochs"] == [2, 2]
     assert call("state", "show", "counts", "sums", "--limit", "2")
     call("gc", "counts", "--keep", "0s")
     call("gc", "activity", "--keep", "0s")
-    assert content(place) == before
+    assert content(warehouse) == before
 
 
-def test_files_that_were_deleted_there_are_made_again(replayed: tuple[Bench, str], settings: dict[str, str]) -> None:
-    bench, place = replayed
-    before = content(place)
-    state = DeltaTables(place).state("counts")
+def test_deleted_files_are_written_again(replayed: tuple[Bench, str], settings: dict[str, str]) -> None:
+    bench, warehouse = replayed
+    before = content(warehouse)
+    state = DeltaTables(warehouse).state("counts")
     last = state.branch("main").runs[-1]
-    folder = table_path(place, last.spec.binding.tables["output/totals"].path).removeprefix("s3://")
+    folder = table_path(warehouse, last.spec.binding.tables["output/totals"].path).removeprefix("s3://")
     system = client(settings)
-    gone = [path for path, _ in objects(settings, folder.partition("/")[2]) if f"/{last.commit.attempt}-" in path]
-    assert gone
-    for path in gone:
+    deleted_files = [
+        path for path, _ in objects(settings, folder.partition("/")[2]) if f"/{last.commit.attempt}-" in path
+    ]
+    assert deleted_files
+    for path in deleted_files:
         system.delete_file(path)
     done(bench.run("republish", "counts", "--json", *THERE))
-    assert content(place) == before
+    assert content(warehouse) == before
 
 
-def test_a_run_that_is_killed_is_taken_over(replayed: tuple[Bench, str]) -> None:
-    bench, place = replayed
+def test_a_killed_run_is_taken_over(replayed: tuple[Bench, str]) -> None:
+    bench, warehouse = replayed
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(bench.root), "commit"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "lib"), str(ROOT)])},
@@ -133,17 +136,17 @@ def test_a_run_that_is_killed_is_taken_over(replayed: tuple[Bench, str]) -> None
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     done(bench.run("run", "counts", "--branch", "killed", "--json", *THERE))
-    assert content(place, "killed") == content(str(bench.warehouse))
+    assert content(warehouse, "killed") == content(str(bench.warehouse))
 
 
-def test_of_writers_that_want_one_number_one_gets_it(settings: dict[str, str]) -> None:
+def test_of_concurrent_writers_one_commits_each_number(settings: dict[str, str]) -> None:
     writers, numbers = 4, 5
-    place = f"s3://{BUCKET}/{uuid4().hex[:8]}"
-    use(place, settings)
+    warehouse = f"s3://{BUCKET}/{uuid4().hex[:8]}"
+    use(warehouse, settings)
     start = Barrier(writers)
 
     def write(writer: int) -> list[bool]:
-        ledger, won = Ledger(table_path(place, RUNS), "contest"), []
+        ledger, won = Ledger(table_path(warehouse, RUNS), "contest"), []
         for number in range(1, numbers + 1):
             start.wait()
             won.append(ledger.append([LedgerRow(number, "NOTE", {"writer": writer})]))
@@ -151,22 +154,22 @@ def test_of_writers_that_want_one_number_one_gets_it(settings: dict[str, str]) -
 
     with ThreadPoolExecutor(writers) as threads:
         won = list(threads.map(write, range(writers)))
-    rows = Ledger(table_path(place, RUNS), "contest").read()
+    rows = Ledger(table_path(warehouse, RUNS), "contest").read()
     assert [row.seq for row in rows] == [*range(1, numbers + 1)]
     for row in rows:
         assert [one[row.seq - 1] for one in won] == [writer == row.body["writer"] for writer in range(writers)]
 
 
-def test_a_store_that_puts_a_file_where_one_is_gets_no_ledger(tmp_path: Path) -> None:
-    with s3_server(tmp_path, FORGETS) as settings:
-        place = f"s3://{BUCKET}/w"
-        use(place, settings)
+def test_a_store_without_put_if_absent_gets_no_ledger(tmp_path: Path) -> None:
+    with s3_server(tmp_path, OVERWRITES) as settings:
+        warehouse = f"s3://{BUCKET}/w"
+        use(warehouse, settings)
         with pytest.raises(ConfigError, match="If-None-Match"):
-            Ledger(table_path(place, RUNS), "job").append([LedgerRow(1, "NOTE", {})])
+            Ledger(table_path(warehouse, RUNS), "job").append([LedgerRow(1, "NOTE", {})])
         assert [*objects(settings, "w")] == [], "not a trace"
 
 
-def test_no_object_has_a_secret(replayed: tuple[Bench, str], settings: dict[str, str]) -> None:
+def test_no_object_contains_a_secret(replayed: tuple[Bench, str], settings: dict[str, str]) -> None:
     found = [*objects(settings, replayed[1].removeprefix(f"s3://{BUCKET}/"))]
     assert len(found) > HOURS
     for path, data in found:

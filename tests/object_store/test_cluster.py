@@ -1,4 +1,4 @@
-"""A cluster whose executors share no folder with anybody: what they are told of the bucket comes with their work."""
+"""A cluster whose executors share no folder: the bucket's settings are sent with their work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 
 def test_a_cluster_works_in_a_bucket(tmp_path: Path, settings: dict[str, str]) -> None:
-    bench, place = make(tmp_path / "project", settings)
+    bench, warehouse = make(tmp_path / "project", settings)
     for number in range(HOURS):
         bench.rows(f"h{number}", hour(number))
     build_wheel(ROOT, bench.root / "dist")
@@ -30,14 +30,14 @@ def test_a_cluster_works_in_a_bucket(tmp_path: Path, settings: dict[str, str]) -
         bench.write("conf/targets/there.yaml", yaml.safe_dump({**target, **elsewhere, "target": "there"}))
         ended(command(bench.root, "land", "activity", "--target", "there"))
         ended(command(bench.root, "run", "counts", "--target", "there"))
-        said = "".join(
+        log_text = "".join(
             path.read_text()
             for path in (tmp_path / "daemons").rglob("*")
             if path.is_file() and path.suffix in {"", ".log"}
         )
-        assert "canary" not in said, "no log of the cluster has a secret"
+        assert "canary" not in log_text, "no log of the cluster has a secret"
     with without_spark():
         done(bench.run("land", "activity", "--json"))
         done(bench.run("run", "counts", "--json"))
-    use(place, settings)
-    assert content(place) == content(str(bench.warehouse))
+    use(warehouse, settings)
+    assert content(warehouse) == content(str(bench.warehouse))

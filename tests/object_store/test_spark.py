@@ -1,4 +1,4 @@
-"""Spark's workers land and stage in the bucket themselves, with the settings that the driver sends them."""
+"""Spark's workers land and stage in the bucket, with the settings that the driver sends."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.object_store.server import BUCKET, objects
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_workers_write_there_themselves(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
+def test_workers_write_to_the_bucket(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
     assert spark.conf.get("spark.jars", "") == "", "its JVM has no client for buckets"
-    bench, place = make(tmp_path / "project", settings)
+    bench, warehouse = make(tmp_path / "project", settings)
     for number in range(HOURS):
         bench.rows(f"h{number}", hour(number))
     done(bench.run("land", "activity", "--json", *THERE))
@@ -24,6 +24,6 @@ def test_workers_write_there_themselves(spark: SparkSession, tmp_path: Path, set
     with without_spark():
         done(bench.run("land", "activity", "--json"))
         done(bench.run("run", "counts", "--json"))
-    assert content(place) == content(str(bench.warehouse))
-    for path, data in objects(settings, place.removeprefix(f"s3://{BUCKET}/")):
+    assert content(warehouse) == content(str(bench.warehouse))
+    for path, data in objects(settings, warehouse.removeprefix(f"s3://{BUCKET}/")):
         assert b"canary" not in data, path

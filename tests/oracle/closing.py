@@ -24,9 +24,9 @@ class Closing:
         first = 0 if self._last_end is None else self._last_end - size + 1
         if self._node.follow_kafka("D11"):
             first = max(first, self._rows.newest - self._retention + self._clip)
-        due = [one for one in self._rows.cells if first <= one[0] <= last_closed_end - size]
+        due = [one for one in self._rows.entries if first <= one[0] <= last_closed_end - size]
         for start, key in sorted(due, key=lambda one: (one[0], key_bytes(one[1]))):
-            value, timestamp = self._rows.cells[(start, key)]
+            value, timestamp = self._rows.entries[(start, key)]
             self._node.send((Windowed(key, Window(start, start + size)), (value, None), timestamp))
         self._last_end = last_closed_end
 

@@ -22,7 +22,7 @@ from tests.oracle.vocabulary import key_selector
 from tests.oracle.watermarks import lag
 from tests.oracle.windows import WindowAggregate
 
-PLAIN = {
+OPERATORS = {
     "filter": StreamFilter,
     "map_values": StreamMap,
     "select_key": SelectKey,
@@ -199,9 +199,9 @@ class Graph:
             return WINDOWED.get(windows["type"], WindowAggregate)
         if op in ("filter", "map_values") and is_table:
             return TableMap
-        if op not in PLAIN:
+        if op not in OPERATORS:
             raise NotCoveredError(op)
-        return PLAIN[op]
+        return OPERATORS[op]
 
     def _crossing(self, topic: str, grouping: Mapping[str, Any], *, is_table: bool) -> Callable[[Message], None]:
         """Return how records get to a repartition topic. Those without a key stay behind, unless a join is there."""

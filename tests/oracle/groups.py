@@ -21,19 +21,19 @@ def play_group(scenario: Mapping[str, Any], rules: Rules) -> list[dict[str, Any]
         taken = queues.take()
         if taken is None:
             return None
-        place, offset, timestamp, _ = taken
-        seen = {"partition": names[place], "offset": offset, "ts": timestamp, "corrupted": timestamp < 0}
+        number, offset, timestamp, _ = taken
+        seen = {"partition": names[number], "offset": offset, "ts": timestamp, "corrupted": timestamp < 0}
         return {**seen, "stream_time": queues.stream_time}
 
     results = []
     for step in scenario["steps"]:
         result: dict[str, Any] = {}
         if "add" in step:
-            place = names.index(step["add"])
-            rows = [(offsets[place] + i, one["ts"], None) for i, one in enumerate(step["records"])]
-            offsets[place] += len(rows)
-            queues.add(place, rows)
-            result["buffered_in_partition"] = queues.partitions[place].size()
+            number = names.index(step["add"])
+            rows = [(offsets[number] + i, one["ts"], None) for i, one in enumerate(step["records"])]
+            offsets[number] += len(rows)
+            queues.add(number, rows)
+            result["buffered_in_partition"] = queues.partitions[number].size()
         elif "ready" in step:
             result["ready"] = queues.is_ready(now)
         elif "next" in step:
@@ -49,7 +49,7 @@ def play_group(scenario: Mapping[str, Any], rules: Rules) -> list[dict[str, Any]
             queues.stream_time = max(queues.stream_time, time)
         now = step.get("at", now + step.get("advance", 0))
         result["stream_time"] = queues.stream_time
-        result["partition_times"] = {name: queues.partitions[place].time for place, name in enumerate(names)}
+        result["partition_times"] = {name: queues.partitions[number].time for number, name in enumerate(names)}
         result["buffered"] = queues.size()
         result["all_buffered"] = all(partition.size() for partition in queues.partitions)
         results.append(result)

@@ -41,7 +41,7 @@ class StreamStreamJoin(Node):
         before, after = spec["before"], spec["after"]
         self._grace: int = spec["grace"]
         self._retention = before + after + self._grace
-        self._reach: dict[int, tuple[int, int]] = {LEFT: (before, after), RIGHT: (after, before)}
+        self._bounds: dict[int, tuple[int, int]] = {LEFT: (before, after), RIGHT: (after, before)}
         """By side: how far back and how far ahead a partner may be."""
         self._is_outer = {LEFT: spec["how"] != "inner", RIGHT: spec["how"] == "outer"}
         self._clock = -1
@@ -78,7 +78,7 @@ class StreamStreamJoin(Node):
         self._send_lonely(LEFT, watermark)
 
     def _partners(self, side: int, key: Any, timestamp: int) -> list[Message]:
-        back, ahead = self._reach[side]
+        back, ahead = self._bounds[side]
         other = 1 - side
         seen_from = self._newest[other] - self._retention + 1
         near = [
@@ -101,11 +101,11 @@ class StreamStreamJoin(Node):
 
     def _is_too_late_to_wait(self, side: int, timestamp: int) -> bool:
         if self.follow_kafka("D12"):
-            return max(0, timestamp + self._reach[side][1]) < self._clock
+            return max(0, timestamp + self._bounds[side][1]) < self._clock
         return self._is_over(side, timestamp)
 
     def _is_over(self, side: int, timestamp: int) -> bool:
-        after: int = self._reach[side][1] + self._grace
+        after: int = self._bounds[side][1] + self._grace
         return timestamp + after < self._clock
 
     def _send_lonely(self, side: int, timestamp: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.oracle.joins import LEFT, joined
-from tests.oracle.memory import Cell, Rows
+from tests.oracle.memory import Entry, Rows
 from tests.oracle.nodes import Node, Setting
 from tests.oracle.scripts import Message
 
@@ -19,9 +19,9 @@ class StreamTableJoin(Node):
         is_left = self.setting.spec["how"] == "left"
         if side != LEFT or value is None or (key is None and not is_left):
             return
-        cell = None if key is None else self.setting.parents[1].get(key)
-        if cell is not None or is_left:
-            self.send((key, joined(value, cell and cell[0]), timestamp))
+        entry = None if key is None else self.setting.parents[1].get(key)
+        if entry is not None or is_left:
+            self.send((key, joined(value, entry and entry[0]), timestamp))
 
 
 class TableTableJoin(Node):
@@ -49,7 +49,7 @@ class TableTableJoin(Node):
             self._rows.put(key, new, timestamp)
         self.send((key, (new, old), timestamp))
 
-    def get(self, key: Any) -> Cell | None:
+    def get(self, key: Any) -> Entry | None:
         """See `Node`."""
         if self._rows is not None:
             return self._rows.get(key)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rewindow.streams.record import Windowed
 
-Cell = tuple[Any, int]
+Entry = tuple[Any, int]
 """A value and its timestamp."""
 
 SEGMENT_MS = 60_000
@@ -22,32 +22,32 @@ def key_bytes(key: Any) -> bytes:
 
 
 class Rows:
-    """One cell a key."""
+    """One entry per key."""
 
     def __init__(self) -> None:
-        self.cells: dict[Any, Cell] = {}
+        self.entries: dict[Any, Entry] = {}
 
-    def get(self, key: Any) -> Cell | None:
-        """Return a key's cell."""
-        return self.cells.get(key)
+    def get(self, key: Any) -> Entry | None:
+        """Return a key's entry."""
+        return self.entries.get(key)
 
     def put(self, key: Any, value: Any, timestamp: int) -> None:
-        """Set a key's cell; a value of None deletes it."""
+        """Set a key's entry; a value of None deletes it."""
         if value is None:
-            self.cells.pop(key, None)
+            self.entries.pop(key, None)
         else:
-            self.cells[key] = (value, timestamp)
+            self.entries[key] = (value, timestamp)
 
     def contents(self) -> list[dict[str, Any]]:
         """Return all, as the format has it."""
-        return [{"key": key, "value": value, "ts": at} for key, (value, at) in self.cells.items()]
+        return [{"key": key, "value": value, "ts": at} for key, (value, at) in self.entries.items()]
 
 
 class WindowRows:
-    """One cell a key and start. What started ``retention`` before the newest start cannot be seen any more."""
+    """One entry per key and start. What started ``retention`` before the newest start cannot be seen any more."""
 
     def __init__(self, retention: int, *, slack: int = 1) -> None:
-        self.cells: dict[tuple[int, Any], Cell] = {}
+        self.entries: dict[tuple[int, Any], Entry] = {}
         self.newest = -1
         self._retention = retention
         self._slack = slack
@@ -57,21 +57,21 @@ class WindowRows:
         return start >= self.newest - self._retention + self._slack
 
     def put(self, key: Any, start: int, value: Any, timestamp: int) -> None:
-        """Set a window's cell; a value of None deletes it."""
+        """Set a window's entry; a value of None deletes it."""
         self.newest = max(self.newest, start)
         if value is None:
-            self.cells.pop((start, key), None)
+            self.entries.pop((start, key), None)
         else:
-            self.cells[(start, key)] = (value, timestamp)
+            self.entries[(start, key)] = (value, timestamp)
 
-    def get(self, key: Any, start: int) -> Cell | None:
-        """Return a window's cell."""
-        return self.cells.get((start, key)) if self.is_visible(start) else None
+    def get(self, key: Any, start: int) -> Entry | None:
+        """Return a window's entry."""
+        return self.entries.get((start, key)) if self.is_visible(start) else None
 
-    def between(self, key: Any, first: int, last: int) -> list[tuple[int, Cell]]:
+    def between(self, key: Any, first: int, last: int) -> list[tuple[int, Entry]]:
         """Return a key's windows that start in ``[first, last]``, ascending."""
         found = [
-            (start, cell) for (start, other), cell in self.cells.items() if other == key and first <= start <= last
+            (start, entry) for (start, other), entry in self.entries.items() if other == key and first <= start <= last
         ]
         return sorted((one for one in found if self.is_visible(one[0])), key=lambda one: one[0])
 
@@ -79,7 +79,7 @@ class WindowRows:
         """Return all, as the format has it."""
         return [
             {"key": {"key": key, "start": start}, "value": value, "ts": at}
-            for (start, key), (value, at) in self.cells.items()
+            for (start, key), (value, at) in self.entries.items()
             if self.is_visible(start)
         ]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.oracle.memory import Cell
+from tests.oracle.memory import Entry
 from tests.oracle.rules import Rules
 from tests.oracle.scripts import Message
 from tests.oracle.vocabulary import key_selector, predicate, value_mapper
@@ -53,7 +53,7 @@ class Node:
     def take_watermark(self, watermark: int) -> None:
         """Learn that nothing up to a time comes any more (D22)."""
 
-    def get(self, key: Any) -> Cell | None:
+    def get(self, key: Any) -> Entry | None:
         """Return what the table has for a key, as a join below it sees it."""
         raise NotImplementedError
 

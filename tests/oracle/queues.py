@@ -15,7 +15,7 @@ NEVER_WAIT, LARGEST = -1, 2**63 - 1
 class Waiting:
     """One partition: all that waits, the time of what was taken, and what the consumer knows."""
 
-    place: int
+    index: int
     policy: str = "fail"
     rows: list[tuple[int, int, Any]] = field(default_factory=list)
     head: tuple[int, int, Any] | None = None
@@ -52,20 +52,20 @@ class Queues:
     def __init__(
         self, count: int, max_idle: int, rules: Rules, *, lag: int | None = None, policy: str = "fail"
     ) -> None:
-        self.partitions = [Waiting(place, policy, lag=lag) for place in range(count)]
+        self.partitions = [Waiting(index, policy, lag=lag) for index in range(count)]
         self.stream_time = -1
         self.enforced = 0
         self._max_idle = max_idle
         self._overflows = rules.follow_kafka("D16")
         self._heads: Queue[Waiting] = Queue(
             lambda one: one.head[1] if one.head else LARGEST,
-            lambda one: one.place,
+            lambda one: one.index,
             is_java=rules.follow_kafka("L1"),
         )
 
-    def add(self, place: int, rows: list[tuple[int, int, Any]]) -> None:
+    def add(self, index: int, rows: list[tuple[int, int, Any]]) -> None:
         """Put rows behind a partition's others."""
-        partition = self.partitions[place]
+        partition = self.partitions[index]
         was_empty = partition.size() == 0
         partition.rows += rows
         partition.look()
@@ -100,7 +100,7 @@ class Queues:
         return self.size() > 0
 
     def take(self) -> tuple[int, int, int, Any] | None:
-        """Take ``(place, offset, timestamp, record)`` of the smallest head."""
+        """Take ``(index, offset, timestamp, record)`` of the smallest head."""
         if not self.size():
             return None
         partition = self._heads.pop()
@@ -112,4 +112,4 @@ class Queues:
         partition.look()
         if partition.size():
             self._heads.push(partition)
-        return partition.place, offset, timestamp, record
+        return partition.index, offset, timestamp, record

@@ -7,7 +7,7 @@ from typing import Any
 from rewindow.streams.record import Window, Windowed
 from tests.oracle.closing import SessionClosing
 from tests.oracle.folds import Fold
-from tests.oracle.memory import Cell, SessionRows
+from tests.oracle.memory import Entry, SessionRows
 from tests.oracle.nodes import Node, Setting
 from tests.oracle.scripts import Message
 from tests.oracle.windows import retention_of
@@ -59,7 +59,7 @@ class SessionAggregate(Node):
         if self._emits:
             self._closing.emit(self._clock - self._windows["grace"] - self._windows["gap"])
 
-    def get(self, key: Any) -> Cell | None:
+    def get(self, key: Any) -> Entry | None:
         """See `Node`."""
         value = self._rows.values.get((key.window.end_ms, key.window.start_ms, key.key))
         return None if value is None or not self._rows.is_visible(key.window.end_ms) else (value, key.window.end_ms)

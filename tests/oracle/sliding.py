@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewindow.streams.record import Window, Windowed
-from tests.oracle.memory import Cell
+from tests.oracle.memory import Entry
 from tests.oracle.scripts import Message
 from tests.oracle.windows import WindowAggregate
 
@@ -36,17 +36,17 @@ class SlidingAggregate(WindowAggregate):
         known = self._rows.between(key, max(0, timestamp - 2 * difference), timestamp + 1)
         starts, right, before = [start for start, _ in known], None, None
         previous: int | None = None
-        for start, cell in reversed(known):
+        for start, entry in reversed(known):
             end = start + difference
             if end < timestamp:
-                before, previous = cell, cell[1]
+                before, previous = entry, entry[1]
                 break
             if start <= timestamp:
                 if end > timestamp and right is None:
-                    right = cell
-                if end == timestamp and cell[1] < timestamp:
-                    previous = cell[1]
-                self._into(start, cell)
+                    right = entry
+                if end == timestamp and entry[1] < timestamp:
+                    previous = entry[1]
+                self._into(start, entry)
         if previous is not None and previous + 1 not in starts and previous + 1 + difference >= timestamp:
             self._into(previous + 1, None)
         if timestamp - difference not in starts:
@@ -58,12 +58,12 @@ class SlidingAggregate(WindowAggregate):
         """Records before the first full window share the one that starts at 0."""
         known = self._rows.between(key, 0, timestamp + 1)
         starts, right, shared = [start for start, _ in known], None, None
-        for start, cell in known:
+        for start, entry in known:
             if start == 0:
-                shared = cell
+                shared = entry
             elif start <= timestamp:
-                right = cell
-                self._into(start, cell)
+                right = entry
+                self._into(start, entry)
         if right is None and shared is not None and shared[1] > timestamp:
             right = shared
         if shared is not None and shared[1] < timestamp and shared[1] + 1 not in starts:
@@ -71,7 +71,7 @@ class SlidingAggregate(WindowAggregate):
         self._after(starts, right)
         self._into(0, shared)
 
-    def _after(self, starts: list[int], right: Cell | None) -> None:
+    def _after(self, starts: list[int], right: Entry | None) -> None:
         """Start the window right after the record, with what it then holds: the record itself is not in it."""
         key, _, timestamp = self._record
         if timestamp + 1 not in starts and right is not None and right[1] > timestamp:
@@ -81,7 +81,7 @@ class SlidingAggregate(WindowAggregate):
     def _emit(self, close: int) -> None:
         self._closing.emit(self._windows["diff"], close - 1)
 
-    def _into(self, start: int, cell: Cell | None) -> None:
+    def _into(self, start: int, entry: Entry | None) -> None:
         """Put the record into a window with this content."""
         key, value, timestamp = self._record
         if start + self._windows["diff"] < self._close:
@@ -89,9 +89,9 @@ class SlidingAggregate(WindowAggregate):
         was = self._rows.get(key, start)
         old = was and was[0]
         if self.follow_kafka("D13"):
-            old = self._fold.start if cell is None else cell[0]
-        new = self._fold.add(None if cell is None else cell[0], value)
-        timestamp = timestamp if cell is None else max(timestamp, cell[1])
+            old = self._fold.start if entry is None else entry[0]
+        new = self._fold.add(None if entry is None else entry[0], value)
+        timestamp = timestamp if entry is None else max(timestamp, entry[1])
         self._rows.put(key, start, new, timestamp)
         self._update(start, new, old, timestamp)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.streams.record import Windowed
-from tests.oracle.memory import Cell, key_bytes
+from tests.oracle.memory import Entry, key_bytes
 from tests.oracle.nodes import Node, Setting
 from tests.oracle.queues import LARGEST
 from tests.oracle.scripts import Message, ScriptError
@@ -105,7 +105,7 @@ class Suppress(Node):
         self._clock = max(self._clock, watermark)
         self._emit_due()
 
-    def get(self, key: Any) -> Cell | None:
+    def get(self, key: Any) -> Entry | None:
         """See `Node`: while an update waits, what was sent before it."""
         held = self.held.get(key)
         if held is None:

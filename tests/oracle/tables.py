@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.oracle.folds import Fold
-from tests.oracle.memory import Cell, Rows
+from tests.oracle.memory import Entry, Rows
 from tests.oracle.nodes import Node, Setting
 from tests.oracle.scripts import Message
 from tests.oracle.vocabulary import key_selector, predicate, value_mapper
@@ -27,7 +27,7 @@ class TableSource(Node):
         self._rows.put(key, value, timestamp)
         self.send((key, (value, old and old[0]), timestamp))
 
-    def get(self, key: Any) -> Cell | None:
+    def get(self, key: Any) -> Entry | None:
         """See `Node`."""
         return self._rows.get(key)
 
@@ -60,13 +60,13 @@ class TableMap(Node):
             self._rows.put(key, new, timestamp)
         self.send((key, (new, old), timestamp))
 
-    def get(self, key: Any) -> Cell | None:
+    def get(self, key: Any) -> Entry | None:
         """See `Node`."""
         if self._rows is not None:
             return self._rows.get(key)
-        cell = self.setting.parents[0].get(key)
-        mapped = None if cell is None else self._mapped(cell[0])
-        return None if cell is None or mapped is None else (mapped, cell[1])
+        entry = self.setting.parents[0].get(key)
+        mapped = None if entry is None else self._mapped(entry[0])
+        return None if entry is None or mapped is None else (mapped, entry[1])
 
     def contents(self) -> list[dict[str, Any]] | None:
         """See `Node`."""
@@ -103,16 +103,16 @@ class StreamAggregate(Node):
         key, value, timestamp = message
         if key is None or value is None:
             return
-        cell = self._rows.get(key)
-        if cell is None:
+        entry = self._rows.get(key)
+        if entry is None:
             old = self._fold.start if self.follow_kafka("D13") else None
             new = self._fold.add(None, value)
         else:
-            old, new, timestamp = cell[0], self._fold.add(cell[0], value), max(timestamp, cell[1])
+            old, new, timestamp = entry[0], self._fold.add(entry[0], value), max(timestamp, entry[1])
         self._rows.put(key, new, timestamp)
         self.send((key, (new, old), timestamp))
 
-    def get(self, key: Any) -> Cell | None:
+    def get(self, key: Any) -> Entry | None:
         """See `Node`."""
         return self._rows.get(key)
 
@@ -131,10 +131,10 @@ class TableAggregate(StreamAggregate):
     def take(self, message: Message, _side: int, /) -> None:
         """See `Node`."""
         key, (came, went), timestamp = message
-        cell = self._rows.get(key)
-        old = state = cell and cell[0]
-        if cell is not None and (came is not None or went is not None):
-            timestamp = max(timestamp, cell[1])
+        entry = self._rows.get(key)
+        old = state = entry and entry[0]
+        if entry is not None and (came is not None or went is not None):
+            timestamp = max(timestamp, entry[1])
         if went is not None and state is not None:
             state = self._fold.subtract(state, went)
         if came is not None:

@@ -53,7 +53,7 @@ class _Twin:
         parts = cut_at_repartitions(scenario, is_one_task=rules.follow_kafka("D21"))
         sources = {source["name"] for source in scenario["sources"]}
         topics = {topic for part in parts for topic in part.topics}
-        self._plain_names = sources if rules.follow_kafka("D24") else topics
+        self._short_names = sources if rules.follow_kafka("D24") else topics
         self._tasks = [TwinTask(part, config, rules) for part in parts]
         self._task_of = {name: task for part, task in zip(parts, self._tasks, strict=True) for name in part.names}
         clocks_of = {name: task.clocks for name, task in self._task_of.items()}
@@ -103,11 +103,11 @@ class _Twin:
     def _process(self, task: TwinTask) -> None:
         taken = task.queues.take()
         assert taken is not None
-        place, _, timestamp, message = taken
+        at, _, timestamp, message = taken
         stream = task.clocks[STREAM]
         stream.now = max(stream.now, timestamp)
-        topic = task.topics[place]
-        self._origin.topic = topic if topic in self._plain_names else f"{APPLICATION}-{topic}"
+        topic = task.topics[at]
+        self._origin.topic = topic if topic in self._short_names else f"{APPLICATION}-{topic}"
         self._graph.send_on(topic, message)
         stream.fire_due()
 

@@ -75,12 +75,12 @@ def key_selector(spec: Json) -> Callable[[Any, Any], Any]:
 
 def reducer(name: str) -> Callable[[Any, Any], Any]:
     """Return how two values become one. ``first`` and ``last`` take them as they are, the others ignore a null."""
-    plain: dict[str, Callable[[Any, Any], Any]] = {
+    simple: dict[str, Callable[[Any, Any], Any]] = {
         "first": lambda one, _other: one,
         "last": lambda _one, other: other,
     }
-    if name in plain:
-        return plain[name]
+    if name in simple:
+        return simple[name]
     combining: dict[str, Callable[[Any, Any], Any]] = {"sum": lambda one, other: one + other, "min": min, "max": max}
     combine = combining[name]
 

@@ -14,8 +14,8 @@ def held_back(node: Node) -> int:
     """Return the longest that a result of a node lies behind what it was made from."""
     spec = node.setting.spec
     if spec["op"] == "stream_stream_join" and spec["how"] != "inner":
-        reach: int = max(spec["before"], 0) + max(spec["after"], 0)
-        return reach + int(spec["grace"])
+        span: int = max(spec["before"], 0) + max(spec["after"], 0)
+        return span + int(spec["grace"])
     if spec.get("until") == "time_limit":
         limit: int = spec["ms"]
         return limit

@@ -8,7 +8,7 @@ from typing import Any
 from rewindow.streams.record import Window, Windowed
 from tests.oracle.closing import Closing
 from tests.oracle.folds import Fold
-from tests.oracle.memory import Cell, WindowRows
+from tests.oracle.memory import Entry, WindowRows
 from tests.oracle.nodes import Node, Setting
 from tests.oracle.queues import LARGEST
 from tests.oracle.scripts import Message, ScriptError
@@ -59,7 +59,7 @@ class WindowAggregate(Node):
             return
         self._clock = max(self._clock, timestamp)
         close = self._clock - self._windows.get("grace", 0)
-        for window in self._places(timestamp):
+        for window in self._windows_of(timestamp):
             if window.end_ms > close:
                 self._add(key, window, value, timestamp)
         if self._emits:
@@ -71,7 +71,7 @@ class WindowAggregate(Node):
         if self._emits:
             self._emit(self._clock - self._windows.get("grace", 0))
 
-    def get(self, key: Any) -> Cell | None:
+    def get(self, key: Any) -> Entry | None:
         """See `Node`."""
         return self._rows.get(key.key, key.window.start_ms)
 
@@ -79,7 +79,7 @@ class WindowAggregate(Node):
         """See `Node`."""
         return self._rows.contents()
 
-    def _places(self, timestamp: int) -> list[Window]:
+    def _windows_of(self, timestamp: int) -> list[Window]:
         if self._windows["type"] == "unlimited":
             start = self._windows["start"]
             return [Window(start, LARGEST)] if timestamp >= start else []
@@ -92,12 +92,12 @@ class WindowAggregate(Node):
         self._closing.emit(self._windows["size"], close)
 
     def _add(self, key: Any, window: Window, value: Any, timestamp: int) -> None:
-        cell = self._rows.get(key, window.start_ms)
-        if cell is None:
+        entry = self._rows.get(key, window.start_ms)
+        if entry is None:
             old = self._fold.start if self.follow_kafka("D13") else None
             new = self._fold.add(None, value)
         else:
-            old, new, timestamp = cell[0], self._fold.add(cell[0], value), max(timestamp, cell[1])
+            old, new, timestamp = entry[0], self._fold.add(entry[0], value), max(timestamp, entry[1])
         self._rows.put(key, window.start_ms, new, timestamp)
         if not self._emits:
             self.send((Windowed(key, window), (new, old), timestamp))

@@ -143,7 +143,7 @@ def test_a_timestamp_is_put_back_when_a_child_fails_and_the_caller_goes_on() -> 
 
 def test_a_shared_processor_is_refused() -> None:
     shared = InInit()
-    with pytest.raises(ConfigError, match="its supplier gives the same processor again"):
+    with pytest.raises(ConfigError, match="its supplier returned the same processor twice"):
         rows(topology(lambda: shared), [epoch(1)], runs=False)
 
 

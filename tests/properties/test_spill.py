@@ -1,4 +1,4 @@
-"""A store that lies on a spill is the store that is all in memory: same answers, same changes, same replays."""
+"""A spilling store equals one in memory: the same reads, changes and replays."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from rewindow.streams.serde.binding import bind_store, bound
 from rewindow.streams.settings import Limits, Settings
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.savepoint import Undo
-from rewindow.streams.state.spill import OpenSpill
-from rewindow.streams.state.spilling_key_value import SpillingStore
-from rewindow.streams.state.spilling_windows import SpillingWindows
+from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.topology import SubTopology
 from rewindow.testing import LocalReplay
 from rewindow.testing.local_task import LocalTask
@@ -34,7 +32,7 @@ from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples
 from tests.properties.topologies import TOPICS, build, plans
 
-SHELVES = [MemorySpill, SqliteSpill]
+SPILLS = [MemorySpill, SqliteSpill]
 TYPES: dict[str, tuple[Any, Any, Any]] = {
     "text": (str, int, st.sampled_from([*"abcdefgh", "", "é"])),
     "long": (int, str, st.integers(-4, 4)),
@@ -44,20 +42,20 @@ TYPES: dict[str, tuple[Any, Any, Any]] = {
 STEPS = ("put", "put", "put", "get", "delete", "absent", "all", "walk", "checkpoint", "restore", "undo", "range", "len")
 
 
-def opened(kind: str, spill: OpenSpill | None, memory: int) -> KeyValueStore:
+def store_of(kind: str, spill: OpenSpill | None, memory: int) -> KeyValueStore:
     key, value, _ = TYPES[kind]
     builder = key_value_store("s", key=key, value=None if value is list else value)
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     (ready,) = bound(part, {}).stores
-    return KeyValueStore(ready) if spill is None else SpillingStore(ready, spill, memory)
+    return KeyValueStore(ready, None if spill is None else Disk(spill, memory))
 
 
-def opened_windows(kind: str, spill: OpenSpill | None, memory: int) -> WindowStore:
+def windows_of(kind: str, spill: OpenSpill | None, memory: int) -> WindowStore:
     key, value, _ = TYPES[kind]
     builder = window_store("s", size=2, retention=6, key=key, value=None if value is list else value)
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     (ready,) = bound(part, {}).stores
-    return WindowStore(ready) if spill is None else SpillingWindows(ready, spill, memory)
+    return WindowStore(ready, None if spill is None else Disk(spill, memory))
 
 
 def value_of(kind: str, number: int) -> Any:
@@ -65,7 +63,7 @@ def value_of(kind: str, number: int) -> Any:
 
 
 def played(kind: str, store: KeyValueStore, steps: list[tuple[str, Any]], again: Any) -> list[Any]:
-    """Do what the steps say; return all that can be seen."""
+    """Perform the steps; return everything observable."""
     seen: list[Any] = []
     rows: dict[Any, Any] = {}
     walks: list[Any] = []
@@ -82,7 +80,7 @@ def played(kind: str, store: KeyValueStore, steps: list[tuple[str, Any]], again:
             seen.append(store.put_if_absent(key, value))
         elif step == "all":
             seen += store.all()
-        elif step == "walk":  # goes on while others write
+        elif step == "walk":  # continues during later writes
             walks.append(store.all())
             seen.append(next(walks[-1], None))
         elif step == "range":
@@ -107,11 +105,11 @@ def played(kind: str, store: KeyValueStore, steps: list[tuple[str, Any]], again:
                 store.restore([*rows.items(), *((k, v) for k, v in rows.items() if k == key)])
     for walk in walks:
         seen += walk
-    return [*seen, *store.contents(), len(store), list(store.take_changes())]
+    return [*seen, *store.rows(), len(store), list(store.take_changes())]
 
 
 def played_windows(kind: str, store: WindowStore, steps: list[tuple[str, Any, int]], again: Any) -> list[Any]:
-    """Do what the steps say with windows; return all that can be seen."""
+    """Perform the steps on windows; return everything observable."""
     seen: list[Any] = []
     rows: dict[Any, Any] = {}
     walks: list[Any] = []
@@ -128,7 +126,7 @@ def played_windows(kind: str, store: WindowStore, steps: list[tuple[str, Any, in
             seen += store.fetch_range(key, start - 3, start + 3)
         elif step == "all":
             seen += store.fetch_all(start - 3, start + 1)
-        elif step == "walk":  # goes on while others write
+        elif step == "walk":  # continues during later writes
             walks.append(store.fetch_all(0, start))
             seen.append(next(walks[-1], None))
         elif step == "len":
@@ -152,7 +150,7 @@ def played_windows(kind: str, store: WindowStore, steps: list[tuple[str, Any, in
                 store.restore([*rows.items(), *((k, v) for k, v in rows.items() if k.key == key)], clock_ms)
     for walk in walks:
         seen += walk
-    return [*seen, *store.contents(), len(store), store.expired.total, list(store.take_changes())]
+    return [*seen, *store.rows(), len(store), store.expired.total, list(store.take_changes())]
 
 
 WINDOW_STEPS = (
@@ -172,32 +170,32 @@ WINDOW_STEPS = (
 )
 
 
-@pytest.mark.parametrize("spill", SHELVES)
+@pytest.mark.parametrize("spill", SPILLS)
 @given(st.data(), st.sampled_from(list(TYPES)), st.sampled_from([1, 900, 2000, 4000]))
 @examples(120)
-def test_nobody_can_tell_of_windows(spill: OpenSpill, data: st.DataObject, kind: str, memory: int) -> None:
+def test_spilling_windows_equal_windows_in_memory(
+    spill: OpenSpill, data: st.DataObject, kind: str, memory: int
+) -> None:
     step = st.tuples(st.sampled_from(WINDOW_STEPS), TYPES[kind][2], st.integers(0, 12))
     steps = data.draw(st.lists(step, min_size=1, max_size=40))
-    in_memory = played_windows(kind, opened_windows(kind, None, 0), steps, lambda: opened_windows(kind, None, 0))
-    on_spill = played_windows(
-        kind, opened_windows(kind, spill, memory), steps, lambda: opened_windows(kind, spill, memory)
-    )
+    in_memory = played_windows(kind, windows_of(kind, None, 0), steps, lambda: windows_of(kind, None, 0))
+    on_spill = played_windows(kind, windows_of(kind, spill, memory), steps, lambda: windows_of(kind, spill, memory))
     assert on_spill == in_memory
 
 
-@pytest.mark.parametrize("spill", SHELVES)
+@pytest.mark.parametrize("spill", SPILLS)
 @given(st.data(), st.sampled_from(list(TYPES)), st.sampled_from([1, 900, 2000, 4000]))
 @examples(120)
-def test_nobody_can_tell(spill: OpenSpill, data: st.DataObject, kind: str, memory: int) -> None:
+def test_a_spilling_store_equals_one_in_memory(spill: OpenSpill, data: st.DataObject, kind: str, memory: int) -> None:
     key = TYPES[kind][2]
     steps = data.draw(st.lists(st.tuples(st.sampled_from(STEPS), key), min_size=1, max_size=40))
-    in_memory = played(kind, opened(kind, None, 0), steps, lambda: opened(kind, None, 0))
-    on_spill = played(kind, opened(kind, spill, memory), steps, lambda: opened(kind, spill, memory))
+    in_memory = played(kind, store_of(kind, None, 0), steps, lambda: store_of(kind, None, 0))
+    on_spill = played(kind, store_of(kind, spill, memory), steps, lambda: store_of(kind, spill, memory))
     assert on_spill == in_memory
 
 
 def build_tables() -> Topology:
-    """Sessions that are held back, and a join by a foreign key."""
+    """Suppressed sessions, and a foreign-key join."""
     builder = StreamsBuilder()
     left, right = (builder.stream(topic) for topic in TOPICS)
     sessions = left.group_by(_text).windowed_by(SessionWindows.of("5ms", grace="5ms")).count(store="sessions")
@@ -234,7 +232,7 @@ def test_a_replay_is_the_same(topology: Topology, given_epochs: list[Any], size:
 
 
 def test_a_spill_is_used_only_when_memory_is_full() -> None:
-    few, many = (opened("text", MemorySpill, memory) for memory in (1_000_000, 10_000))
+    few, many = (store_of("text", MemorySpill, memory) for memory in (1_000_000, 10_000))
     before = MemorySpill.writes
     for number in range(100):
         few.put(str(number), number)

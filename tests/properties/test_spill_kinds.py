@@ -1,4 +1,4 @@
-"""Stores of every kind, by what can be asked of them: on a spill or in memory, and after an attempt that was taken back."""
+"""Stores of every kind: spilling or in memory, and after an attempt that was rolled back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewindow.streams.metrics import Measure
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.serde.binding import bound
 from rewindow.streams.state.savepoint import UNDOABLE, Undo
-from rewindow.streams.state.spill import Disk, OpenTimedSpill
+from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.state.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
 from rewindow.streams.state.suppress_buffer import Update
 from rewindow.streams.topology import SubTopology
@@ -45,7 +45,7 @@ def sessions(keys: st.SearchStrategy[Any]) -> st.SearchStrategy[Windowed]:
 
 
 def steps_of(store: str, keys: st.SearchStrategy[Any], value: st.SearchStrategy[Any]) -> dict[str, Any]:
-    """Return what can be asked of a store of some kind, and with which arguments."""
+    """Return the methods of a kind of store, with strategies for their arguments."""
     maybe, pair = st.one_of(st.none(), value), st.tuples(TIMES, TIMES)
     both = st.tuples(keys, keys)
     return {
@@ -103,11 +103,11 @@ KINDS = ["key-value", "window", "session", "join", "records", "versioned", "buff
 
 @st.composite
 def stories(draw: st.DrawFn, kinds: list[str]) -> tuple[StoreBuilder, list[Step]]:
-    """Draw a store and what is done with it; ``attempt``: some steps that are then taken back."""
+    """Draw a store and calls of its methods; ``attempt``: calls that are then rolled back."""
     store, types = draw(st.sampled_from(kinds)), draw(st.sampled_from(list(TYPES)))
     key, value, keys = TYPES[types]
-    asked = steps_of(store, keys, values(types))
-    some = [st.tuples(st.just(name), st.tuples(*arguments)) for name, arguments in asked.items()]
+    methods = steps_of(store, keys, values(types))
+    some = [st.tuples(st.just(name), st.tuples(*arguments)) for name, arguments in methods.items()]
     one = st.one_of(*some, some[0], some[0])
     of_all = [st.tuples(st.sampled_from(["len", "checkpoint", "restore"]), st.just(()))]
     if builder_of(store, key, value).kind in UNDOABLE:
@@ -115,12 +115,12 @@ def stories(draw: st.DrawFn, kinds: list[str]) -> tuple[StoreBuilder, list[Step]
     return builder_of(store, key, value), draw(st.lists(st.one_of(one, one, *of_all), min_size=1, max_size=40))
 
 
-def opened(builder: StoreBuilder, disk: Disk | None) -> Store:
+def empty_store(builder: StoreBuilder, disk: Disk | None) -> Store:
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     return new_store(bound(part, {}).stores[0], disk)
 
 
-def asked(store: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+def called(store: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     if name == "pop_oldest" and not len(store):
         return None
     try:
@@ -130,8 +130,8 @@ def asked(store: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     return list(found) if isinstance(found, Iterator | list) else found
 
 
-def told(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Iterator[Any]:
-    """Do what the steps say; yield all that can be seen, but for what attempts see that are taken back."""
+def observed(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Iterator[Any]:
+    """Perform the steps; yield everything observable, except in attempts that are rolled back."""
     store = make()
     undo = Undo(store)
     rows: dict[Any, Any] = {}
@@ -143,9 +143,9 @@ def told(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Ite
                 continue
             counted = store.expired
             if name == "attempt":
-                store.expired = Measure()  # metrics are the guard's to put back
+                store.expired = Measure()  # the error policy restores metrics
             undo.begin()
-            seen = [asked(store, *one) for one in arguments]
+            seen = [called(store, *one) for one in arguments]
             if name == "done":
                 undo.end()
                 yield seen
@@ -161,27 +161,31 @@ def told(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Ite
                 undo = Undo(store)
                 store.restore(sorted(rows.items(), key=repr), clock_ms)
         else:
-            yield asked(store, name, arguments)
-    yield len(store), store.clock_ms, store.expired.total, list(store.contents()), list(store.take_changes())
-    yield len(store), list(store.contents()), list(store.take_changes())
+            yield called(store, name, arguments)
+    yield len(store), store.clock_ms, store.expired.total, list(store.rows()), list(store.take_changes())
+    yield len(store), list(store.rows()), list(store.take_changes())
 
 
 @pytest.mark.parametrize("spill", [MemorySpill, SqliteSpill])
 @given(stories(KINDS[2:]), st.sampled_from([1, 2000, 6000]))
 @examples(300)
-def test_nobody_can_tell(spill: OpenTimedSpill, story: tuple[StoreBuilder, list[Step]], memory: int) -> None:
+def test_a_spilling_store_equals_one_in_memory(
+    spill: OpenSpill, story: tuple[StoreBuilder, list[Step]], memory: int
+) -> None:
     builder, steps = story
-    in_memory = list(told(lambda: opened(builder, None), steps, attempts=True))
-    assert list(told(lambda: opened(builder, Disk(spill, memory)), steps, attempts=True)) == in_memory
+    in_memory = list(observed(lambda: empty_store(builder, None), steps, attempts=True))
+    assert list(observed(lambda: empty_store(builder, Disk(spill, memory)), steps, attempts=True)) == in_memory
 
 
 @given(stories([kind for kind in KINDS if kind not in ("buffer", "prefix")]), st.sampled_from([None, 1, 4000]))
 @examples(300)
-def test_an_attempt_that_is_taken_back_never_was(story: tuple[StoreBuilder, list[Step]], memory: int | None) -> None:
+def test_an_attempt_that_is_rolled_back_leaves_no_trace(
+    story: tuple[StoreBuilder, list[Step]], memory: int | None
+) -> None:
     builder, steps = story
     disk = None if memory is None else Disk(MemorySpill, memory)
-    never = list(told(lambda: opened(builder, disk), steps, attempts=False))
-    assert list(told(lambda: opened(builder, disk), steps, attempts=True)) == never
+    never = list(observed(lambda: empty_store(builder, disk), steps, attempts=False))
+    assert list(observed(lambda: empty_store(builder, disk), steps, attempts=True)) == never
 
 
 PUTS: dict[str, Callable[[Any, str], None]] = {
@@ -197,16 +201,16 @@ PUTS: dict[str, Callable[[Any, str], None]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("is_guarded", [False, True])
-def test_a_spill_is_used_when_memory_is_full_and_not_before(kind: str, *, is_guarded: bool) -> None:
+@pytest.mark.parametrize("has_policy", [False, True])
+def test_a_spill_is_used_when_memory_is_full_and_not_before(kind: str, *, has_policy: bool) -> None:
     for memory, is_full in ((1_000_000, False), (20_000, True)):
-        store = opened(builder_of(kind, str, int), Disk(MemorySpill, memory))
+        store = empty_store(builder_of(kind, str, int), Disk(MemorySpill, memory))
         undo, before = Undo(store), MemorySpill.writes
         for number in range(200):
-            if is_guarded:
+            if has_policy:
                 undo.begin()
             PUTS[kind](store, str(number))
-            if is_guarded:
+            if has_policy:
                 undo.end()
         assert (MemorySpill.writes > before) is is_full
         assert len(store) == 200

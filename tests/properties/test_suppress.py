@@ -23,7 +23,7 @@ from rewindow import (
 )
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.semantics import Semantics
-from rewindow.streams.state.spill import OpenTimedSpill
+from rewindow.streams.state.spill import OpenSpill
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.local_task import LocalTask
 from rewindow.testing.memory_spill import MemorySpill
@@ -89,7 +89,7 @@ def test_runs_make_no_difference(
 @given(PLANS, BOUNDS, EPOCHS, st.lists(st.integers(1, 5)))
 @examples(100)
 def test_a_buffer_on_disk_gives_what_one_in_memory_gives(
-    spill: OpenTimedSpill, plan: tuple[str, int, str], bound: BufferConfig, epochs: list[Any], cuts: list[int]
+    spill: OpenSpill, plan: tuple[str, int, str], bound: BufferConfig, epochs: list[Any], cuts: list[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(LocalTask.__init__.__kwdefaults__, "spill", spill)
@@ -125,7 +125,7 @@ def test_the_last_word_on_each_key_is_the_tables(
         for topic, store in (("values", "values"),)
         for partition in range(2)
         if store in replay.task(0, partition).stores
-        for key, stamped in replay.task(0, partition).stores[store].contents()
+        for key, stamped in replay.task(0, partition).stores[store].rows()
     }
     told = {place: value for place, value in said.items() if place[0] == "values" and value is not None}
     assert told == kept

@@ -21,7 +21,7 @@ from rewindow import (
 )
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode, encode, encode_values
 from rewindow.errors import RewindowError
-from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.ordering import Event, events, rows_of
 from rewindow.streams.serde.binding import bind_sink, bind_store, bound, log_shape
 from rewindow.streams.serde.schema import Column
@@ -149,7 +149,7 @@ def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, 
     def made(state: TaskState | None) -> Task:
         return Task(
             bound(part, logs), 0, writers=lambda sink: lambda record, _o, _n: sent[sink.topic].append(record),
-            state=state, restored=rows,
+            checkpoint=Checkpoint(state or TaskState(), rows),
         )  # fmt: skip
 
     task, offset = made(None), 0
@@ -172,7 +172,7 @@ def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, 
         ]
         for topic, records in sent.items()
     }
-    return told(columns), {name: told(list(store.contents())) for name, store in task.stores.items()}
+    return told(columns), {name: told(list(store.rows())) for name, store in task.stores.items()}
 
 
 def through_arrow(key: Any, value: Any, changes: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

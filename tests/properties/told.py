@@ -1,4 +1,4 @@
-"""What ``==`` does not tell apart."""
+"""What ``==`` does not distinguish."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def told(value: Any) -> Any:
-    """Return all that ``==`` does not tell apart: classes, orders of dictionaries, signs of zeros, digits."""
+    """Return all that ``==`` does not distinguish: classes, orders of dictionaries, signs of zeros, digits."""
     if isinstance(value, dict):
         return [dict, *((told(key), told(item)) for key, item in value.items())]
     if isinstance(value, list | tuple):

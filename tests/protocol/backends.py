@@ -18,26 +18,28 @@ from pyspark.sql import SparkSession
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.steps import drive
-from rewindow.contracts.tasks import Execution
+from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING, log_shapes
 from rewindow.control.ingest.protocols import LandingEngine, LandingTables, LandRequest
 from rewindow.control.plan.spec import Attempt, RunRequest
-from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, Steps, steps
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.semantics import Semantics
-from rewindow.tables.delta.commit import LANDINGS, QUARANTINE, changelog_path, log_path, output_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.governed.engine import RowsEngine
 from rewindow.tables.governed.feeds import CatalogFeedTables
 from rewindow.tables.governed.ingest import CatalogLandingEngine
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName, output_name
 from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, changelog_path, log_path, output_path
+from rewindow.tables.shared.warehouse import METRICS_TABLE
 from tests.conftest import ROOT
 from tests.crash import scene
 from tests.ingest.local_engine import LocalEngine as LocalLandingEngine
@@ -98,7 +100,7 @@ class Backend:
     def landed(self, feed: str) -> dict[str, Any]:
         """Return all that is landed of a feed, but who did it: landings, log, quarantine."""
         names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
-        ledger = self.feeds().rows(feed)
+        ledger = self.feeds().state(feed)
         return {
             "landings": [{name: row.body[name] for name in names} for row in ledger if row.kind == LANDING],
             "log": _sorted(self.rows_of(feed)),

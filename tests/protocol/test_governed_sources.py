@@ -76,7 +76,7 @@ def test_what_is_new_is_told_by_the_history(governed: Backend, spark: SparkSessi
     spark.sql(f"DELETE FROM spark_catalog.{table} WHERE x = 1")
     with pytest.raises(DataError, match=r"DELETE.*new-generation"):
         look(governed, config, third.position)
-    with pytest.raises(SourceError, match="dropped and made anew"):
+    with pytest.raises(SourceError, match="dropped and created again"):
         look(governed, config, {**third.position, "id": "other"})
     with pytest.raises(SourceError, match=r"no table spark_catalog\.raw_sources\.gone"):
         look(governed, feed("raw_sources.gone"))

@@ -14,8 +14,8 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.verify import verify
 from rewindow.errors import ConfigError, InvariantError, NotNowError
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.commit import OWNER, create_table, owner
 from rewindow.tables.governed.names import TableName, output_name
-from rewindow.tables.governed.sql import OWNER, make_table, owner
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
 from tests.protocol import backends
@@ -134,8 +134,8 @@ def test_a_committed_run_is_verified_and_leaves_nothing(jobs: Backend) -> None:
 def test_two_branches_are_compared_a_part_of_the_keys_at_a_time(
     backend: Backend, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("catalog.contents", "delta.buckets"):
-        monkeypatch.setattr(f"rewindow.{module}.BUCKET_ROWS", 5)
+    for module in ("governed.diff", "delta.diff_partitions"):
+        monkeypatch.setattr(f"rewindow.tables.{module}.PARTITION_ROWS", 5)
     backend.run("whole", scene.LANDINGS)
     backend.run("short", 2)
     tables = backend.tables()
@@ -158,9 +158,9 @@ def test_two_branches_of_one_table_name_are_refused(spark: SparkSession, tmp_pat
     names = {output_name("spark_catalog.shared.hourly", branch, "") for branch in ("fix-1", "fix_1", "fix.1")}
     (name,) = names
     for _ in range(2):
-        make_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix-1")})
+        create_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix-1")})
     with pytest.raises(ConfigError, match="name another table or branch"):
-        make_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix_1")})
+        create_table(spark, TableName.parse(name, ""), [Column("x", "long")], (), {OWNER: owner("hourly", "fix_1")})
 
 
 def test_names_of_a_catalog_are_validated_and_quoted() -> None:
@@ -169,5 +169,5 @@ def test_names_of_a_catalog_are_validated_and_quoted() -> None:
     assert output_name("shop.orders", "fix", "main") == "main.shop.orders__fix"
     assert output_name("shop.orders", "backfill-2", "main") == "main.shop.orders__backfill_2"
     for wrong in ("orders", "a.b.c.d", "main.shop.or`ders", "main..orders", "main.shop.x; DROP TABLE y", "ü.b.c"):
-        with pytest.raises(ConfigError, match="names no table"):
+        with pytest.raises(ConfigError, match="not the name of a table"):
             TableName.parse(wrong, "main")

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rewindow.app.maintenance import FeedRecovery, Recovery
+from rewindow.app.maintenance import FeedMaintenance, JobMaintenance
 from rewindow.app.project import Project
 from rewindow.errors import ConfigError
 
-ASKED: dict[str, tuple[str, Callable[[Recovery], object]]] = {
-    "republish": ("RESTORE the table", lambda recovery: recovery.republish("main", [], all_tables=False)),
-    "gc": ("VACUUM", lambda recovery: recovery.collect(0)),
-    "gc --dry-run": ("VACUUM", lambda recovery: recovery.would_collect(0)),
+ASKED: dict[str, tuple[str, Callable[[JobMaintenance], object]]] = {
+    "republish": ("RESTORE the table", lambda job: job.republish("main", [], all_tables=False)),
+    "gc": ("VACUUM", lambda job: job.collect(0)),
+    "gc --dry-run": ("VACUUM", lambda job: job.would_collect(0)),
 }
 
 
@@ -29,14 +29,14 @@ def in_catalog(project: Path) -> Project:
 @pytest.mark.parametrize("command", ASKED)
 def test_what_needs_files_is_refused_in_a_catalog(project: Path, command: str) -> None:
     says, ask = ASKED[command]
-    opened = in_catalog(project)
-    with pytest.raises(ConfigError, match=f"is not there with `commit: spark`.*{says}"):
-        ask(Recovery(opened, "quiet_carriers"))
-    assert "spark" not in vars(opened)
+    governed = in_catalog(project)
+    with pytest.raises(ConfigError, match=f"is not available with `commit: spark`.*{says}"):
+        ask(JobMaintenance(governed, "quiet_carriers"))
+    assert "spark" not in vars(governed)
 
 
 def test_the_files_of_feeds_are_refused_too(project: Path) -> None:
-    opened = in_catalog(project)
-    with pytest.raises(ConfigError, match="OPTIMIZE and VACUUM are the catalog's"):
-        FeedRecovery(opened, "flights")
-    assert "spark" not in vars(opened)
+    governed = in_catalog(project)
+    with pytest.raises(ConfigError, match="use the catalog's OPTIMIZE and VACUUM"):
+        FeedMaintenance(governed, "flights")
+    assert "spark" not in vars(governed)

@@ -1,4 +1,4 @@
-"""One processor with two children and a store: what the tests of its context play with."""
+"""One processor with two children and a store, for tests of its context."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Action = Callable[[ProcessorContext, Record], None]
 
 
 def driver(supplier: Callable[[], Processor], **settings: Any) -> TopologyTestDriver:
-    """Make a driver of one processor with the children c1 and c2, which say their names."""
+    """Make a driver of one processor with the children c1 and c2, which prefix values with their names."""
     return TopologyTestDriver(topology(supplier), **settings)
 
 

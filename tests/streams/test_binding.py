@@ -1,4 +1,4 @@
-"""Types on their way to columns: every column has a name of its own, and values come back as they went in."""
+"""Types bound to columns: column names are distinct, and values round-trip."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from rewindow.streams.serde.binding import (
     log_shape,
 )
 from rewindow.streams.serde.schema import Column, shape_of
+from rewindow.streams.state.buffer_rows import Buffered
 from rewindow.streams.state.stores import BUFFER, KEY_VALUE, WINDOW
-from rewindow.streams.state.suppress_buffer import Buffered
 
 
 class Visit(NamedTuple):
-    """A row with names that a changelog might want for itself."""
+    """A row whose field names clash with a changelog's columns."""
 
     timestamp: int | None
     is_null: bool | None
@@ -81,9 +81,9 @@ def test_a_declared_value_comes_back(data: st.DataObject, declared: tuple[Any, s
     type_, values = declared
     value = data.draw(st.none() | values)
     shape = shape_of(type_, "value")
-    cells = shape.encode(value)
-    assert len(cells) == len(shape.columns) == 1
-    assert shape.decode(cells) == value
+    values = shape.encode(value)
+    assert len(values) == len(shape.columns) == 1
+    assert shape.decode(values) == value
 
 
 @given(VISITS)
@@ -128,7 +128,7 @@ def test_a_changelog_has_distinct_columns_and_gives_its_rows_back(builder: Store
     assert value_shape.decode(value_shape.encode(value)) == value
 
 
-def test_an_internal_topic_tells_null_from_a_row_of_nulls() -> None:
+def test_an_internal_topic_distinguishes_null_from_a_row_of_nulls() -> None:
     sink = SinkNode("s", ("p",), "t-repartition", str, Visit, is_internal=True)
     key, value = bind_sink(sink, LOGS)
     assert value.decode(value.encode(None)) is None
@@ -156,13 +156,13 @@ def test_a_key_gives_way_to_a_value_of_the_same_name() -> None:
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        (LogType("clicks", "key"), r"reads 'clicks', which the feed has not \(it has events\)"),
+        (LogType("clicks", "key"), r"reads 'clicks', which the feed does not have \(it has events\)"),
         (FieldType(LogType("events", "value"), "price"), r"no field 'price' \(fields: user, amount, note\)"),
         (RowType((("total", FieldType(LogType("events", "value"), "price")),)), "no field 'price'"),
         (object, "no columns for the type"),
     ],
 )
-def test_what_cannot_be_bound_names_the_fix(declared: Any, words: str) -> None:
+def test_a_type_that_cannot_be_bound_names_the_fix(declared: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         bind(declared, "value", LOGS)
 
@@ -201,7 +201,7 @@ def test_aggregates_whose_columns_clash_are_refused() -> None:
         bind_store(builder.build().stores["s"], LOGS)
 
 
-def test_an_output_with_one_of_our_own_columns_is_refused() -> None:
+def test_an_output_with_a_column_of_rewindow_is_refused() -> None:
     logs = {"in": (log_shape((Column("_Epoch", "string"),), is_scalar=True), LOGS["events"][1])}
     with pytest.raises(ConfigError, match="the table of 'out' would have the column '_Epoch' and '_epoch' twice"):
         bind_sink(SinkNode("s", ("p",), "out", LogType("in", "key"), LogType("in", "value")), logs)
@@ -220,7 +220,7 @@ BARE = log_shape((Column("user", "string"),), is_scalar=True)
         (LOGS["events"][1], BARE, ["json"]),
     ],
 )
-def test_streams_that_meet_keep_the_columns_that_they_have_in_common(left: Any, right: Any, types: list[str]) -> None:
+def test_merged_streams_keep_their_common_columns(left: Any, right: Any, types: list[str]) -> None:
     builder = StreamsBuilder()
     builder.stream("left").merge(builder.stream("right")).to("out")
     sink = builder.build().nodes["out-sink"]

@@ -62,7 +62,7 @@ def test_types_come_back_too(value: Any) -> None:
 
 
 def shape(value: Any) -> Any:
-    """Return what `==` does not tell apart: 1 and True and 1.0, a list and a tuple's kind."""
+    """Return what `==` does not distinguish: 1, True and 1.0, the classes of tuples."""
     if isinstance(value, dict):
         return {"dict": {dump_value(key): (shape(key), shape(item)) for key, item in value.items()}}
     if isinstance(value, list):
@@ -95,12 +95,12 @@ def test_the_text_is_as_documented(value: Any, text: str) -> None:
     assert dump_value(value) == text
 
 
-def test_not_a_number_is_kept() -> None:
+def test_nan_round_trips() -> None:
     assert math.isnan(load_value(dump_value(math.nan)))
 
 
 @given(st.dictionaries(KEYS, ATOMS, max_size=5), st.randoms())
-def test_the_order_in_which_a_dictionary_was_filled_is_no_data(value: dict[Any, Any], random: Any) -> None:
+def test_insertion_order_of_a_dictionary_is_not_data(value: dict[Any, Any], random: Any) -> None:
     items = list(value.items())
     random.shuffle(items)
     assert dump_value(dict(items)) == dump_value(value)
@@ -108,6 +108,6 @@ def test_the_order_in_which_a_dictionary_was_filled_is_no_data(value: dict[Any, 
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, len, [object()]])
-def test_what_is_not_plain_is_refused_and_nothing_is_pickled(value: Any) -> None:
-    with pytest.raises(DataError, match="cannot be kept"):
+def test_other_classes_are_refused_and_nothing_is_pickled(value: Any) -> None:
+    with pytest.raises(DataError, match="cannot be stored"):
         dump_value(value)

@@ -1,4 +1,4 @@
-"""What a processor may ask and do: forwarding and its order, timestamps, metadata, stores."""
+"""The processor context: forwarding and its order, timestamps, metadata, stores."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_forwarding_is_depth_first_in_the_order_of_children() -> None:
     assert sent(one) == [("c1:1", 15), ("c2:1", 15), ("c1:2", 10), ("c2:2", 10), ("c2:3", 10)]
 
 
-def test_a_timestamp_comes_from_to_then_the_record_then_the_input() -> None:
+def test_a_timestamp_comes_from_to_or_the_record_or_the_input() -> None:
     def action(context: ProcessorContext, _record: Record) -> None:
         context.forward(Record("k", "a", 5), to=To.child("c1").with_timestamp(7))
         context.forward(Record("k", "b", 5), to=To.child("c1"))
@@ -69,7 +69,7 @@ def test_a_timestamp_holds_for_the_branch_it_was_given_to_only() -> None:
         (lambda context, _record: context.store("other"), "not connected to a store 'other'"),
     ],
 )
-def test_a_mistake_names_node_and_record(action: Action, words: str) -> None:
+def test_an_error_names_node_and_record(action: Action, words: str) -> None:
     one = driver(doing(action))
     with pytest.raises((DataError, ConfigError), match=words) as raised:
         one.pipe("in", "k", 0, 10)
@@ -119,7 +119,7 @@ def test_stores_keep_what_fields_forget() -> None:
 
 @pytest.mark.parametrize("timestamp", [True, 10.0, "10", -1])
 @pytest.mark.parametrize("by", ["record", "to"])
-def test_a_timestamp_that_is_no_time_is_refused_at_its_node(timestamp: Any, by: str) -> None:
+def test_an_invalid_timestamp_is_rejected_at_its_node(timestamp: Any, by: str) -> None:
     def action(context: ProcessorContext, record: Record) -> None:
         if by == "to":
             context.forward(record, to=To(timestamp=timestamp))
@@ -133,13 +133,13 @@ def test_a_timestamp_that_is_no_time_is_refused_at_its_node(timestamp: Any, by: 
         To.all().with_timestamp(timestamp)
 
 
-def test_what_a_processor_is_given_has_a_timestamp() -> None:
+def test_a_received_record_always_has_a_timestamp() -> None:
     one = driver(doing(lambda context, record: context.forward(Record(record.key, record.timestamp + 1))))
     one.pipe("in", "k", None, 10)
     assert sent(one) == [("c1:11", 10), ("c2:11", 10)]
 
 
-def test_what_a_window_store_lost_is_in_the_metrics() -> None:
+def test_records_that_a_window_store_expired_are_in_the_metrics() -> None:
     class Late(Processor):
         def process(self, record: Record) -> None:
             self.context.store("hours").put(record.key, 1, record.timestamp)
@@ -155,7 +155,7 @@ def test_what_a_window_store_lost_is_in_the_metrics() -> None:
     ]
 
 
-def test_a_value_that_a_store_refuses_is_told_with_its_node_and_record() -> None:
+def test_a_value_that_a_store_rejects_names_node_and_record() -> None:
     one = driver(doing(lambda context, record: context.store("seen").put(record.key, object())))
     with pytest.raises(DataError, match=r"store 'seen', key 'k': .* \[at in offset 0, partition 0, node 'p'\]$"):
         one.pipe("in", "k", None, 10)

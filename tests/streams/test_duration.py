@@ -1,4 +1,4 @@
-"""Durations in words, and the two closed forms on a grid."""
+"""Durations as text, and the two closed-form grid functions."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ INTERVALS = st.integers(1, 5_000)
         (250, 250),
     ],
 )
-def test_a_duration_is_read(word, ms):
+def test_a_duration_is_parsed(word, ms):
     assert to_ms(word) == ms
 
 
 @pytest.mark.parametrize("word", ["", "10", "10 m", "1.5h", "h", "1mo", "1y", "--1s", "1h-5m", "1h5", "m10"])
-def test_any_other_text_is_refused_with_examples(word):
-    with pytest.raises(ConfigError, match="is no duration: write it like 500ms, 10s"):
+def test_any_other_text_is_rejected_with_examples(word):
+    with pytest.raises(ConfigError, match="is not a duration: write it like 500ms, 10s"):
         to_ms(word)
 
 
-def test_a_timedelta_finer_than_a_millisecond_is_refused():
+def test_a_timedelta_finer_than_a_millisecond_is_rejected():
     with pytest.raises(ConfigError, match="finer than a millisecond"):
         to_ms(timedelta(microseconds=1))
 

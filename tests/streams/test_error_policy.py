@@ -1,4 +1,4 @@
-"""What becomes of a record at which user code fails: `fail`, `retry n`, `quarantine`; and that a failed attempt never was."""
+"""Error policies: `fail`, `retry n`, `quarantine`, and that a failed attempt leaves no trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STORES = (
 
 
 class Clumsy(Processor):
-    """Does all that can be undone, and then fails at the value "bad", ``fails`` times."""
+    """Do everything that can be rolled back, then fail ``fails`` times at the value "bad"."""
 
     fails = 0
 
@@ -113,23 +113,23 @@ def played(on_error: str, records: list[tuple[Any, Any, int]], *, fails: int = 0
 GOOD = [("first", 0, 3), ("b", 0, 12), ("c", 0, 14), ("b", 0, 25), ("first", 0, 33), ("d", 0, 50)]
 
 
-@pytest.mark.parametrize("place", range(len(GOOD) + 1))
+@pytest.mark.parametrize("position", range(len(GOOD) + 1))
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
-def test_a_quarantined_record_leaves_no_trace_but_its_row(place: int, *, cut: bool) -> None:
-    """The same tables as if it had not been there, but for its offset: so that is taken by one that does nothing."""
+def test_a_quarantined_record_leaves_no_trace_but_its_row(position: int, *, cut: bool) -> None:
+    """The result is that of a record at the same offset that does nothing."""
 
     class Skips(Clumsy):
         def process(self, record: Record) -> None:
             if record.value != "nothing":
                 super().process(record)
 
-    at = GOOD[place - 1][2] if place else 1
-    poisoned = [*GOOD[:place], ("b", "bad", at), *GOOD[place:]]
+    at = GOOD[position - 1][2] if position else 1
+    poisoned = [*GOOD[:position], ("b", "bad", at), *GOOD[position:]]
     sent, states, metrics, dropped, lost = played("quarantine", poisoned, fails=1, cut=cut)
     builder = StreamsBuilder()
     builder.stream("in").process(Skips, name="clumsy", stores=STORES).to("out")
     clean = TopologyTestDriver(builder.build())
-    for key, value, timestamp in [*GOOD[:place], ("b", "nothing", at), *GOOD[place:]]:
+    for key, value, timestamp in [*GOOD[:position], ("b", "nothing", at), *GOOD[position:]]:
         clean.pipe("in", key, value, timestamp)
         if cut:
             clean.cut()
@@ -138,19 +138,19 @@ def test_a_quarantined_record_leaves_no_trace_but_its_row(place: int, *, cut: bo
     assert metrics == clean.metrics
     (row,) = [one for one in lost if one.reason.startswith("ValueError")]
     assert [one for one in dropped if one is not row] == clean.dropped
-    assert (row.at, row.node, row.timestamp) == (("in", 0, place), "clumsy", at)
+    assert (row.at, row.node, row.timestamp) == (("in", 0, position), "clumsy", at)
     assert row.record == '{"key":"b","value":"bad"}'
     assert "no luck, password=***, <object object at 0x...>" in row.reason
     assert "[stack " in row.reason
 
 
 @pytest.mark.parametrize("policy", ["retry 2", "retry 2 quarantine"])
-def test_a_record_that_passes_at_the_third_try_is_as_one_that_passed_at_once(policy: str) -> None:
+def test_a_record_that_succeeds_at_the_third_attempt_has_the_same_result(policy: str) -> None:
     records = [*GOOD[:3], ("b", "bad", 20), *GOOD[3:]]
     assert played(policy, records, fails=2) == played(policy, records) == played("fail", records)
 
 
-def test_when_the_tries_are_over_it_fails_or_is_quarantined() -> None:
+def test_after_the_last_attempt_the_run_fails_or_the_record_is_quarantined() -> None:
     poisoned = [("b", "bad", 20)]
     with pytest.raises(DataError, match="node 'clumsy' failed at in offset 0, partition 0: ValueError: no luck"):
         played("retry 2", poisoned, fails=3)
@@ -160,7 +160,7 @@ def test_when_the_tries_are_over_it_fails_or_is_quarantined() -> None:
     assert played("retry 3 quarantine", poisoned, fails=3)[4] == []
 
 
-def test_it_is_counted_by_class() -> None:
+def test_quarantined_records_are_counted_by_error_class() -> None:
     driver = TopologyTestDriver(topology("quarantine"))
     for at in (1, 2):
         Clumsy.fails = 1
@@ -169,7 +169,7 @@ def test_it_is_counted_by_class() -> None:
     assert (row["node"], row["reason"], row["total"]) == ("clumsy", "ValueError", 2)
 
 
-def test_every_verb_can_have_a_policy_by_its_node() -> None:
+def test_a_policy_can_be_given_to_any_node_by_name() -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in")
     stream.map(lambda key, value: (key, 1 // value), name="one").map_values(lambda v: 1 // v, name="two").to("out")
@@ -180,7 +180,7 @@ def test_every_verb_can_have_a_policy_by_its_node() -> None:
     assert [(one.node, one.at.offset) for one in driver.dropped] == [("one", 1), ("two", 2)]
 
 
-def test_the_failure_of_a_node_below_is_its_own() -> None:
+def test_a_policy_does_not_cover_failures_of_nodes_below() -> None:
     builder = StreamsBuilder()
     above = builder.stream("in").map_values(lambda value: value, name="above")
     above.map_values(lambda value: 1 // value, name="below").to("out")
@@ -192,7 +192,7 @@ HOPPING, SESSIONS = TimeWindows.of("10ms", grace="99ms").advance_by("5ms"), Sess
 
 
 @pytest.mark.parametrize("windows", [HOPPING, SESSIONS], ids=["windows", "sessions"])
-def test_an_aggregate_that_fails_in_its_second_window_leaves_the_first_as_it_was(windows: Any) -> None:
+def test_an_aggregate_that_fails_in_its_second_window_restores_the_first(windows: Any) -> None:
     def reduce(total: int, value: int) -> int:
         if total == value:
             raise ValueError("twice the same")
@@ -230,7 +230,7 @@ class LateFailing(Processor):
 
 
 @pytest.mark.parametrize("where", ["init", "punctuate", "close"])
-def test_what_is_no_record_always_fails(where: str) -> None:
+def test_errors_outside_a_record_always_fail_the_run(where: str) -> None:
     LateFailing.where = where
     builder = StreamsBuilder()
     builder.stream("in").process(LateFailing, name="late", on_error="quarantine").to("out")
@@ -246,25 +246,25 @@ def test_what_is_no_record_always_fails(where: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["retry", "retry 0", "retry -1", "retry 1000", "ignore", "", 3, None, "fail "])
-def test_a_word_that_is_no_policy_is_refused(text: Any) -> None:
-    with pytest.raises(ConfigError, match="is no policy: write fail"):
+def test_an_invalid_policy_is_rejected(text: Any) -> None:
+    with pytest.raises(ConfigError, match="is not a policy: write fail"):
         OnError.parse(text)
 
 
-def test_where_a_policy_cannot_be_kept_it_is_refused() -> None:
-    with pytest.raises(ConfigError, match="names the node 'gone', which is none that has code"):
+def test_a_policy_that_cannot_be_kept_is_rejected() -> None:
+    with pytest.raises(ConfigError, match="names 'gone', which is not a node with code"):
         TopologyTestDriver(topology("fail"), on_error={"gone": "quarantine"})
     builder = StreamsBuilder()
     held = builder.stream("in").group_by_key().count(store="counts").suppress(until_time_limit("1s"), name="held")
     held.to_stream().to("out")
     with pytest.raises(
-        ConfigError, match=r"'held' has on_error, but runs no code of yours \(its store .* a buffer one\)"
+        ConfigError, match=r"'held' has on_error, but runs no code of yours \(its store .* a buffer store\)"
     ):
         TopologyTestDriver(builder.build(), on_error={"held": "quarantine"})
 
 
 @pytest.mark.parametrize("on_error", ["fail", "retry 2", "quarantine"])
-def test_a_lack_of_memory_is_never_the_records_fault(on_error: str) -> None:
+def test_memory_error_always_fails_the_run(on_error: str) -> None:
     class Spends(Processor):
         def process(self, record: Record) -> None:
             raise MemoryError

@@ -1,4 +1,4 @@
-"""Joins whose code fails and is tried again: their stores are as if it never had."""
+"""Error policies of joins: a retried join leaves its stores as if it had not failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rewindow.testing import TopologyTestDriver
 
 
 class Shaky:
-    """Joins, and fails at one of its calls."""
+    """A joiner that fails at one of its calls."""
 
     fails_at = 0
 
@@ -60,7 +60,7 @@ STORY = [
 
 @pytest.mark.parametrize("build", [stream_join, late_lookup, foreign_key])
 @pytest.mark.parametrize("call", range(1, 12))
-def test_a_join_that_fails_once_is_as_one_that_never_did(build: Any, call: int) -> None:
+def test_a_retried_join_has_the_same_results(build: Any, call: int) -> None:
     def played(fails_at: int) -> tuple[Any, ...]:
         join = Shaky()
         builder = StreamsBuilder()
@@ -85,7 +85,7 @@ def with_policy(topology: Topology) -> Iterator[str]:
             yield node
 
 
-def test_an_answer_that_came_early_is_still_there_when_its_update_is_tried_again() -> None:
+def test_an_early_answer_survives_a_retry_of_its_update() -> None:
     join, sent = Shaky(), []
     stores = {name: KeyValueStore(key_value_store(name)) for name in ("copy", "results")}
     node = ForeignKeyJoin(join, "copy", "results", keeps_left=False)()

@@ -1,4 +1,4 @@
-"""Stores of records by key and time: order, what is forgotten, and what a restart gives back."""
+"""Stores of records by key and time: order, expiry and restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rewindow import join_store
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.serde.binding import bind_store
-from rewindow.streams.state.join_store import JoinStore, RecordKey, RecordStore
+from rewindow.streams.state.join_store import JoinStore, RecordStore
+from rewindow.streams.state.record_rows import RecordKey
 from rewindow.streams.state.stores import JOIN, RECORDS, StoreBuilder
 
 
@@ -32,14 +33,14 @@ def kept(retention_ms: int) -> JoinStore:
 
 
 def restarted(store: Any, rows: list[tuple[Any, Any]]) -> Any:
-    """Return the store that a restart makes of all changes so far, the new ones added to ``rows``."""
+    """Return the store restored from all changes so far; the new ones are added to ``rows``."""
     rows += store.take_changes()
     again = type(store)(store.builder)
     again.restore(rows, store.clock_ms)
     return again
 
 
-def test_records_of_a_key_come_by_time_and_then_as_they_came() -> None:
+def test_records_of_a_key_are_ordered_by_time_and_arrival() -> None:
     store = records()
     for value, timestamp in [("late", 9), ("first", 3), ("second", 3), ("other", 5)]:
         store.put("a", value, timestamp)
@@ -49,7 +50,7 @@ def test_records_of_a_key_come_by_time_and_then_as_they_came() -> None:
     assert store.fetch("c", 0, 99) == []
 
 
-def test_what_is_before_a_time_is_taken_out_by_time_key_bytes_and_arrival() -> None:
+def test_records_before_a_time_are_popped_by_time_key_bytes_and_arrival() -> None:
     store = records()
     for key, value, timestamp in [
         ("b", 1, 5),
@@ -66,10 +67,10 @@ def test_what_is_before_a_time_is_taken_out_by_time_key_bytes_and_arrival() -> N
         (2, "z", 6), (5, "AA", 4), (5, "a", 3), (5, "a", 5), (5, "b", 1), (5, "é", 2),
     ]  # fmt: skip
     assert store.pop_before(6) == []
-    assert list(store.contents()) == [(RecordKey("a", 6, 0), 7)]
+    assert list(store.rows()) == [(RecordKey("a", 6, 0), 7)]
 
 
-def test_all_records_of_a_key_and_time_are_removed_together_and_may_come_again() -> None:
+def test_all_records_of_a_key_and_time_are_removed_together_and_may_be_put_again() -> None:
     store, rows = records(), []
     store.put("a", 1, 5)
     store.put("a", 2, 5)
@@ -83,7 +84,7 @@ def test_all_records_of_a_key_and_time_are_removed_together_and_may_come_again()
     assert [one.value for one in store.pop_before(99)] == [4, 3]
 
 
-def test_what_came_and_went_between_two_checkpoints_leaves_no_trace() -> None:
+def test_a_record_put_and_removed_between_two_checkpoints_leaves_no_trace() -> None:
     store = records()
     store.put("a", 1, 5)
     store.remove("a", 5)
@@ -92,7 +93,7 @@ def test_what_came_and_went_between_two_checkpoints_leaves_no_trace() -> None:
     assert store.take_changes() == []
 
 
-def test_a_join_store_forgets_what_is_the_retention_behind_its_newest_record() -> None:
+def test_a_join_store_expires_records_a_retention_behind_the_newest() -> None:
     store = kept(10)
     store.put("a", "old", 5)
     store.put("b", "newest", 14)
@@ -102,17 +103,17 @@ def test_a_join_store_forgets_what_is_the_retention_behind_its_newest_record() -
     assert (store.clock_ms, len(store), store.expired.count) == (15, 2, 0)
 
 
-def test_what_has_expired_is_not_put_but_counted_and_handed_on() -> None:
+def test_an_expired_record_is_dropped_counted_and_reported() -> None:
     store, lost = kept(10), []
     store.lost = lambda key, value: lost.append((key, value))
     store.put("a", "now", 20)
     store.put("a", "at the bound", 10)
-    store.put("a", "just inside", 11)
-    assert store.fetch("a", 0, 99) == [(11, "just inside"), (20, "now")]
+    store.put("a", "just live", 11)
+    assert store.fetch("a", 0, 99) == [(11, "just live"), (20, "now")]
     assert (lost, store.expired.count) == ([("a", "at the bound")], 1)
 
 
-def test_what_has_expired_needs_no_tombstone_and_does_not_come_back() -> None:
+def test_expired_records_need_no_tombstone_and_are_not_restored() -> None:
     store, rows = kept(10), []
     store.put("a", 1, 5)
     store = restarted(store, rows)
@@ -120,10 +121,10 @@ def test_what_has_expired_needs_no_tombstone_and_does_not_come_back() -> None:
     store.put("b", 3, 30)
     again = restarted(store, rows)
     assert rows == [(RecordKey("a", 5, 0), 1), (RecordKey("b", 30, 0), 3)]
-    assert list(again.contents()) == [(RecordKey("b", 30, 0), 3)]
+    assert list(again.rows()) == [(RecordKey("b", 30, 0), 3)]
 
 
-def test_values_that_can_be_changed_in_place_are_copied_on_their_way() -> None:
+def test_values_that_can_be_changed_in_place_are_copied() -> None:
     store, value = records(), [1]
     store.put("a", value, 5)
     value.append(2)
@@ -135,7 +136,7 @@ def test_values_that_can_be_changed_in_place_are_copied_on_their_way() -> None:
     ("key", "value", "message"),
     [("a", None, "null"), ({}, 1, "keys such as"), ("a", object(), "declare"), (1, 1, "keys such as")],
 )
-def test_what_cannot_be_kept_is_refused_when_it_is_put(key: Any, value: Any, message: str) -> None:
+def test_an_unsupported_key_or_value_is_refused_when_it_is_put(key: Any, value: Any, message: str) -> None:
     store = records()
     store.put("a", 1, 1)
     with pytest.raises(DataError, match=message):
@@ -156,9 +157,7 @@ ACTIONS = st.lists(
 
 
 @given(ACTIONS, st.none() | st.integers(0, 15))
-def test_a_store_is_what_a_list_of_all_that_was_put_says(
-    actions: list[tuple[str, str, int]], retention: int | None
-) -> None:
+def test_a_store_equals_a_list_of_all_puts(actions: list[tuple[str, str, int]], retention: int | None) -> None:
     store: Any = records() if retention is None else kept(retention)
     rows: list[tuple[Any, Any]] = []
     model: list[tuple[str, int, int]] = []
@@ -186,7 +185,7 @@ def test_a_store_is_what_a_list_of_all_that_was_put_says(
 
 
 @pytest.mark.parametrize("kind", [RECORDS, JOIN])
-def test_the_changelog_has_columns_of_its_own_for_time_and_place(kind: str) -> None:
+def test_the_changelog_has_columns_for_time_and_number(kind: str) -> None:
     key, value = bind_store(StoreBuilder("s", kind, str, Pair, retention_ms=9), {})
     assert key.names == ("key", "_record_time", "_record_number")
     assert value.names == ("one", "other")

@@ -1,4 +1,4 @@
-"""Join windows: their sides, their grace, and the forms that KIP-328 deprecates."""
+"""Join windows: both sides, grace, and the methods that KIP-328 deprecates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewindow import JoinWindows
 from rewindow.errors import ConfigError
 
 
-def test_both_sides_are_as_far_as_the_difference_unless_one_is_named() -> None:
+def test_both_sides_have_the_difference_unless_one_is_set() -> None:
     windows = JoinWindows.of("10s", grace="3s")
     assert (windows.before_ms, windows.after_ms, windows.grace_ms) == (10_000, 10_000, 3_000)
     assert (windows.size_ms, windows.needed_retention_ms, windows.retention_ms) == (20_000, 23_000, 23_000)
@@ -27,14 +27,14 @@ def test_one_side_may_be_negative_but_not_more_than_the_other() -> None:
         JoinWindows.of("10s", grace="0s").after("-10001ms")
 
 
-def test_what_is_negative_is_refused() -> None:
+def test_negative_differences_are_refused() -> None:
     with pytest.raises(ConfigError, match="difference is 0 or more"):
         JoinWindows.of("-1s", grace="0s")
     with pytest.raises(ConfigError, match="grace is 0 or more"):
         JoinWindows.of("1s", grace="-1s")
 
 
-def test_the_old_form_without_a_grace_is_eager_and_has_a_day() -> None:
+def test_the_deprecated_form_without_a_grace_is_eager_and_has_a_day() -> None:
     with pytest.warns(DeprecationWarning, match="name the grace"):
         windows = JoinWindows.of("10s")
     assert (windows.grace_ms, windows.is_eager) == (86_400_000, True)
@@ -45,5 +45,5 @@ def test_until_is_deprecated_and_sets_the_retention() -> None:
     windows = JoinWindows.of("10s", grace="5s")
     with pytest.warns(DeprecationWarning, match="Materialized"):
         assert windows.until("1m").retention_ms == 60_000
-    with pytest.warns(DeprecationWarning, match="Materialized"), pytest.raises(ConfigError, match="25000 ms at least"):
+    with pytest.warns(DeprecationWarning, match="Materialized"), pytest.raises(ConfigError, match="at least 25000 ms"):
         windows.until("24s")

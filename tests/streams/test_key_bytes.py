@@ -75,7 +75,7 @@ def test_equal_decimals_have_equal_bytes(key: Decimal, zeros: int) -> None:
 
 
 @pytest.mark.parametrize("key", ["\ud800", Decimal("NaN"), None, [1], {"a": 1}, object(), 2**63, ("a", [1])])
-def test_what_has_no_bytes_is_refused(key: Any) -> None:
+def test_a_key_without_bytes_is_refused(key: Any) -> None:
     with pytest.raises(DataError):
         encode_key(key)
 
@@ -92,6 +92,6 @@ def test_the_size_of_a_row_is_that_of_its_bytes(value: Any) -> None:
     assert encoded_size(value) == expected
 
 
-def test_the_size_of_what_has_no_bytes_is_that_of_its_json() -> None:
+def test_the_size_of_a_value_without_bytes_is_that_of_its_json() -> None:
     row = (1, 2**70, {"a": [1, 2]})
     assert encoded_size(row) == len(dump_value(row).encode())

@@ -1,4 +1,4 @@
-"""Limits with names: passing one is an error (71) that names limit, value, node, record and the key to raise."""
+"""Resource limits: exceeding one raises an error (71) that names limit, value, node, record and the key to raise."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[dict[str, int], Callable[[TopologyTestDriver], Any], str]
     "outputs_per_record": (
         {"outputs_per_record": 5},
         lambda one: (one.pipe("in", "k", 5, 10), one.pipe("in", "k", 6, 10)),
-        "6 records came of one in the topic 'out' (node greedy, at in offset 1, partition 0)",
+        "one record caused 6 records in the topic 'out' (node greedy, at in offset 1, partition 0)",
     ),
     "punctuations_per_epoch": (
         {"punctuations_per_epoch": 20},
@@ -57,7 +57,7 @@ CASES: dict[str, tuple[dict[str, int], Callable[[TopologyTestDriver], Any], str]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_limit_that_is_passed_says_all(name: str) -> None:
+def test_an_exceeded_limit_names_everything(name: str) -> None:
     limits, play, said = CASES[name]
     play(driver())  # by default there is room
     with pytest.raises(LimitError, match=re.escape(said)) as caught:
@@ -67,7 +67,7 @@ def test_a_limit_that_is_passed_says_all(name: str) -> None:
     assert caught.value.exit_code == 71
 
 
-def test_what_is_just_allowed_passes() -> None:
+def test_a_limit_that_is_just_reached_is_not_exceeded() -> None:
     fill(driver(store_rows=4))
     driver(outputs_per_record=6).pipe("in", "k", 6, 10)
     cut = driver(punctuations_per_epoch=20)

@@ -1,4 +1,4 @@
-"""Kafka's partition group by the examples of KIP-353 and of the semantics reference (G01 to G10)."""
+"""Kafka's partition group: the examples of KIP-353 and G01 to G10 of the semantics reference."""
 
 from __future__ import annotations
 
@@ -188,5 +188,4 @@ def test_what_is_not_released_holds_its_partition_back() -> None:
     add(one, B, 4)
     assert [picked.value for picked in iter(lambda: one.pick({A: 8, B: 8}), None)] == ["b4"]
     assert one.buffered(A) == 2
-    assert not one.all_buffered
     assert [picked.value for picked in iter(one.pick, None)] == ["a9", "a1"]

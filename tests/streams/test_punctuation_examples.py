@@ -1,4 +1,4 @@
-"""The semantics reference's examples P01 to P25: when schedules fire, through the driver."""
+"""Examples P01 to P25 of the semantics reference: when schedules fire, through the driver."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Steps = str
 
 
 def fires(supplier: Callable[[], Processor], steps: Steps, *, now: int = 0, cut: bool = False) -> str:
-    """Return what each step sent, as ``12:a b; 13:; ...``; records are not told."""
+    """Return what each step sent, as ``12:a b; 13:; ...``, without the input records."""
     builder = StreamsBuilder()
     builder.stream("in").process(supplier, name="p").to("out")
     driver = TopologyTestDriver(builder.build(), wall_clock_ms=now)
-    told = []
+    fired = []
     for step in steps.split():
         if step.startswith("+"):
             driver.advance_wall_clock(int(step))
@@ -29,14 +29,14 @@ def fires(supplier: Callable[[], Processor], steps: Steps, *, now: int = 0, cut:
             driver.pipe("in", "k", None, int(step))
         sent = " ".join(str(record.value) for record in driver.read("out"))
         if sent:
-            told.append(f"{step}:{sent}")
+            fired.append(f"{step}:{sent}")
         if cut:
             driver.cut()
-    return "; ".join(told)
+    return "; ".join(fired)
 
 
 class Firing(Processor):
-    """Has one schedule, made in `init`."""
+    """A processor with one schedule, made in `init`."""
 
     type = STREAM
     alignment: dict[str, str]
@@ -78,19 +78,19 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 @pytest.mark.parametrize(
-    ("start", "type_", "now", "steps", "told"),
+    ("start", "type_", "now", "steps", "fired"),
     [e[2:3] + e[1:2] + e[3:] for e in EXAMPLES],
     ids=[e[0] for e in EXAMPLES],
 )
 def test_a_schedule_of_init(
-    start: str | None, type_: PunctuationType, now: int, steps: str, told: str, *, cut: bool
+    start: str | None, type_: PunctuationType, now: int, steps: str, fired: str, *, cut: bool
 ) -> None:
     alignment = {} if start is None else {"start_time": start}
-    assert fires(firing(type_, **alignment), steps, now=now, cut=cut) == told
+    assert fires(firing(type_, **alignment), steps, now=now, cut=cut) == fired
 
 
 @pytest.mark.parametrize(
-    ("made_at", "told"),
+    ("made_at", "fired"),
     [
         (26, "35:35; 45:45"),
         (25, "35:35; 45:45"),
@@ -98,7 +98,7 @@ def test_a_schedule_of_init(
         (4, "34:34; 35:35; 45:45"),
     ],
 )
-def test_p15_a_start_time_given_while_processing(made_at: int, told: str) -> None:
+def test_p15_a_start_time_given_while_processing(made_at: int, fired: str) -> None:
     class Later(Firing):
         def init(self, context: ProcessorContext) -> None:
             self.context = context
@@ -107,7 +107,7 @@ def test_p15_a_start_time_given_while_processing(made_at: int, told: str) -> Non
             if record.timestamp == made_at:
                 self.context.schedule("10ms", STREAM, self.fire, start_time="5ms")
 
-    assert fires(Later, f"{made_at} 34 35 45") == told
+    assert fires(Later, f"{made_at} 34 35 45") == fired
 
 
 def test_p07_a_plain_schedule_made_while_processing_counts_from_then() -> None:
@@ -123,7 +123,7 @@ def test_p07_a_plain_schedule_made_while_processing_counts_from_then() -> None:
 
 
 class Family(Processor):
-    """Makes the schedules of a test, by name, and says their names."""
+    """A processor that makes named schedules and forwards their names."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -227,8 +227,8 @@ def test_p25_the_time_shift_formula(clock: int, shift: int, first: int) -> None:
                 handle: Any = self.context.schedule("10ms", STREAM, self.fire, name="one", time_shift=f"{shift}ms")
                 assert handle is not None
 
-    told = fires(Shifted, f"{clock} {first - 1 if first > clock + 1 else clock} {first}")
-    assert told.split(";")[0].split(":")[1] == str(first)
+    fired = fires(Shifted, f"{clock} {first - 1 if first > clock + 1 else clock} {first}")
+    assert fired.split(";")[0].split(":")[1] == str(first)
 
 
 def test_several_shifts_in_one_task_keep_their_own_grids() -> None:

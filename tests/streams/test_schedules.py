@@ -1,4 +1,4 @@
-"""Schedules of a processor: which are refused, and what of them outlives a run, a replacement or a cancelling."""
+"""Schedules: which are rejected, and which survive a run, a replacement or a cancellation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.streams.one_processor import STREAM, doing, driver, sent
 
 
 class Planning(Processor):
-    """Schedules by what the test says."""
+    """A processor with the schedule of the test."""
 
     plan: dict[str, Any]
 
@@ -45,7 +45,7 @@ def planning(**plan: Any) -> type[Planning]:
         ({"callback": lambda _now: None}, "not a method of this processor"),
     ],
 )
-def test_a_schedule_that_cannot_work_is_refused_at_once(plan: dict[str, Any], words: str) -> None:
+def test_an_invalid_schedule_is_rejected_at_once(plan: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         driver(planning(**plan))
 
@@ -60,7 +60,7 @@ def test_arguments_of_a_schedule_outlive_a_run() -> None:
     ]
 
 
-def test_a_callback_that_is_gone_is_told_when_the_checkpoint_is_opened() -> None:
+def test_a_missing_callback_is_reported_when_the_checkpoint_is_restored() -> None:
     class Changed(Processor):
         def process(self, _record: Record) -> None:
             self.context.schedule("10ms", STREAM, self.old)
@@ -75,7 +75,7 @@ def test_a_callback_that_is_gone_is_told_when_the_checkpoint_is_opened() -> None
         one.pipe("in", "k", None, 15)
 
 
-def test_a_name_used_again_replaces_and_two_nameless_calls_are_two() -> None:
+def test_using_a_name_again_replaces_and_unnamed_calls_add_schedules() -> None:
     class Renaming(Processor):
         def process(self, record: Record) -> None:
             for interval in ("10ms", "20ms"):

@@ -1,4 +1,4 @@
-"""Random numbers and ids from places: pinned for ever, because what a replay gives depends on them."""
+"""Deterministic random numbers and ids: their values are pinned, because the results of a replay depend on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_numbers_are_pinned() -> None:
     assert items == [4, 3, 7, 2, 1, 0, 6, 5]
 
 
-def test_they_are_spread_evenly() -> None:
+def test_the_numbers_are_uniformly_distributed() -> None:
     random = SeededRandom("a seed")
     drawn = Counter(random.randbelow(10) for _ in range(10_000))
     assert set(drawn) == set(range(10))
@@ -39,7 +39,7 @@ def test_they_are_spread_evenly() -> None:
 @pytest.mark.parametrize(
     "draw", [lambda c: c.randbelow(0), lambda c: c.choice([]), lambda c: c.sample([1], 2), lambda c: c.getrandbits(-1)]
 )
-def test_what_cannot_be_drawn_is_refused(draw: Any) -> None:
+def test_an_impossible_draw_is_rejected(draw: Any) -> None:
     with pytest.raises(DataError):
         draw(SeededRandom("a seed"))
 
@@ -59,7 +59,7 @@ def drawn(node: str = "draw") -> list[Any]:
     return [record.value for record in driver.read("out")]
 
 
-def test_a_call_has_its_own_number_by_record_node_and_count() -> None:
+def test_a_call_id_depends_on_record_node_and_count() -> None:
     found = drawn()
     assert found == drawn(), "and again"
     ids = [one for first, second, _ in [*found, *drawn("other")] for one in (first, second)]
@@ -69,7 +69,7 @@ def test_a_call_has_its_own_number_by_record_node_and_count() -> None:
         assert (str(parsed), parsed.version, parsed.variant) == (text, 8, uuid.RFC_4122)
 
 
-def test_where_there_is_no_place_it_is_said() -> None:
+def test_init_and_close_have_no_call_ids() -> None:
     class Early(Processor):
         def init(self, context: ProcessorContext) -> None:
             context.uuid()

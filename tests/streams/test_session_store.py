@@ -1,4 +1,4 @@
-"""Sessions in a store: which are found, in what order, what has expired, what a checkpoint gives back."""
+"""Sessions in a store: lookup, order, expiry and checkpoints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_all_sessions_come_by_end_start_and_key_bytes() -> None:
         session("é", 4, 9), session("b", 4, 9), session("c", 3, 9), session("a", 8, 8), session("a", 9, 12)
     )
     assert bounds(sessions.fetch_all(8, 9)) == [("a", 8, 8), ("c", 3, 9), ("b", 4, 9), ("é", 4, 9)]
-    assert bounds(sessions.contents())[-1] == ("a", 9, 12)
+    assert bounds(sessions.rows())[-1] == ("a", 9, 12)
     assert len(sessions) == 5
 
 
@@ -61,39 +61,39 @@ def test_a_session_is_read_replaced_and_removed() -> None:
     assert bounds(sessions.fetch("a")) == []
 
 
-def test_writing_while_reading_is_not_seen() -> None:
+def test_writes_during_an_iteration_are_not_seen() -> None:
     sessions = filled(session("a", 1, 2), session("a", 5, 6))
     found = sessions.find_sessions("a", 0, 9)
     sessions.remove(session("a", 5, 6))
     assert len(list(found)) == 2
 
 
-def test_a_session_is_there_until_its_end_is_the_retention_ago() -> None:
+def test_a_session_expires_a_retention_after_its_end() -> None:
     sessions = filled(session("a", 0, 5), session("b", 8, 14), retention=10)
-    assert bounds(sessions.contents()) == [("a", 0, 5), ("b", 8, 14)]
+    assert bounds(sessions.rows()) == [("a", 0, 5), ("b", 8, 14)]
     sessions.put(session("b", 8, 15), 1)
     assert bounds(sessions.fetch("a")) == []
     assert sessions.clock_ms == 15
 
 
-def test_what_has_expired_is_refused_counted_and_handed_on() -> None:
+def test_an_expired_session_is_dropped_counted_and_reported() -> None:
     sessions, lost = filled(session("b", 8, 15), retention=10), []
     sessions.lost = lambda key, value: lost.append((key, value))
     sessions.put(session("a", 0, 5), 7)
     assert lost == [(session("a", 0, 5), 7)]
     assert sessions.expired.total == 1
-    assert bounds(sessions.contents()) == [("b", 8, 15)]
+    assert bounds(sessions.rows()) == [("b", 8, 15)]
     sessions.put(session("a", 0, 6), 7)
     assert sessions.expired.total == 1
 
 
-def test_a_store_without_retention_forgets_at_once() -> None:
+def test_a_store_without_retention_expires_sessions_at_once() -> None:
     sessions = filled(session("a", 0, 5), retention=0)
-    assert bounds(sessions.contents()) == []
+    assert bounds(sessions.rows()) == []
     assert sessions.expired.total == 1
 
 
-def test_a_checkpoint_has_what_changed_and_tombstones_for_what_was_removed() -> None:
+def test_a_checkpoint_has_changes_and_tombstones() -> None:
     sessions = filled(session("b", 1, 2), session("a", 1, 3))
     assert sessions.take_changes() == [(session("a", 1, 3), 1), (session("b", 1, 2), 0)]
     sessions.remove(session("a", 1, 3))
@@ -104,7 +104,7 @@ def test_a_checkpoint_has_what_changed_and_tombstones_for_what_was_removed() -> 
     assert sessions.take_changes() == []
 
 
-def test_what_expires_leaves_no_tombstone() -> None:
+def test_expired_sessions_leave_no_tombstones() -> None:
     sessions = filled(session("a", 0, 5), retention=10)
     sessions.take_changes()
     sessions.put(session("a", 6, 6), 1)
@@ -112,17 +112,17 @@ def test_what_expires_leaves_no_tombstone() -> None:
     assert sessions.take_changes() == [(session("b", 50, 50), 2)]
 
 
-def test_a_restored_store_goes_on() -> None:
+def test_a_restored_store_continues() -> None:
     rows = [(session("a", 0, 5), 1), (session("a", 3, 9), 2), (session("b", 7, 8), 3), (session("b", 7, 8), None)]
     sessions = store(retention=10)
     sessions.restore(rows, clock_ms=15)
-    assert list(sessions.contents()) == [(session("a", 3, 9), 2)]
+    assert list(sessions.rows()) == [(session("a", 3, 9), 2)]
     assert sessions.take_changes() == []
     sessions.remove(session("a", 3, 9))
     assert sessions.take_changes() == [(session("a", 3, 9), None)]
 
 
-def test_what_can_be_changed_in_place_is_copied() -> None:
+def test_mutable_values_are_copied() -> None:
     sessions, value = store(), [1]
     sessions.put(session("a", 0, 5), value)
     value.append(2)
@@ -133,11 +133,11 @@ def test_what_can_be_changed_in_place_is_copied() -> None:
 
 @pytest.mark.parametrize("wrong", [(5, 4), (-1, 4), (1.0, 4), (True, 4), (0, None)])
 def test_a_session_has_bounds(wrong: tuple[Any, Any]) -> None:
-    with pytest.raises(DataError, match="from a start to an end of epoch milliseconds"):
+    with pytest.raises(DataError, match="a start and an end in epoch milliseconds"):
         store().put(session("a", *wrong), 1)
 
 
-def test_a_key_of_another_form_and_a_value_that_cannot_be_kept_are_refused() -> None:
+def test_a_key_of_another_type_and_an_unsupported_value_are_refused() -> None:
     sessions = filled(session(1, 0, 5))
     with pytest.raises(DataError, match="so True"):
         sessions.put(session(True, 6, 7), 1)

@@ -1,4 +1,4 @@
-"""Stores: what is read, what a checkpoint takes, what a restore gives back."""
+"""Stores: reads, checkpoints and restores."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from rewindow.errors import ConfigError, DataError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import row_class
 from rewindow.streams.serde.key_bytes import encoded_size
+from rewindow.streams.state.buffer_rows import Buffered
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import BUFFER
-from rewindow.streams.state.suppress_buffer import Buffered, TimeOrderedBuffer, Update
+from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer, Update
 from rewindow.streams.state.window_store import WindowStore
 
 KEYS = st.sampled_from(["a", "aa", "b", "B", "é"])
@@ -64,7 +65,7 @@ def test_a_key_value_store_equals_a_dict_and_its_changes_restore_it(steps: list[
 
 
 @given(st.lists(st.one_of(st.tuples(KEYS, VALUES, st.integers(0, 6)), st.just("checkpoint"))))
-def test_a_window_store_forgets_what_has_expired_live_and_restored(steps: list[Any]) -> None:
+def test_a_window_store_expires_windows_live_and_restored(steps: list[Any]) -> None:
     store, log = windows(), []
     model: dict[tuple[int, str], Any] = {}
     newest = -1
@@ -77,21 +78,21 @@ def test_a_window_store_forgets_what_has_expired_live_and_restored(steps: list[A
         newest = max(newest, start)
         store.put(key, value, start)
         model[start, key] = value
-        model = {place: kept for place, kept in model.items() if place[0] > newest - 20 and kept is not None}
+        model = {row: held for row, held in model.items() if row[0] > newest - 20 and held is not None}
     log += store.take_changes()
     restored = windows()
     restored.restore(log, store.clock_ms)
     expected = [
         (Windowed(k, Window(s, s + 10)), model[s, k]) for s, k in sorted(model, key=lambda p: (p[0], p[1].encode()))
     ]
-    assert list(store.contents()) == list(restored.contents()) == expected
+    assert list(store.rows()) == list(restored.rows()) == expected
     assert restored.clock_ms == newest
     for start, key in model:
         assert store.fetch(key, start) == restored.fetch(key, start) == model[start, key]
 
 
 @given(st.lists(st.one_of(st.tuples(KEYS, VALUES, st.integers(0, 9)), st.integers(0, 9), st.just("checkpoint"))))
-def test_a_buffer_gives_the_oldest_back_first_live_and_restored(steps: list[Any]) -> None:
+def test_a_buffer_evicts_the_oldest_first_live_and_restored(steps: list[Any]) -> None:
     store, model, log = buffer(), {}, []
     for step in steps:
         if step == "checkpoint":
@@ -109,12 +110,12 @@ def test_a_buffer_gives_the_oldest_back_first_live_and_restored(steps: list[Any]
     log += store.take_changes()
     restored = buffer()
     restored.restore(log)
-    assert dict(store.contents()) == dict(restored.contents()) == model
+    assert dict(store.rows()) == dict(restored.rows()) == model
     assert list(store.pop_until(9)) == list(restored.pop_until(9))
     assert len(store) == 0
 
 
-def test_only_what_changed_is_written_once_a_key() -> None:
+def test_a_checkpoint_has_one_row_per_changed_key() -> None:
     store = key_values()
     store.put("b", 1)
     store.put("a", 1)
@@ -125,7 +126,7 @@ def test_only_what_changed_is_written_once_a_key() -> None:
     assert store.take_changes() == [("a", None)]
 
 
-def test_what_came_and_went_between_two_checkpoints_leaves_no_trace() -> None:
+def test_a_row_put_and_deleted_between_two_checkpoints_leaves_no_trace() -> None:
     store = key_values()
     store.put("a", 1)
     store.delete("a")
@@ -151,7 +152,7 @@ def test_a_value_that_can_be_changed_in_place_is_copied_in_and_out() -> None:
     assert by_window.fetch("a", 0) == [1, 2]
 
 
-def test_writing_while_reading_is_safe_and_not_seen() -> None:
+def test_writes_during_an_iteration_are_safe_and_not_seen() -> None:
     store = key_values()
     for key in "abc":
         store.put(key, key)
@@ -187,7 +188,7 @@ def test_windows_that_expire_while_they_are_read_stay_expired() -> None:
 
 
 class Total(NamedTuple):
-    """A class of the user's own."""
+    """A user's class."""
 
     amount: int
 
@@ -202,13 +203,13 @@ def test_what_a_restart_would_change_is_refused_when_it_is_put(value: Any) -> No
         windows().put("a", Stamped(value, 3), 0)
 
 
-def test_a_declared_class_is_kept() -> None:
+def test_a_declared_class_is_preserved() -> None:
     store = new_store(key_value_store("s", value=Total))
     assert isinstance(store, KeyValueStore)
     store.put("a", Total(1))
     assert isinstance(store.get("a"), Total)
-    for plain in (Decimal(1), {"a": [1, (2, None)]}, Windowed("a", Window(0, 1)), row_class(("amount",))(1)):
-        key_values().put("a", plain)
+    for data in (Decimal(1), {"a": [1, (2, None)]}, Windowed("a", Window(0, 1)), row_class(("amount",))(1)):
+        key_values().put("a", data)
 
 
 def test_ranges() -> None:

@@ -1,4 +1,4 @@
-"""What tables add to columns: both sides of an update, versions, and what a foreign-key join sends, through Arrow."""
+"""Columns of tables: both sides of an update, versions, and the messages of a foreign-key join, through Arrow."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_an_update_comes_back_with_both_sides(declared: Any, one: Any, other: An
     changes = [Change(one, other), Change(one), Change(None, other), Change(None, None)]
     shape = bind(ChangeType(declared), "value", {})
     assert through_arrow(shape, changes) == changes
-    assert [shape.keep(change) for change in changes] == changes
+    assert [shape.normalize(change) for change in changes] == changes
     assert all(name.startswith(("new_", "old_")) for name in shape.names)
 
 
-def test_what_is_no_update_is_refused() -> None:
+def test_a_value_that_is_not_an_update_is_refused() -> None:
     with pytest.raises(DataError, match="an update of a table is declared"):
         bind(ChangeType(int), "value", {}).encode(7)
 
@@ -58,7 +58,7 @@ def test_a_version_comes_back_with_its_time(key: tuple[Any, Any]) -> None:
     assert through_arrow(values, versions) == versions
 
 
-def test_what_a_foreign_key_join_sends_comes_back_of_its_class() -> None:
+def test_foreign_key_join_messages_round_trip() -> None:
     builder = StreamsBuilder()
     left, right = (
         builder.stream(name).map(lambda k, v: (k, v), key=key, value=Price).to_table(store=name)

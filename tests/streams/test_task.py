@@ -1,4 +1,4 @@
-"""The task's own rules: stream time, watermarks, the end, lateness, and what a caller may not do."""
+"""The task: stream time, watermarks, final runs, lateness, and invalid calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 
 
 class Times(Processor):
-    """Says what time it is."""
+    """Forward the clocks."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -42,17 +42,17 @@ def test_stream_time_is_the_highest_timestamp_taken() -> None:
     driver = TopologyTestDriver(times())
     for topic, timestamp in (("a", 5), ("a", 3), ("b", 9)):
         driver.pipe(topic, "k", None, timestamp)
-    told = [record.value[1] for record in driver.read("out") if record.value[0] == "record"]
-    assert told == [5, 5, 9]
+    sent = [record.value[1] for record in driver.read("out") if record.value[0] == "record"]
+    assert sent == [5, 5, 9]
 
 
 def test_stream_time_may_be_the_smallest_partition_time_as_kip_138_has_it() -> None:
     driver = TopologyTestDriver(times(), semantics=Semantics(stream_time="min", wall_clock="run"))
     for topic, timestamp in (("a", 50), ("b", 9), ("b", 30), ("a", 40), ("b", 70)):
         driver.pipe(topic, "k", None, timestamp)
-    told = [record.value for record in driver.read("out")]
-    assert [value[1] for value in told if value[0] == "record"] == [-1, 9, 30, 30, 50]
-    assert [value for value in told if value[0] != "record"] == [(9, 9), (19, 30), (39, 50)]
+    sent = [record.value for record in driver.read("out")]
+    assert [value[1] for value in sent if value[0] == "record"] == [-1, 9, 30, 30, 50]
+    assert [value for value in sent if value[0] != "record"] == [(9, 9), (19, 30), (39, 50)]
 
 
 def test_the_wall_clock_ends_an_epoch_at_the_watermark() -> None:
@@ -62,7 +62,7 @@ def test_the_wall_clock_ends_an_epoch_at_the_watermark() -> None:
     assert replay.task(0, 0).state().wall_clock_ms == 26
 
 
-def test_where_time_follows_the_watermark_stream_time_does_too() -> None:
+def test_stream_time_can_follow_the_watermark() -> None:
     replay = LocalReplay(times(), semantics=Semantics(stream_time_from="watermark", wall_clock="run"))
     replay.run([Epoch((("a", "k", None, 5),), 26), Epoch((), 26)], wall_clock_ms=0)
     assert values(replay) == [("record", 5, -1), (5, 5), (15, 26)]
@@ -86,14 +86,14 @@ def test_lateness_is_counted_for_every_record() -> None:
     assert counted[PROCESS]["total"] == 4
 
 
-def test_records_out_of_the_order_of_their_epoch_are_refused() -> None:
+def test_events_out_of_order_are_rejected() -> None:
     replay = LocalReplay(times())
     task = replay.task(0, 0)
-    with pytest.raises(InvariantError, match="a offset 1 comes too late in the order of its epoch"):
+    with pytest.raises(InvariantError, match="a offset 1 violates the order of its epoch"):
         task.replay([(9, 0, 0, 9, "k", None), (8, 0, 1, 8, "k", None)])
 
 
-def test_offsets_and_emissions_are_counted_over_runs() -> None:
+def test_offsets_and_outputs_are_counted_across_runs() -> None:
     replay = LocalReplay(times())
     for number in range(3):
         replay.run([Epoch((("a", "k", None, number), ("b", "k", None, number)))])

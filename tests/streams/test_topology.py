@@ -1,4 +1,4 @@
-"""The graph: what is refused, where it is cut, in which order its parts run, and how far a watermark is lowered."""
+"""The topology: validation, sub-topologies and their order, and watermark lags."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def going_round() -> Topology:
         (no_parent, "'p' has no parent"),
         (same_name, "two nodes are called 'in'"),
         (topic_read_twice, "topic 'events' has a source already"),
-        (unknown_store, "wants the store 'seen'"),
+        (unknown_store, "needs the store 'seen'"),
         (two_stores_of_one_name, "two stores are called 's'"),
         (nothing_read, "reads at least one topic"),
         (written_by_two_parts, "written by two sub-topologies"),
-        (going_round, "again-repartition go round in a circle"),
+        (going_round, "again-repartition form a cycle"),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(build: object, words: str) -> None:
+def test_an_invalid_topology_is_rejected_by_name(build: object, words: str) -> None:
     assert callable(build)
     with pytest.raises(TopologyError, match=words):
         build()
@@ -109,7 +109,7 @@ def test_a_shared_store_makes_one_part() -> None:
     assert [source.topic for source in part.sources] == ["a", "b"]
 
 
-def test_a_watermark_is_lowered_by_what_each_path_may_hold_back() -> None:
+def test_a_watermark_is_lowered_by_the_longest_delay_above() -> None:
     builder = StreamsBuilder()
     events = builder.stream("events")
     hours = events.group_by_key().windowed_by(TimeWindows.of("60ms", grace="10ms")).count(store="hours")
@@ -128,7 +128,7 @@ def test_a_watermark_is_lowered_by_what_each_path_may_hold_back() -> None:
     assert (lags["both"], lags["declares"], lags["merged-sink"]) == (70, 70, 77)
 
 
-def test_the_fingerprint_tells_topologies_apart() -> None:
+def test_the_fingerprint_distinguishes_topologies() -> None:
     def build(size: str) -> Topology:
         builder = StreamsBuilder()
         windows = TimeWindows.of(size, grace="0s")

@@ -1,4 +1,4 @@
-"""Transformers and processors of values: what they return is forwarded, and the key is kept where they may not change it."""
+"""Transformers and fixed-key processors: results are forwarded, and the key is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.streams.two_children import driver, sent
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def test_what_a_transformer_returns_is_forwarded() -> None:
+def test_the_result_of_a_transformer_is_forwarded() -> None:
     class Doubling(Transformer):
         def init(self, context: ProcessorContext) -> None:
             self.context = context

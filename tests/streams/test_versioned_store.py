@@ -30,7 +30,7 @@ def made(builder: StoreBuilder) -> VersionedStore:
 
 
 class History:
-    """All that was ever put, looked through again for each question."""
+    """All puts, searched for each read."""
 
     def __init__(self, history: int) -> None:
         self.history, self.clock, self.taken = history, -1, dict[tuple[str, int], Any]()
@@ -55,7 +55,7 @@ class History:
 
 
 @given(PUTS, st.integers(0, 12))
-def test_it_says_what_the_whole_history_says_also_across_checkpoints(puts: list[Any], history: int) -> None:
+def test_reads_equal_those_of_the_whole_history_across_checkpoints(puts: list[Any], history: int) -> None:
     logs = {"in": (log_shape((Column("key", "string"),), is_scalar=True),) * 2}
     (builder,) = bound(
         SubTopology(0, (), (versioned_store("s", history=f"{history}ms", key=str, value=int),)), logs
@@ -82,7 +82,7 @@ def test_it_says_what_the_whole_history_says_also_across_checkpoints(puts: list[
         expected = naive.put(*put)
         assert store.put(*put) is expected
         assert uncut.put(*put) is expected
-        assert list(store.contents()) == list(uncut.contents())
+        assert list(store.rows()) == list(uncut.rows())
         assert store.clock_ms == naive.clock
         for key in "ab":
             for asked in range(-1, 32):
@@ -90,7 +90,7 @@ def test_it_says_what_the_whole_history_says_also_across_checkpoints(puts: list[
             assert store.get(key) == naive.get_as_of(key, 99)
 
 
-def test_what_no_reader_can_reach_leaves_the_checkpoint() -> None:
+def test_unreachable_versions_leave_the_checkpoint() -> None:
     store = made(versioned_store("s", history="10ms"))
     for value, at in ((1, 0), (2, 5), (None, 8)):
         store.put("a", value, at)
@@ -101,7 +101,7 @@ def test_what_no_reader_can_reach_leaves_the_checkpoint() -> None:
     assert [(key.valid_from, version) for key, version in store.take_changes()] == [(5, None), (8, None), (18, (2,))]
 
 
-def test_a_value_that_is_changed_in_place_stays_as_it_was_put() -> None:
+def test_a_value_that_is_changed_in_place_does_not_change_in_the_store() -> None:
     store = made(versioned_store("s", history="10ms"))
     value = [1]
     store.put("a", value, 0)
@@ -112,11 +112,11 @@ def test_a_value_that_is_changed_in_place_stays_as_it_was_put() -> None:
     assert store.get_as_of("a", 5) == Stamped([1], 0)
 
 
-def test_wrong_use_is_refused_by_name() -> None:
+def test_misuse_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="the history is 0 or more"):
         versioned_store("s", history="-1ms")
     store = made(versioned_store("s", history="10ms"))
-    with pytest.raises(DataError, match="never negative"):
+    with pytest.raises(DataError, match="0 or more"):
         store.put("a", 1, -1)
     with pytest.raises(DataError, match="store 's'"):
         store.put("a", object(), 1)

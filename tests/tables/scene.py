@@ -14,30 +14,26 @@ import pyarrow as pa
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import Attempt, RunRequest
-from rewindow.control.plan.tasks import JobCode, TablePaths, bind_job
+from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Job, steps
 from rewindow.dsl.grouped import AggregateSpec
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import (
-    LANDINGS,
-    arrow_schema,
-    changelog_path,
-    commit_files,
-    create_table,
-    log_path,
-    output_path,
-    table_path,
-)
-from rewindow.tables.delta.feeds import LOG_COLUMNS, LOG_PARTITIONS
+from rewindow.tables.delta.commit import commit_files, create_table, table_path
+from rewindow.tables.delta.feeds import LOG_COLUMNS
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.warehouse import METRICS_TABLE, DeltaTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.feeds import LOG_PARTITIONS
+from rewindow.tables.shared.paths import LANDINGS, changelog_path, log_path, output_path
+from rewindow.tables.shared.warehouse import METRICS_TABLE
 from tests.control.ledgers import HOUR, TOPIC, a_feed
 
 JOB = "counts"
@@ -65,8 +61,8 @@ def land(warehouse: str, landings: int = 3) -> Feed:
     schema = feed.definition.logs[TOPIC]
     columns = (*LOG_COLUMNS, *schema.key, *schema.value)
     path = table_path(warehouse, log_path("activity", TOPIC))
-    cuts = tuple(pa.field(name, pa.int32()) for name in LOG_PARTITIONS)
-    create_table(path, pa.schema([*cuts, *arrow_schema(columns)]), LOG_PARTITIONS)
+    partitions = tuple(pa.field(name, pa.int32()) for name in LOG_PARTITIONS)
+    create_table(path, pa.schema([*partitions, *arrow_schema(columns)]), LOG_PARTITIONS)
     ledger = Ledger(table_path(warehouse, LANDINGS), "activity")
     done = len(ledger.read())
     if done == 0:
@@ -74,8 +70,8 @@ def land(warehouse: str, landings: int = 3) -> Feed:
         done = 1
     for landing in feed.landings[done - 1 :]:
         files = [
-            _log_file(path, columns, landing.number, place.partition, landed.start, landed.end)
-            for place, landed in landing.ranges.items()
+            _log_file(path, columns, landing.number, where.partition, landed.start, landed.end)
+            for where, landed in landing.ranges.items()
         ]
         assert ledger.append([LedgerRow(landing.number + 1, LANDING, landing.as_json())])
         commit_files(path, files, app_id="rewindow.log/activity/g1", version=landing.number)
@@ -160,9 +156,9 @@ def replay(warehouse: str, attempt: str, branch: str = "main", **request: object
     return drive(machine(warehouse, attempt, branch, **request))
 
 
-def one_by_one(place: Path, runs: int, landings: int | None = None) -> str:
+def one_by_one(folder: Path, runs: int, landings: int | None = None) -> str:
     """Make a warehouse of so many landings, of which the first are taken by a run each; return where it is."""
-    warehouse = str(place / "w")
+    warehouse = str(folder / "w")
     land(warehouse, landings or runs)
     for landing in range(1, runs + 1):
         replay(warehouse, f"a{landing}", through_landing=landing)

@@ -9,8 +9,9 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.audit import audit_counts, audit_files, consumed, totals
+from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.audit import audit_counts, consumed, totals
 from tests.control.ledgers import a_feed, planned, run_rows
 from tests.tables.scene import JOB, land, machine, spoil
 from tests.tables.test_tables import staged
@@ -39,7 +40,7 @@ def test_what_was_lost_or_doubled_is_found(wrong):
         made = [*made, made[0]]
     else:
         made[0] = replace(made[0], consumed={"events": 29 if wrong == "too few" else 31})
-    with pytest.raises(InvariantError, match="nothing counts"):
+    with pytest.raises(InvariantError, match="nothing was committed"):
         audit_counts(spec, a_feed(), made)
 
 
@@ -54,7 +55,7 @@ def test_what_was_sent_to_an_internal_log_must_arrive(tmp_path):
     first[0] = replace(first[0], files=tuple(sent))
     second = [TaskReport(1, p, (), {}, (), {"by-user": taken}) for p, taken in enumerate([3, 4])]
     audit_counts(two, a_feed(), [*first, *second])
-    with pytest.raises(InvariantError, match="by-user-1 took 5 records, due were 4"):
+    with pytest.raises(InvariantError, match="by-user-1 took 5 records, 4 were due"):
         audit_counts(two, a_feed(), [*first, second[0], replace(second[1], consumed={"by-user": 5})])
 
 

@@ -17,14 +17,15 @@ from rewindow.control.plan.branches import CommittedRun, LedgerRow
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.verify import verify
-from rewindow.engine.worker import record_execution
+from rewindow.engine.worker import local
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, NotNowError, UsageError
-from rewindow.tables.delta.commit import output_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash, read_rows
-from rewindow.tables.delta.diff import compare
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.diff import compare
+from rewindow.tables.shared.paths import output_path
 from tests.tables.scene import JOB, a_job, finish, land, machine, one_by_one, replay
 
 pytestmark = pytest.mark.slow
@@ -134,7 +135,7 @@ def test_a_run_in_flight_is_fenced_by_a_rewind(warehouse):
 
 @pytest.mark.parametrize("said", ["main/5", "5"])
 def test_there_is_nothing_to_rewind_at_the_head(warehouse, said):
-    with pytest.raises(UsageError, match="nothing to take back"):
+    with pytest.raises(UsageError, match="nothing to rewind"):
         drive(branching.rewind(JOB, "main", said, DeltaTables(warehouse)))
 
 
@@ -198,16 +199,16 @@ def test_a_deterministic_run_is_proven_so_and_leaves_nothing_behind(warehouse):
 
 
 def test_a_run_is_verified_in_the_execution_that_it_took(tmp_path, monkeypatch):
-    place = str(tmp_path / "w")
-    land(place, 3)
+    warehouse = str(tmp_path / "w")
+    land(warehouse, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(record_execution, "choose_execution", lambda *_given, **_more: "as before there was another")
-        replay(place, "a", through_landing=2)
-    replay(place, "b")
-    tables = DeltaTables(place)
+        patch.setattr(local, "choose_execution", lambda *_given, **_more: "as before there was another")
+        replay(warehouse, "a", through_landing=2)
+    replay(warehouse, "b")
+    tables = DeltaTables(warehouse)
     runs = tables.state(JOB).branch("main").runs
     assert [any(report.is_vectorized for report in tables.reports(run)) for run in runs] == [False, True]
-    assert all(verified(place, run).differences == {} for run in runs)
+    assert all(verified(warehouse, run).differences == {} for run in runs)
 
 
 def test_a_rewound_run_can_still_be_verified(warehouse):
@@ -217,13 +218,13 @@ def test_a_rewound_run_can_still_be_verified(warehouse):
 
 
 def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkeypatch):
-    place = str(tmp_path / "w")
-    land(place, 3)
-    replay(place, "a")
-    (run,) = DeltaTables(place).state(JOB).branch("main").runs
+    warehouse = str(tmp_path / "w")
+    land(warehouse, 3)
+    replay(warehouse, "a")
+    (run,) = DeltaTables(warehouse).state(JOB).branch("main").runs
     take = CountFold.take
     monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
-    found = verified(place, run).differences
+    found = verified(warehouse, run).differences
     assert set(found) == {"changelog/sums", "changelog/closed", "output/totals"}
     assert "before, not now: {'user':" in found["output/totals"]
 
@@ -231,7 +232,7 @@ def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkey
 def test_other_code_than_the_runs_cannot_verify_it(warehouse):
     tables = DeltaTables(warehouse)
     run = tables.state(JOB).branch("main").runs[-1]
-    with pytest.raises(CheckpointError, match="made by other code"):
+    with pytest.raises(CheckpointError, match="made by different code"):
         drive(verify(a_job(tables, aggregate={"n": Count(), "sum": Sum()}), run, Attempt("x"), LocalEngine(), tables))
 
 

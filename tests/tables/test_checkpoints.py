@@ -8,9 +8,10 @@ from deltalake import DeltaTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.errors import ConfigError, InvariantError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.commit import log_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import log_path
 from tests.control.ledgers import TOPIC, a_feed, planned
 from tests.tables.scene import JOB, a_job, changelog, finish, land, replay
 
@@ -66,7 +67,7 @@ def test_a_store_whose_files_were_merged_and_vacuumed_is_an_error(warehouse, sum
 
 def test_a_changelog_that_lost_rows_is_an_error(warehouse, sums):
     DeltaTable(sums).delete("_partition = 0")
-    with pytest.raises(StorageError, match="altered by another hand"):
+    with pytest.raises(StorageError, match="altered outside rewindow"):
         finish(warehouse)
 
 

@@ -59,7 +59,7 @@ def test_a_change_is_refused_with_what_would_become_of_it(warehouse: str) -> Non
         go_on(warehouse, built(more=True, where=True), "b")
     said = str(refused.value)
     assert "node not-null: is new" in said
-    assert "store since is new and begins empty; store sums goes on as it is" in said
+    assert "store since is new and starts empty; store sums is kept" in said
     assert "--accept-changes" in said
 
 
@@ -71,10 +71,10 @@ def test_an_accepted_change_goes_on_and_stands_in_the_plan(
     go_on(warehouse, changed, "c")  # from here on it is the job's own checkpoint
     plans = [row.body for row in DeltaTables(warehouse).ledger(JOB).read() if row.kind == PLAN]
     assert ["node not-null: is new" in plan.get("accepted", ()) for plan in plans] == [False, True, False]
-    plain = str(tmp_path_factory.mktemp("plain"))
-    land(plain, 4)
-    go_on(plain, built(), "p")
-    totals = [table_path(place, "alerts/totals") for place in (warehouse, plain)]
+    unedited = str(tmp_path_factory.mktemp("unedited"))
+    land(unedited, 4)
+    go_on(unedited, built(), "p")
+    totals = [table_path(path, "alerts/totals") for path in (warehouse, unedited)]
     assert content_hash(totals[0]) == content_hash(totals[1])
     seen = read_rows(table_path(warehouse, "alerts/seen"))
     assert min(seen["_epoch"].to_pylist()) == 3
@@ -83,7 +83,7 @@ def test_an_accepted_change_goes_on_and_stands_in_the_plan(
 
 def test_a_store_that_is_left_behind_begins_empty_when_it_comes_again(warehouse: str) -> None:
     go_on(warehouse, built(more=True), "b", accept_changes=True, through_landing=3)
-    with pytest.raises(CheckpointError, match="store since is left behind"):
+    with pytest.raises(CheckpointError, match="store since is removed"):
         go_on(warehouse, built(), "c")
     go_on(warehouse, built(), "c", accept_changes=True)
     assert DeltaTables(warehouse).hashes(JOB, "main")
@@ -102,7 +102,7 @@ def test_what_the_state_does_not_allow_stays_refused(warehouse: str, build: Call
     with pytest.raises(CheckpointError, match=why) as refused:
         go_on(warehouse, build, "b", accept_changes=True)
     assert "--branch NAME" in str(refused.value)
-    assert "cannot be gone on from" in str(refused.value)
+    assert "Cannot resume from this checkpoint" in str(refused.value)
 
 
 def test_a_dead_attempts_accepted_change_needs_no_second_word(warehouse: str) -> None:

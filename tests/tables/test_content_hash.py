@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import arrow_schema, commit_files, create_table
-from rewindow.tables.delta.content_hash import content_hash, count_rows, hash_rows, read_rows
+from rewindow.tables.delta.commit import commit_files, create_table
+from rewindow.tables.delta.content_hash import content_hash, count_rows, read_rows
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
 from tests.tables.scene import spoil
 from tests.tables.test_tables import APP, COLUMNS, SCHEMA, staged
 
@@ -43,19 +45,19 @@ rows = st.lists(
 )
 
 
-def as_table(rows, cuts=()):
+def as_table(rows, splits=()):
     whole = pa.table([pa.array([row[i] for row in rows], KINDS.types[i]) for i in range(len(KINDS))], schema=KINDS)
-    edges = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
+    edges = [0, *sorted(cut % (len(rows) + 1) for cut in splits), len(rows)]
     return pa.concat_tables([whole.slice(a, b - a) for a, b in pairwise(edges)])
 
 
 @given(rows, st.randoms(use_true_random=False), st.lists(st.integers(0, 12), max_size=3))
-def test_the_order_of_rows_and_columns_and_the_cuts_do_not_count(rows, chance, cuts):
+def test_the_order_of_rows_and_columns_and_the_splits_do_not_count(rows, rng, splits):
     shuffled = list(rows)
-    chance.shuffle(shuffled)
+    rng.shuffle(shuffled)
     names = list(KINDS.names)
-    chance.shuffle(names)
-    assert hash_rows(as_table(rows)) == hash_rows(as_table(shuffled, cuts).select(names))
+    rng.shuffle(names)
+    assert hash_rows(as_table(rows)) == hash_rows(as_table(shuffled, splits).select(names))
 
 
 @given(rows.filter(bool), st.data())

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from rewindow.errors import LimitError, StorageError, UsageError
 from rewindow.tables.delta import diff_partitions
-from rewindow.tables.delta.diff import TableDiff, compare, compare_tables
+from rewindow.tables.delta.diff import compare_tables
+from rewindow.tables.shared.diff import TableDiff, compare
 from tests.properties.effort import examples
 
 SCHEMA = pa.schema(
@@ -60,8 +61,8 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> T
     for side in (first, second):
         found: dict[Any, Any] = {}
         for row in side.sort_by([("_partition", "ascending"), ("_offset", "ascending")]).to_pylist():
-            key = tuple(_cell(row[name]) for name in keys)
-            found.setdefault(key, []).append(tuple(_cell(row[name]) for name in values))
+            key = tuple(_value(row[name]) for name in keys)
+            found.setdefault(key, []).append(tuple(_value(row[name]) for name in values))
         sides.append(found)
     one, other = sides
     both = one.keys() & other.keys()
@@ -78,27 +79,27 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> T
     return TableDiff(len(both) - len(differing), len(differing), *only, shown)
 
 
-def _cell(value: Any) -> Any:
+def _value(value: Any) -> Any:
     if not isinstance(value, float):
         return value
     return math.nan if math.isnan(value) else value + 0.0  # the one NaN: what is the same object is equal in a tuple
 
 
-def _plain(found: TableDiff) -> Any:
-    cells = [
+def _as_values(found: TableDiff) -> Any:
+    samples = [
         (
-            {k: _cell(v) for k, v in key.items()},
-            *([{k: _cell(v) for k, v in row.items()} for row in rows] for rows in sides),
+            {k: _value(v) for k, v in key.items()},
+            *([{k: _value(v) for k, v in row.items()} for row in rows] for rows in sides),
         )
         for key, *sides in found.samples
     ]
-    return found.equal, found.different, found.only_first, found.only_second, cells
+    return found.equal, found.different, found.only_first, found.only_second, samples
 
 
-def in_files(place: Path, rows: pa.Table, cut: int) -> str:
+def in_files(path: Path, rows: pa.Table, cut: int) -> str:
     for start in range(0, max(rows.num_rows, 1), cut):
-        write_deltalake(str(place), rows.slice(start, cut), mode="append")
-    return str(place)
+        write_deltalake(str(path), rows.slice(start, cut), mode="append")
+    return str(path)
 
 
 @examples(300)
@@ -106,7 +107,7 @@ def in_files(place: Path, rows: pa.Table, cut: int) -> str:
 def test_it_finds_what_a_naive_comparison_finds(one, other, samples, has_keys):
     keys = KEYS if has_keys else []
     first, second = table(one), table([*one[len(one) // 2 :], *other])
-    assert _plain(compare(first, second, keys, samples=samples)) == _plain(naive(first, second, keys, samples))
+    assert _as_values(compare(first, second, keys, samples=samples)) == _as_values(naive(first, second, keys, samples))
 
 
 @examples(20)
@@ -114,13 +115,13 @@ def test_it_finds_what_a_naive_comparison_finds(one, other, samples, has_keys):
 def test_partitions_change_nothing(tmp_path_factory, one, other, size):
     folder = tmp_path_factory.mktemp("tables")
     first, second = table(one), table([*one[len(one) // 2 :], *other])
-    places = [in_files(folder / name, rows, 3) for name, rows in (("a", first), ("b", second))]
+    paths = [in_files(folder / name, rows, 3) for name, rows in (("a", first), ("b", second))]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(diff_partitions, "PARTITION_ROWS", size)
         patched.setattr(diff_partitions, "_FILES", 3)
-        found = compare_tables(*places, KEYS, epochs=(1, 3), samples=4)
-    inside = [rows.filter(pa.compute.field("_epoch") > 1) for rows in (first, second)]
-    assert _plain(found) == _plain(naive(*inside, KEYS, 4))
+        found = compare_tables(*paths, KEYS, epochs=(1, 3), samples=4)
+    compared = [rows.filter(pa.compute.field("_epoch") > 1) for rows in (first, second)]
+    assert _as_values(found) == _as_values(naive(*compared, KEYS, 4))
 
 
 def many(number: int) -> pa.Table:
@@ -158,11 +159,11 @@ def test_a_full_disk_of_temporary_files_is_said(small_partitions, monkeypatch):
 
 
 def test_a_damaged_file_is_said_and_not_compared(tmp_path, small_partitions):
-    places = [in_files(tmp_path / name, many(300), 300) for name in "ab"]
+    paths = [in_files(tmp_path / name, many(300), 300) for name in "ab"]
     (file,) = (tmp_path / "b").glob("*.parquet")
     file.write_bytes(file.read_bytes()[:-30])
     with pytest.raises(StorageError, match="cannot be read"):
-        compare_tables(*places, ["user", "at"], epochs=(0, 9))
+        compare_tables(*paths, ["user", "at"], epochs=(0, 9))
 
 
 def test_a_column_that_only_one_has_makes_every_key_of_both_another():
@@ -183,5 +184,5 @@ def test_columns_of_other_types_are_compared_as_values():
 
 def test_tables_of_other_keys_have_nothing_to_compare():
     other = many(3).rename_columns(["person", *SCHEMA.names[1:]])
-    with pytest.raises(UsageError, match="'user' is string here and missing there"):
+    with pytest.raises(UsageError, match="'user' is string in one and missing in the other"):
         compare(many(3), other, ["user"])

@@ -35,11 +35,11 @@ def land(warehouse: str, hours: int) -> None:
 @pytest.fixture(scope="module")
 def landed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Six hours landed in four calls."""
-    place = str(tmp_path_factory.mktemp("feed") / "w")
-    scene.write_source(place, 7, hours=HOURS)
+    warehouse = str(tmp_path_factory.mktemp("feed") / "w")
+    scene.write_source(warehouse, 7, hours=HOURS)
     for hours in (1, 2, 4, HOURS):
-        land(place, hours)
-    return place
+        land(warehouse, hours)
+    return warehouse
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ def test_small_files_become_one_with_the_same_rows_in_order(warehouse: str) -> N
     assert rows(warehouse) == before
     now = parts(warehouse)
     assert sum(map(len, now.values())) == sum(map(len, was.values())) - done.merged + done.into
-    assert {place: sum(part.rows for part in some) for place, some in now.items()} == {
-        place: sum(part.rows for part in some) for place, some in was.items()
+    assert {log_partition: sum(part.rows for part in some) for log_partition, some in now.items()} == {
+        log_partition: sum(part.rows for part in some) for log_partition, some in was.items()
     }
     new = {part.path for some in now.values() for part in some} - {part.path for some in was.values() for part in some}
     for path in new:
@@ -101,8 +101,8 @@ def test_it_says_that_no_row_changed(warehouse: str) -> None:
 
 
 def test_jobs_give_the_same_tables_after_it_and_beside_it(landed: str, warehouse: str, tmp_path: Path) -> None:
-    plain = shutil.copytree(landed, str(tmp_path / "plain"))
-    expected = replayed(plain, [2, 4, HOURS])
+    untouched = shutil.copytree(landed, str(tmp_path / "untouched"))
+    expected = replayed(untouched, [2, 4, HOURS])
     assert replayed(shutil.copytree(landed, str(tmp_path / "first")), [HOURS]) != {}
     scene.run_until(warehouse, [2])
     running = scene.running(DeltaTables(warehouse), "main", 4)
@@ -116,7 +116,7 @@ def test_jobs_give_the_same_tables_after_it_and_beside_it(landed: str, warehouse
 
 
 def test_landing_goes_on_from_what_was_held_back(tmp_path: Path) -> None:
-    warehouses = [str(tmp_path / name) for name in ("plain", "kept")]
+    warehouses = [str(tmp_path / name) for name in ("untouched", "kept")]
     for warehouse in warehouses:
         scene.write_source(warehouse, 9, hours=HOURS)
         for hours in (2, 3, 5, HOURS):
@@ -156,7 +156,7 @@ def test_what_another_hand_took_out_is_not_deleted(warehouse: str) -> None:
     scene.grow_old(warehouse)
     named = {
         file["path"]
-        for row in DeltaFeedTables(warehouse).rows(FEED)
+        for row in DeltaFeedTables(warehouse).state(FEED)
         for file in row.body.get("files", {}).get(TOPIC, ())
     }
     gone = {one.path for one in gc(warehouse).deleted}
@@ -169,7 +169,7 @@ def test_what_another_hand_took_out_is_not_deleted(warehouse: str) -> None:
 
 def test_a_new_generation_that_keeps_landings_finds_rows_whose_file_is_gone(warehouse: str, landed: str) -> None:
     tables = DeltaFeedTables(warehouse)
-    file = next(row.body["files"][TOPIC][0] for row in tables.rows(FEED) if row.body.get("files", {}).get(TOPIC))
+    file = next(row.body["files"][TOPIC][0] for row in tables.state(FEED) if row.body.get("files", {}).get(TOPIC))
     held = held_file(TOPIC, StagedFile.from_json(file))
     first = DeltaFeedTables(landed).first_above(FEED, held, held.start, held.largest - 1)
     gc(warehouse)
@@ -179,7 +179,9 @@ def test_a_new_generation_that_keeps_landings_finds_rows_whose_file_is_gone(ware
 
 
 def test_a_flipped_bit_is_not_copied(warehouse: str) -> None:
-    place, some = next((place, some) for place, some in sorted(parts(warehouse).items()) if len(some) > 1)
+    log_partition, some = next(
+        (log_partition, some) for log_partition, some in sorted(parts(warehouse).items()) if len(some) > 1
+    )
     file = Path(log(warehouse), some[0].path)
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
@@ -187,7 +189,7 @@ def test_a_flipped_bit_is_not_copied(warehouse: str) -> None:
     version = DeltaTable(log(warehouse)).version()
     with pytest.raises(StorageError, match="not what was written"):
         gc(warehouse)
-    assert DeltaTable(log(warehouse)).version() == version, place
+    assert DeltaTable(log(warehouse)).version() == version, log_partition
 
 
 def test_an_optimize_or_a_landing_that_comes_between_is_not_undone(warehouse: str) -> None:

@@ -73,9 +73,9 @@ def test_a_snapshot_is_read_in_place_of_the_runs_before(warehouse: str, six_runs
     assert [len(state.basis(run.spec.run)) for run in state.branch("main").runs][-1] == 1
     left = set(read_rows(changelog(warehouse, "sums"), ["_run"])["_run"].to_pylist())
     assert left == {snapshot.spec.run for snapshot in state.snapshots.values()}
-    other = shutil.copytree(six_runs, str(tmp_path / "plain"))
-    for place in (warehouse, other):
-        finish(place)
+    other = shutil.copytree(six_runs, str(tmp_path / "untouched"))
+    for path in (warehouse, other):
+        finish(path)
     assert hashes(warehouse) == hashes(other)
     assert count_rows(changelog(warehouse, "sums")) < count_rows(changelog(other, "sums"))
 
@@ -138,18 +138,18 @@ def test_a_run_that_is_alive_keeps_the_files_it_reads_and_one_taken_for_dead_is_
 ) -> None:
     finish(other := shutil.copytree(six_runs, str(tmp_path / "other")))
     for sees_life in (True, False):
-        place = shutil.copytree(warehouse, str(tmp_path / f"{sees_life}"))
-        run = machine(place, "deadbeef")
+        copy = shutil.copytree(warehouse, str(tmp_path / f"{sees_life}"))
+        run = machine(copy, "deadbeef")
         while not next(run).startswith("execute sub-topology"):
             pass
-        gc(place, sees_life=sees_life)
+        gc(copy, sees_life=sees_life)
         if sees_life:
             drive(run)
         else:
             with pytest.raises(StorageError, match="No such file"):
                 drive(run)
-        finish(place)
-        assert hashes(place) == hashes(other)
+        finish(copy)
+        assert hashes(copy) == hashes(other)
 
 
 def test_files_that_left_their_table_go_when_they_are_old(warehouse: str) -> None:
@@ -164,14 +164,14 @@ def test_files_that_left_their_table_go_when_they_are_old(warehouse: str) -> Non
 
 
 def test_what_nobody_knows_stays_for_a_day(warehouse: str) -> None:
-    place = Path(table_path(warehouse, "alerts/totals")) / f"stranger-{'0' * 32}.parquet"
-    place.write_bytes(b"x")
+    stranger = Path(table_path(warehouse, "alerts/totals")) / f"stranger-{'0' * 32}.parquet"
+    stranger.write_bytes(b"x")
     gc(warehouse)
-    assert place.exists()
-    seconds = place.stat().st_mtime - 3 * 86_400
-    os.utime(place, (seconds, seconds))
+    assert stranger.exists()
+    seconds = stranger.stat().st_mtime - 3 * 86_400
+    os.utime(stranger, (seconds, seconds))
     gc(warehouse)
-    assert not place.exists()
+    assert not stranger.exists()
 
 
 def test_a_dropped_branchs_table_goes(warehouse: str) -> None:
@@ -207,8 +207,8 @@ def test_a_lost_snapshot_is_given_up_while_the_runs_before_it_are_there(warehous
 
 
 def test_it_can_be_killed_anywhere_and_beside_it_a_run_goes_on(warehouse: str, six_runs: str, tmp_path: Path) -> None:
-    plain = shutil.copytree(six_runs, str(tmp_path / "plain"))
-    finish(plain)
+    untouched = shutil.copytree(six_runs, str(tmp_path / "untouched"))
+    finish(untouched)
     run = machine(warehouse, "beside")
     for step in run:
         if step == "stage":
@@ -218,7 +218,7 @@ def test_it_can_be_killed_anywhere_and_beside_it_a_run_goes_on(warehouse: str, s
             break
     drive(run)
     gc(warehouse)
-    assert hashes(warehouse) == hashes(plain)
+    assert hashes(warehouse) == hashes(untouched)
     finish(warehouse)
 
 

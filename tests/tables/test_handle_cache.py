@@ -37,7 +37,7 @@ def test_a_look_is_as_good_as_one_from_the_beginning(
         if action == "commit":
             _commit(path, number, "mine")
         elif action == "commit elsewhere":
-            handle_cache.let_go(_commit_through(DeltaTable(path), path, number))
+            handle_cache.release(_commit_through(DeltaTable(path), path, number))
         elif action == "make anew":
             shutil.rmtree(path)
             create_table(path, SCHEMA)
@@ -103,7 +103,7 @@ def test_a_handle_with_which_a_commit_failed_is_not_kept(tmp_path: Path, monkeyp
     create_table(path, SCHEMA)
     first = _open(path)
     raw = first._table
-    handle_cache.let_go(first, is_good=False)
+    handle_cache.release(first, is_good=False)
     assert _open(path)._table is not raw
 
 

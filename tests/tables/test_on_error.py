@@ -12,9 +12,10 @@ from rewindow.app.project import Project
 from rewindow.contracts.staged_files import QUARANTINE as QUARANTINE_TARGET
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.settings import Limits
-from rewindow.tables.delta.commit import QUARANTINE, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import QUARANTINE
 from tests.tables.scene import JOB, land, replay
 
 pytestmark = pytest.mark.slow
@@ -84,12 +85,12 @@ def project(folder: Path, more: str) -> Project:
 
 def test_the_job_s_file_says_policies_and_limits(warehouse: str) -> None:
     folder = Path(warehouse)
-    plain = project(folder, "").bind("poisoned")
-    assert (QUARANTINE_TARGET in plain.binding.tables, plain.code.settings.limits) == (False, Limits())
+    default = project(folder, "").bind("poisoned")
+    assert (QUARANTINE_TARGET in default.binding.tables, default.code.settings.limits) == (False, Limits())
     given = project(folder, "on_error: {p: retry 2 quarantine}\nlimits: {store_rows: 5}").bind("poisoned")
     assert QUARANTINE_TARGET in given.binding.tables
     assert given.code.settings.limits == Limits(store_rows=5)
     assert not given.code.settings.keeps_dropped, "late records are counted only, as before"
-    assert given.binding.fingerprint == plain.binding.fingerprint
-    with pytest.raises(ConfigError, match="names the node 'q', which is none that has code"):
+    assert given.binding.fingerprint == default.binding.fingerprint
+    with pytest.raises(ConfigError, match="names 'q', which is not a node with code"):
         project(folder, "on_error: {q: fail}").bind("poisoned")

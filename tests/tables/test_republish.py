@@ -16,11 +16,12 @@ from rewindow.control.repair import Asked, Republished, republish
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, InvariantError, StorageError, UsageError
-from rewindow.tables.delta.commit import output_path, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash, read_rows
 from rewindow.tables.delta.drift import quick
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import output_path
 from tests.tables.repairing import fix
 from tests.tables.scene import JOB, a_job, changelog, finish, one_by_one, replay, spoil
 
@@ -119,7 +120,7 @@ def test_a_harmed_table_is_fixed(warehouse: str, three_runs: str, harm: Callable
     target, again = HARMS[harm]
     done = fix(warehouse)
     assert set(done.drift) == {target}
-    assert len(done.made_again) == again
+    assert len(done.repeated) == again
     assert DeltaTables(warehouse).hashes(JOB, "main") == DeltaTables(three_runs).hashes(JOB, "main")
     assert fix(warehouse) == Republished({}, [], [])
     finish(warehouse)
@@ -127,7 +128,7 @@ def test_a_harmed_table_is_fixed(warehouse: str, three_runs: str, harm: Callable
 
 def test_a_lost_journal_is_made_again(warehouse: str, three_runs: str) -> None:
     lose_the_journal(warehouse)
-    assert fix(warehouse).made_again == ["main/1", "main/2"]
+    assert fix(warehouse).repeated == ["main/1", "main/2"]
     assert DeltaTables(warehouse).hashes(JOB, "main") == DeltaTables(three_runs).hashes(JOB, "main")
 
 
@@ -174,7 +175,7 @@ def test_a_run_that_gives_other_rows_stops_it(warehouse: str, monkeypatch: pytes
     take = CountFold.take
     monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
     with pytest.raises(
-        InvariantError, match=r"main/2 was made again and is not what was committed. changelog/closed: before"
+        InvariantError, match=r"main/2 was repeated and gave other rows than it committed. changelog/closed: before"
     ):
         fix(warehouse)
     assert len(DeltaTables(warehouse).ledger(JOB).read()) == before
@@ -182,7 +183,7 @@ def test_a_run_that_gives_other_rows_stops_it(warehouse: str, monkeypatch: pytes
 
 def test_other_code_does_not_make_it_again(warehouse: str) -> None:
     remove_a_file(warehouse)
-    with pytest.raises(CheckpointError, match=r"(?s)made by other code \(fingerprint .*Check out the version"):
+    with pytest.raises(CheckpointError, match=r"(?s)made by different code \(fingerprint .*Check out the code"):
         fix(warehouse, aggregate={"n": Count(), "sum": Sum()})
 
 

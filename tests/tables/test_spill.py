@@ -1,4 +1,4 @@
-"""A job whose stores are larger than their memory leaves the tables of one whose stores are not, run by run."""
+"""A job whose stores spill leaves the same tables as one whose stores fit in memory, run by run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewindow import (
     Topology,
     until_time_limit,
 )
-from rewindow.control.plan.tasks import JobCode
+from rewindow.contracts.tasks import JobCode
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.settings import Limits, Settings
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -63,7 +63,7 @@ BUILDS = {
 
 
 @pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
-def test_a_store_on_disk_leaves_what_one_in_memory_leaves(
+def test_spilling_stores_leave_the_same_tables(
     build: Callable[[], Topology], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warehouse = str(tmp_path)

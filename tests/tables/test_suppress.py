@@ -13,9 +13,10 @@ from rewindow.app.describe import describe_job
 from rewindow.control.plan.spec import RunSpec
 from rewindow.control.run import RunReport
 from rewindow.errors import CheckpointError, LimitError
-from rewindow.tables.delta.commit import METRICS, QUARANTINE, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import METRICS, QUARANTINE
 from tests.tables.scene import JOB, USERS, land, replay
 
 pytestmark = pytest.mark.slow
@@ -102,7 +103,7 @@ def test_what_else_changed_is_refused_all_the_same(warehouse):
     other = StreamsBuilder()
     counts = other.stream("events").group_by_key().count(store="sums")
     counts.suppress(until_time_limit("90m"), name="slower").to_stream().to("totals")
-    with pytest.raises(CheckpointError, match="table-filter-1: is gone"):
+    with pytest.raises(CheckpointError, match="table-filter-1: is removed"):
         replay(warehouse, "other", build=other.build)
 
 

@@ -13,18 +13,10 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta import commit as tables_module
-from rewindow.tables.delta.commit import (
-    arrow_schema,
-    changelog_path,
-    commit_actions,
-    commit_files,
-    create_table,
-    internal_path,
-    log_path,
-    open_table,
-    output_path,
-)
+from rewindow.tables.delta.commit import commit_actions, commit_files, create_table, open_table
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path
 
 COLUMNS = (Column("k", "string"), Column("v", "long"), Column("partition", "long"))
 SCHEMA = arrow_schema(COLUMNS)

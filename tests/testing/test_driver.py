@@ -1,4 +1,4 @@
-"""The shipped test driver: what it gives back, what it refuses, and what it does with partitions and repartitions."""
+"""The test driver: its results, its errors, partitions and repartitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewindow.testing.partition_group import InvalidTimestamp
 
 
 def counts() -> Topology:
-    """Count by the first letter, across a repartition, and pass the records on too."""
+    """Count by the first letter after a repartition, and also forward the records."""
     builder = StreamsBuilder()
     stream = builder.stream("in")
     stream.group_by(lambda key, _value: key[:1], key=str).count(store="counts").to_stream().to("counts")
@@ -24,7 +24,7 @@ def counts() -> Topology:
     return builder.build()
 
 
-def test_what_was_read_is_taken() -> None:
+def test_a_record_is_read_once() -> None:
     driver = TopologyTestDriver(counts())
     driver.pipe("in", "ab", 1, 5)
     driver.pipe("in", "ac", 1, 6)
@@ -37,14 +37,14 @@ def test_what_was_read_is_taken() -> None:
     assert driver.read_all() == []
 
 
-def test_a_record_crosses_its_repartition_before_the_next_one_is_taken() -> None:
+def test_a_record_passes_its_repartition_before_the_next_one_starts() -> None:
     driver = TopologyTestDriver(counts(), partitions=3)
     driver.pipe_all(("in", key, 1, 5) for key in ("ab", "bc", "ac"))
     assert [topic for topic, _ in driver.read_all()] == ["copies", "counts"] * 3
     assert {key: stamped.value for key, stamped in driver.store("counts").items()} == {"a": 2, "b": 1}
 
 
-def test_each_partition_is_a_task_with_a_stream_time_of_its_own() -> None:
+def test_each_partition_is_a_task_with_its_own_stream_time() -> None:
     builder = StreamsBuilder()
     windowed = builder.stream("in").group_by_key().windowed_by(TimeWindows.of("10ms", grace="0s"))
     windowed.count(store="counts").suppress(until_window_closes()).to_stream().to("out")
@@ -59,7 +59,7 @@ def test_each_partition_is_a_task_with_a_stream_time_of_its_own() -> None:
     assert [record.key.key for record in driver.read("out")] == ["a"]
 
 
-def test_what_does_not_exist_is_named() -> None:
+def test_unknown_topics_and_stores_are_reported() -> None:
     driver = TopologyTestDriver(counts())
     with pytest.raises(ConfigError, match=r"does not read 'out' \(it reads in\)"):
         driver.pipe("out", "k", None, 1)
@@ -71,7 +71,7 @@ def test_what_does_not_exist_is_named() -> None:
         driver.store("nothing")
 
 
-def test_after_the_end_nothing_comes() -> None:
+def test_a_finished_driver_takes_no_more_records() -> None:
     driver = TopologyTestDriver(counts())
     driver.finish()
     for action in (
@@ -80,11 +80,11 @@ def test_after_the_end_nothing_comes() -> None:
         lambda: driver.pipe("in", "k", None, 1),
         lambda: driver.advance_wall_clock(1),
     ):
-        with pytest.raises(ConfigError, match="make a new driver"):
+        with pytest.raises(ConfigError, match="create a new one"):
             action()
 
 
-def test_a_watermark_releases_what_was_waited_for_up_to_it() -> None:
+def test_a_watermark_releases_waiting_records() -> None:
     builder = StreamsBuilder()
     builder.stream("a").merge(builder.stream("b")).to("out")
     driver = TopologyTestDriver(builder.build(), max_task_idle_ms=1000)
@@ -95,7 +95,7 @@ def test_a_watermark_releases_what_was_waited_for_up_to_it() -> None:
     assert [record.value for record in driver.read("out")] == [5]
     driver.advance_watermark(9)
     assert [record.value for record in driver.read("out")] == [9, 3]
-    with pytest.raises(ConfigError, match="the watermark is 9 already and cannot fall to 8"):
+    with pytest.raises(ConfigError, match="the watermark is already 9 and cannot fall to 8"):
         driver.advance_watermark(8)
 
 

@@ -1,4 +1,4 @@
-"""The naive twin on small facts that no recording has: what Kafka does, and what is done here instead."""
+"""The naive twin on facts that no recording covers: what Kafka does, and what rewindow does instead."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_record_without_a_partner_is_sent_once_and_in_time() -> None:
     assert [len(sent) for sent in play(left_join(0), steps, set())] == [0, 0, 0, 1, 1, 0, 1]
 
 
-def test_what_is_built_wrongly_ends_a_scenario_before_it_begins() -> None:
+def test_an_invalid_topology_ends_a_scenario_before_it_starts() -> None:
     short = [*TUMBLING[:2], {**TUMBLING[2], "retention": 5}]
     scenario = {"sources": [{"name": "in", "kind": "stream"}], "nodes": short, "sinks": [], "steps": []}
     assert oracle.play(scenario, oracle.Rules()).error_step == -1

@@ -1,4 +1,4 @@
-"""rewindow in Airflow: `dags.make_dags` for a whole project, `operators.RewindowOperator` and the sensor for DAGs of one's own.
+"""Airflow integration: `dags.make_dags` for a whole project, `operators.RewindowOperator` and a sensor for custom DAGs.
 
-Nothing here imports Spark. What needs Airflow imports it in its own module, so the rest works, and is tested, without.
+Nothing here imports Spark. Only the modules that need Airflow import it, so the others can be used and tested without it.
 """

@@ -1,4 +1,4 @@
-"""What a command says of a table, as an asset's event carries it in ``extra``. No Airflow here: plain data in, plain data out."""
+"""The ``extra`` of an asset's event: what a command printed about a table. Does not import Airflow."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 
 def extra_of(asset: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return what `run` or `promote` said of the table that an asset is called after; None if it said nothing of it.
+    """Return what `run` or `promote` printed about the table that an asset is named after, or None.
 
-    ``results`` are what commands printed with ``--json``. A table of a catalog has three names there and may have two
-    as an asset: the target fills in the catalog.
+    ``results`` is the ``--json`` output of commands. A governed table has three name parts there, but may have two as an
+    asset, because the target supplies the catalog.
     """
-    said = [(str(table["table"]).replace("/", "."), table, result) for result in results for table in _tables(result)]
-    found = [one for one in said if one[0] == asset] or [one for one in said if one[0].endswith(f".{asset}")]
-    if len({name for name, _, _ in found}) != 1:
+    tables = [(str(table["table"]).replace("/", "."), table, result) for result in results for table in _tables(result)]
+    matches = [one for one in tables if one[0] == asset] or [one for one in tables if one[0].endswith(f".{asset}")]
+    if len({name for name, _, _ in matches}) != 1:
         return None
-    _, table, result = found[-1]
+    _, table, result = matches[-1]
     return {**table, "epochs": result.get("epochs"), "is_new": bool(result.get("run"))}
 
 

@@ -1,7 +1,7 @@
 """The DAG that recomputes a job's past: branch -> backfill -> verify -> diff -> wait for approval -> promote.
 
-Nothing that is published changes before somebody approves. The schedule goes on beside it: `promote` lets the branch
-catch up. If the branch came out equal to what is published, there is nothing to promote and nobody is asked.
+Published tables do not change before approval. Scheduled runs can continue meanwhile, because `promote` catches the branch
+up first. If the branch equals what is published, the DAG ends without asking for approval.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from rewindow.airflow.single_writer import one_writer
 from rewindow.airflow.watermarks import epoch_ms, is_time
 from rewindow.config.job import JobConfig
 
-_PLACE = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
-"""An event time, a landing's number or a run's name, as `rewindow backfill` takes them."""
+_POSITION = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
+"""An event time, a landing or a run, as `rewindow backfill` takes them."""
 
 PARAMS = {
     "from": Param(
         type="string",
-        pattern=_PLACE,
+        pattern=_POSITION,
         title="From",
-        description="An event time, a landing's number or a run (main/3); rounded down to a run's end.",
+        description="First event time, landing or run (main/3) to replay; rounded down to the start of a run.",
     ),
     "to": Param(
         None,
         type=["null", "string"],
-        pattern=_PLACE,
+        pattern=_POSITION,
         title="To",
-        description="The same, inclusive; default: as far as main.",
+        description="Last event time, landing or run to replay. Default: the end of main.",
     ),
     "branch": Param(
         None,
         type=["null", "string"],
         pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$",
         title="Branch",
-        description="The branch's name, new or begun; default: the DAG run's.",
+        description="Branch to create, or to continue if it exists. Default: named after the DAG run.",
     ),
 }
 _BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
@@ -53,16 +53,16 @@ _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
 _BODY = """\
 {{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
-The branch **{branch}** of job **{job}** differs from what is published:
+Branch **{branch}** of job **{job}** differs from the published tables:
 
 | output | equal | different | only published | only in the branch |
 | --- | --- | --- | --- | --- |
 {{% for name, of in found.items() if of is mapping -%}}
 | {{{{ name }}}} | {{{{ of.equal }}}} | {{{{ of.different }}}} | {{{{ of.only_first }}}} | {{{{ of.only_second }}}} |
 {{% endfor %}}
-*Approve* makes the branch the published branch, in one commit for each table. *Reject* leaves all as it is.
+*Approve* publishes the branch, in one commit per table. *Reject* changes nothing.
 
-The first differences:
+First differences:
 
 ```json
 {{{{ found | tojson(indent=2) }}}}
@@ -70,8 +70,11 @@ The first differences:
 """
 
 
-def backfill_dag(job: JobConfig, place: Mapping[str, Any], *, pool: str, default_args: Mapping[str, Any]) -> DAG:
-    """Return a job's backfill DAG. It is triggered by hand: from, to and branch are its params."""
+def backfill_dag(job: JobConfig, location: Mapping[str, Any], *, pool: str, default_args: Mapping[str, Any]) -> DAG:
+    """Return a job's backfill DAG, which is triggered by hand with the params from, to and branch.
+
+    ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``.
+    """
     name, writer = job.job, one_writer(pool, default_args)
     with DAG(
         dag_id=f"{name}__backfill",
@@ -88,12 +91,14 @@ def backfill_dag(job: JobConfig, place: Mapping[str, Any], *, pool: str, default
         backfill = RewindowOperator(
             task_id="backfill",
             arguments=["backfill", name, _FROM, _TO, "--branch", _BRANCH],
-            **place,
+            **location,
             **writer,
         )
-        verify = RewindowOperator(task_id="verify", arguments=["verify", name, "--branch", _BRANCH], **place, **writer)
+        verify = RewindowOperator(
+            task_id="verify", arguments=["verify", name, "--branch", _BRANCH], **location, **writer
+        )
         diff = RewindowOperator(
-            task_id="diff", arguments=["diff", name, "main", _BRANCH], accepts={DIFFERENT}, **place, **writer
+            task_id="diff", arguments=["diff", name, "main", _BRANCH], accepts={DIFFERENT}, **location, **writer
         )
         approve = ApprovalOperator(
             task_id="approve", subject=f"Publish the backfill of {name}?", body=_BODY.format(job=name, branch=_BRANCH)
@@ -102,7 +107,7 @@ def backfill_dag(job: JobConfig, place: Mapping[str, Any], *, pool: str, default
             task_id="promote",
             arguments=["promote", name, _BRANCH],
             outlets=[table_asset(output.table) for output in job.outputs.values()],
-            **place,
+            **location,
             **writer,
         )
         branch >> backfill >> verify >> diff >> _is_different(diff.output) >> approve >> promote
@@ -111,14 +116,14 @@ def backfill_dag(job: JobConfig, place: Mapping[str, Any], *, pool: str, default
 
 @task(task_id="branch")
 def _branch(params: Any = None, run_id: Any = None) -> str:
-    """Return the branch's name, having looked at what was asked."""
+    """Check the params and return the branch's name."""
     start, end = params["from"], params["to"]
     if end and is_time(start) and is_time(end) and epoch_ms(start) > epoch_ms(end):
-        raise AirflowFailException(f"from {start} to {end}: the end lies before the start")
+        raise AirflowFailException(f"from {start} to {end}: the end is before the start")
     return str(params["branch"] or "backfill_" + re.sub(r"[^A-Za-z0-9]+", "_", run_id))
 
 
 @task.short_circuit(task_id="is_different")
-def _is_different(found: dict[str, Any]) -> bool:
-    """Whether there is anything to promote."""
-    return bool(found["exit_code"] == DIFFERENT)
+def _is_different(diff: dict[str, Any]) -> bool:
+    """Return whether there is anything to promote."""
+    return bool(diff["exit_code"] == DIFFERENT)

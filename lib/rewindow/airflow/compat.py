@@ -1,4 +1,4 @@
-"""What Airflow 3.3 brought and 3.2 lacks: there a retry starts the command anew, which the ledger makes safe."""
+"""Compatibility with Airflow 3.2, where a retry starts the command again. The ledger makes that safe."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ try:
 except ImportError:  # Airflow 3.2
 
     class ResumableJobMixin:  # type: ignore[no-redef]
-        """Submits and waits, without a memory."""
+        """Submits and waits, without resuming after a retry."""
 
         def __init__(self, *, durable: bool = True, **kwargs: Any) -> None:
             super().__init__(**kwargs)
             self.durable = durable
 
         def execute_resumable(self: Any, context: Any) -> Any:
-            """Submit the job and wait for its end."""
+            """Submit the job and wait until it ends."""
             external_id = self.submit_job(context)
             self.poll_until_complete(external_id, context)
             return self.get_job_result(external_id, context)

@@ -1,4 +1,4 @@
-"""What a scheduler does after each exit code (README, "Exit codes")."""
+"""What Airflow does after each exit code (README, "Exit codes")."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LIMIT = 71
 
 
 class Next(Enum):
-    """What to do when a command has ended."""
+    """What to do after a command has ended."""
 
     DONE = "done"
     RETRY = "retry"
@@ -20,28 +20,28 @@ class Next(Enum):
 
 _STOPS = {
     1: "a comparison found a difference",
-    2: "the command was not understood",
-    65: "a record or a function failed",
-    66: "a source is gone, or no longer what was landed",
+    2: "the command line is invalid",
+    65: "a record or a user function failed",
+    66: "a source is missing or has changed since it was landed",
     70: "an invariant of the ledger or of determinism is broken",
-    76: "topology, configuration or a store's schema do not fit the checkpoint",
-    77: "access was refused",
-    78: "the configuration or the machine is not usable as it stands",
+    76: "the topology, configuration or a store's schema is incompatible with the checkpoint",
+    77: "access was denied",
+    78: "the configuration or the machine is not usable",
 }
 _RETRIES = {
-    74: "reading or writing failed",
+    74: "a read or write failed",
     75: "another attempt is live, or an earlier landing is missing",
-    130: "it was interrupted",
-    137: "it was killed",
-    143: "it was told to stop",
+    130: "the command was interrupted",
+    137: "the command was killed",
+    143: "the command was terminated",
 }
 
 
 def what_next(code: int | None, *, limits_before: int = 0, accepts: Collection[int] = ()) -> Next:
-    """Return what to do after an exit code, as the operating system gives it (negative: a signal); None: nobody knows it.
+    """Return what to do after an exit code: negative for a signal, None if unknown.
 
-    ``limits_before`` says how often this task has ended with 71. ``accepts``: codes that are results here, such as
-    the 1 of `diff`.
+    ``limits_before`` is the number of times that this task has ended with 71. ``accepts`` are codes that are results, such
+    as the 1 of `diff`.
     """
     if code == 0 or code in accepts:
         return Next.DONE
@@ -49,15 +49,15 @@ def what_next(code: int | None, *, limits_before: int = 0, accepts: Collection[i
         return Next.FAIL
     if code == LIMIT:
         return Next.FAIL if limits_before else Next.RETRY_ONCE
-    return Next.RETRY  # a signal, or what nobody knows: a retry is always safe
+    return Next.RETRY  # a signal or an unknown code: a retry is always safe
 
 
 def meaning(code: int | None) -> str:
     """Return an exit code in words."""
     if code is None:
-        return "its process is gone, and nobody knows how it ended"
-    plain = 128 - code if code < 0 else code
-    if plain == LIMIT:
-        return "exit code 71: a limit of memory, disk or a buffer was passed"
-    known = _STOPS.get(plain) or _RETRIES.get(plain) or "its outcome is unknown; a retry is safe"
-    return f"exit code {plain}: {known}"
+        return "the command's process has disappeared, and its exit code is unknown"
+    shell_code = 128 - code if code < 0 else code
+    if shell_code == LIMIT:
+        return "exit code 71: a limit of memory, disk or a buffer was exceeded"
+    known = _STOPS.get(shell_code) or _RETRIES.get(shell_code) or "the outcome is unknown; a retry is safe"
+    return f"exit code {shell_code}: {known}"

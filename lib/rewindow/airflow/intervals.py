@@ -1,4 +1,4 @@
-"""What of time a DAG run stands for: its interval's end, or what was asked for by hand. Airflow's context is plain data here."""
+"""The time bounds of a DAG run: the end of its interval, or its param. Does not import Airflow."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from collections.abc import Mapping
 from typing import Any
 
 THROUGH = "through"
-"""The DAG param that says where a manual run stops."""
+"""The DAG param with the time at which a run stops."""
 
 TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
-"""A time as a param takes it: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""
+"""Pattern of a time in a param: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""
 
 
 def through_of(context: Mapping[str, Any]) -> str | None:
-    """Return where a DAG run stops, in ISO 8601: its param ``through``, else its interval's end, else None (no bound).
+    """Return the time at which a DAG run stops (ISO 8601): its param ``through``, or its interval's end. None: no bound.
 
     A run that was triggered by an asset, or without a logical date, has no interval.
     """
-    asked = (context.get("params") or {}).get(THROUGH)
-    if asked:
-        return str(asked)
+    through = (context.get("params") or {}).get(THROUGH)
+    if through:
+        return str(through)
     end = context.get("data_interval_end")
     return None if end is None else str(end.isoformat())
 
 
 def interval_of(context: Mapping[str, Any]) -> list[str] | None:
-    """Return a DAG run's interval, ``[start, end]``; None if it has none."""
+    """Return a DAG run's interval ``[start, end]``, or None."""
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     return None if start is None or end is None else [start.isoformat(), end.isoformat()]
 
 
 def unread(context: Mapping[str, Any]) -> list[str]:
-    """Return the names in what a DAG run was triggered with that are no params of its DAG: a slip, most often."""
+    """Return the keys of a DAG run's conf that are not params of its DAG, which are usually typos."""
     given = getattr(context.get("dag_run"), "conf", None) or {}
     known = getattr(context.get("dag"), "params", None) or {}
     return sorted(name for name in given if name not in known)

@@ -1,7 +1,7 @@
-"""`RewindowJobRunOperator`: the same work as a run of a Databricks job, found again by a retry, waited for in the triggerer.
+"""`RewindowJobRunOperator`: land and run as a run of a Databricks job, which a retry finds and the triggerer waits for.
 
-The job is the bundle's (README, "On Databricks"); its parameter ``interval_end`` says where it stops. The library starts it
-under a token that says what it is to do, so a retry never starts the same work twice.
+The job comes from the bundle (README, "On Databricks"); its parameter ``interval_end`` bounds the run. An idempotency token
+derived from the parameters ensures that a retry never starts the same work twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RUNNING = "running"
 
 
 class JobRunTrigger(BaseTrigger):
-    """Looks at a job run every ``poll_s`` seconds; fires when it has ended."""
+    """Polls a job run every ``poll_s`` seconds and fires when it has ended."""
 
     def __init__(self, *, run_id: int, profile: str | None = None, poll_s: float = 30.0) -> None:
         super().__init__()
@@ -37,25 +37,25 @@ class JobRunTrigger(BaseTrigger):
         self.poll_s = poll_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return where the class is, and its arguments."""
+        """Return the path of the class and its arguments."""
         given = {"run_id": self.run_id, "profile": self.profile, "poll_s": self.poll_s}
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: the run's id. How it ended the task asks itself, with its own rights."""
+        """Yield one event with the run's id. The task itself then looks up how the run ended."""
         while True:
             try:
                 if (await asyncio.to_thread(self._look)).code is not None:
                     break
-            except StorageError as error:  # the next look may work
+            except StorageError as error:  # the next poll may succeed
                 self.log.warning("%s", error)
             except RewindowError:
-                break  # the task meets it too, and says it
+                break  # the task gets the same error and reports it
             await asyncio.sleep(self.poll_s)
         yield TriggerEvent({"run_id": self.run_id})
 
     async def on_kill(self) -> None:
-        """Ask for the run to end when somebody stops, clears or marks the task while it waits here."""
+        """Cancel the run when the task is stopped, cleared or marked while it is deferred."""
         await asyncio.to_thread(lambda: submit.cancel(submit.workspace(self.profile), self.run_id))
 
     def _look(self) -> submit.JobRun:
@@ -67,15 +67,15 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
 
     Args:
         databricks_job: The job's name or id in the workspace.
-        parameters: More of its parameters; ``interval_end`` is filled in if the DAG run has an interval.
-        profile: Of ``~/.databrickscfg``; default: the SDK's environment variables.
-        deferrable: Wait in the triggerer, which takes no worker's slot.
-        poll_s: Seconds between two looks.
+        parameters: More job parameters; ``interval_end`` is set if the DAG run has an interval.
+        profile: Profile of ``~/.databrickscfg``. Default: the SDK's environment variables.
+        deferrable: Wait in the triggerer, which occupies no worker slot.
+        poll_s: Seconds between two polls.
 
-    Exit codes are those of the command in the job run, and mean what they mean to `RewindowOperator`. The result is the
-    run's id, address and state, and in ``results``, by task of the run, what `run` printed there as JSON. The events of
-    the outlets say of it what they say after a `RewindowOperator`; where Databricks keeps no logs of the task, they have
-    the run and the interval only, and a warning says so.
+    Exit codes are those of the command in the job run, with the same effect as for `RewindowOperator`. The result holds
+    the run's id, URL and state, and in ``results``, by task of the run, the JSON that `run` printed. The events of the
+    outlets are those of a `RewindowOperator`; if Databricks has no logs of the task, they hold only the run and the
+    interval, and the task logs a warning.
     """
 
     template_fields = ("databricks_job", "parameters", "profile")
@@ -102,13 +102,13 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         self._run_id: int | None = None
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Start the run, or find the one that an earlier try has started; wait for its end."""
+        """Start the run, or find the one that an earlier try started, and wait until it ends."""
         result: dict[str, Any] = self.execute_resumable(context)
-        return self._told(context, result)
+        return self._publish_events(context, result)
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Go on when the trigger has fired."""
-        return self._told(context, self._settled(self._seen(int(event["run_id"])), context))
+        """Resume after the trigger has fired."""
+        return self._publish_events(context, self._result_of(self._look(int(event["run_id"])), context))
 
     def submit_job(self, context: Any) -> int:
         """Start the run."""
@@ -118,7 +118,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
             run = submit.start(submit.workspace(self.profile), self.databricks_job, given)
         except RewindowError as error:
             raise_for_exit(context, error.exit_code, str(error))
-            raise  # `raise_for_exit` has
+            raise  # unreachable: `raise_for_exit` raises for every error code
         self.log.info("%s: run %s %s", self.databricks_job, run.run_id, run.url)
         self._run_id = run.run_id
         return run.run_id
@@ -126,64 +126,64 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
     def get_job_status(self, external_id: Any, context: Any) -> str:
         """Return ``running`` or the exit code."""
         del context
-        code = self._seen(int(external_id)).code
+        code = self._look(int(external_id)).code
         return _RUNNING if code is None else str(code)
 
     def is_job_active(self, status: str) -> bool:
-        """Whether it still runs."""
+        """Return whether the run is still active."""
         return status == _RUNNING
 
     def is_job_succeeded(self, status: str) -> bool:
-        """Whether it has done its work."""
+        """Return whether the run succeeded."""
         return status != _RUNNING and what_next(int(status)) is Next.DONE
 
     def poll_until_complete(self, external_id: Any, context: Any) -> dict[str, Any]:
-        """Wait for the end, here or in the triggerer. Raises for a retry or a failure."""
+        """Wait until the run ends, here or in the triggerer. Raises to retry or fail the task."""
         self._run_id = int(external_id)
-        while (run := self._seen(self._run_id)).code is None:
+        while (run := self._look(self._run_id)).code is None:
             if self.deferrable:
                 trigger = JobRunTrigger(run_id=self._run_id, profile=self.profile, poll_s=self.poll_s)
                 self.defer(trigger=trigger, method_name="execute_complete", timeout=self.execution_timeout)
             time.sleep(self.poll_s)
-        return self._settled(run, context)
+        return self._result_of(run, context)
 
     def get_job_result(self, external_id: Any, context: Any) -> dict[str, Any]:
-        """Return the run's id and address."""
-        return self._settled(self._seen(int(external_id)), context)
+        """Return the run's id, URL and state."""
+        return self._result_of(self._look(int(external_id)), context)
 
     def on_kill(self) -> None:
-        """Ask for the run to end when the task is stopped."""
+        """Cancel the run when the task is stopped."""
         if self._run_id is not None:
             submit.cancel(submit.workspace(self.profile), self._run_id)
 
-    def _seen(self, run_id: int) -> submit.JobRun:
+    def _look(self, run_id: int) -> submit.JobRun:
         try:
             return submit.look(submit.workspace(self.profile), run_id)
         except RewindowError as error:
             kind = AirflowException if what_next(error.exit_code) is Next.RETRY else AirflowFailException
             raise kind(str(error)) from error
 
-    def _settled(self, run: submit.JobRun, context: Any) -> dict[str, Any]:
+    def _result_of(self, run: submit.JobRun, context: Any) -> dict[str, Any]:
         raise_for_exit(context, run.code, f"{run.url}\n{run.message}".strip())
         return {"run_id": run.run_id, "url": run.url, "state": run.state}
 
-    def _told(self, context: Any, result: dict[str, Any]) -> dict[str, Any]:
-        """Write on each asset that this task updates what its table is now; return the result with what was printed."""
+    def _publish_events(self, context: Any, result: dict[str, Any]) -> dict[str, Any]:
+        """Describe the updated tables in the events of their assets. Return the result with the printed JSON."""
         printed = self._printed(result["run_id"])
         for asset in self.outlets:
             extra = extra_of(asset.name, printed.results.values()) if isinstance(asset, Asset) else None
             if extra is None and isinstance(asset, Asset):
-                why = "; ".join(f"{task}: {why}" for task, why in printed.missing.items())
+                reasons = "; ".join(f"{task}: {reason}" for task, reason in printed.missing.items())
                 self.log.warning(
                     "The event of %s has no version and digest: %s",
                     asset.name,
-                    why or "the job run wrote no such table",
+                    reasons or "the job run did not write this table",
                 )
             context["outlet_events"][asset].extra.update({**result, **(extra or {}), "interval": interval_of(context)})
         return {**result, "results": dict(printed.results)}
 
     def _printed(self, run_id: int) -> Printed:
-        """Return what the run's tasks printed. The work is done: that it cannot be read does not undo it."""
+        """Return what the run's tasks printed. Errors do not fail the task, because its work is done."""
         try:
             return submit.printed(submit.workspace(self.profile), run_id)
         except RewindowError as error:

@@ -1,4 +1,4 @@
-"""`RewindowOperator`: one rewindow command as a task, found again by a retry, its exit code turned into what Airflow does."""
+"""`RewindowOperator`: one rewindow command as a task. A retry finds the running command; exit codes decide about retries."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
     """Lands a feed, runs a job, or both, up to the end of the DAG run's interval; or runs any other command.
 
     Args:
-        job: The job to run. With ``feed`` too, its feed is landed before, by the same process.
+        job: The job to run. With ``feed``, the same process lands its feed first.
         feed: The feed to land.
-        arguments: Any other command of a project, such as ``["verify", "daily_orders"]``; then ``job`` and ``feed`` are left
-            out, and so is an argument that its template left empty.
-        by: What the interval's end is to `run`: ``until``, a time of arrival, as it is to `land` (feeds with ``every``);
-            ``through``, a watermark; ``nothing``: the run takes all there is.
-        branch: The branch to run in.
-        project: The folder that holds ``conf/`` and ``jobs/``, on the worker.
-        target: The file of ``conf/targets`` that says where things are.
-        executable: How rewindow is called where it lies in an environment of its own; default: the worker's Python.
-        accepts: Exit codes that are results here: ``{1}`` for `diff`.
-        env: Environment variables beside the worker's.
-        poll_s: Seconds between two looks.
-        folder: Where the command's output is kept while it lasts; default: the worker's temporary folder.
+        arguments: Any other command of a project, such as ``["verify", "daily_orders"]``, instead of ``job`` and ``feed``.
+            Arguments that are empty once rendered are dropped.
+        by: How the interval's end bounds `run`: ``until`` as an arrival time, as for `land` (feeds with ``every``),
+            ``through`` as a watermark, ``nothing`` not at all.
+        branch: The branch to run on.
+        project: The folder with ``conf/`` and ``jobs/`` on the worker.
+        target: The target to run against, a file of ``conf/targets``.
+        executable: The command line of rewindow if it is installed in another environment. Default: the worker's Python.
+        accepts: Exit codes that are results, such as ``{1}`` for `diff`.
+        env: Environment variables in addition to the worker's.
+        poll_s: Seconds between two polls.
+        folder: Folder for the command's output while it runs. Default: the worker's temporary folder.
 
-    The command outlives the worker: a retry on the same host finds it and waits on. Exit codes (README): 71 is retried once;
-    74, 75, signals and unknown codes are retried; all others fail at once. The result is what the command prints as JSON.
+    The command outlives the worker: a retry on the same host finds it and keeps waiting. Exit code 71 is retried once; 74,
+    75, signals and unknown codes are retried; all others fail at once. The result is the JSON that the command prints.
     """
 
     template_fields = ("job", "feed", "arguments", "branch", "project", "target", "env")
@@ -66,9 +66,9 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
     ) -> None:
         super().__init__(retries=retries, **kwargs)
         if bool(arguments) == bool(job or feed):
-            raise UsageError("a RewindowOperator has a job, a feed or both; or arguments, and then neither")
+            raise UsageError("a RewindowOperator takes job=, feed= or both, or else arguments=")
         if by not in ("until", "through", "nothing"):
-            raise UsageError(f"by={by!r}: it is until (a time of arrival), through (a watermark) or nothing")
+            raise UsageError(f"by={by!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'")
         self.job = job
         self.feed = feed
         self.arguments = list(commands.several("arguments", arguments))
@@ -85,22 +85,22 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         self._result: dict[str, Any] | None = None
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Run the command to its end; return what it printed as JSON."""
+        """Run the command to its end and return the JSON that it printed."""
         result: dict[str, Any] = self.execute_resumable(context)
-        self._tell_assets(context, result)
+        self._publish_events(context, result)
         return result
 
     def command(self, context: Any) -> list[str]:
-        """Return the command line of a DAG run. Raises `UsageError` if a template was not filled in."""
+        """Return the command line of a DAG run. Raises `UsageError` (2) for an unrendered template."""
         for name in unread(context):
-            self.log.warning("%r is no param of this DAG: nothing here reads it", name)
+            self.log.warning("%r is not a param of this DAG and is ignored", name)
         arguments = [argument for argument in self.arguments if argument]
         if self.arguments and not arguments:
-            raise UsageError("all arguments of this task are empty: what fills their templates has given nothing")
+            raise UsageError("all arguments of this task are empty: check what their templates render to")
         if not arguments:
             end = through_of(context)
             if end is None:
-                self.log.info("This DAG run has no interval: all that is complete now is taken")
+                self.log.info("This DAG run has no interval: it takes everything that is complete now")
             if self.job is None:
                 arguments = commands.land(str(self.feed), end)
             else:
@@ -126,17 +126,17 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         return str(process.exit_code(started)) if state == process.ENDED else state
 
     def is_job_active(self, status: str) -> bool:
-        """Whether it still runs."""
+        """Return whether the command is still running."""
         return status == process.RUNNING
 
     def is_job_succeeded(self, status: str) -> bool:
-        """Whether it has done its work."""
+        """Return whether the command succeeded."""
         return (
             status not in (process.RUNNING, process.GONE) and what_next(int(status), accepts=self.accepts) is Next.DONE
         )
 
     def poll_until_complete(self, external_id: Any, context: Any) -> dict[str, Any]:
-        """Wait for the end. Raises `AirflowException` for a retry, `AirflowFailException` to fail at once."""
+        """Wait until the command ends. Raises `AirflowException` to retry, `AirflowFailException` to fail at once."""
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
@@ -146,7 +146,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             process.forget(started)
 
     def get_job_result(self, external_id: Any, context: Any) -> dict[str, Any]:
-        """Return what the command printed as JSON, with its exit code where that is a result."""
+        """Return the JSON that the command printed, plus its exit code."""
         del context
         if self._result is None:
             started = process.Started.from_json(external_id)
@@ -162,11 +162,11 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
 
     @property
     def _folder(self) -> str:
-        """The project's folder as this worker has it."""
+        """The absolute path of the project's folder on this worker."""
         return str(Path(self.project).absolute())
 
-    def _tell_assets(self, context: Any, result: Mapping[str, Any]) -> None:
-        """Write on each asset that this task updates what its table is now."""
+    def _publish_events(self, context: Any, result: Mapping[str, Any]) -> None:
+        """Describe the updated tables in the events of their assets."""
         for asset in self.outlets:
             extra = extra_of(asset.name, [result]) if isinstance(asset, Asset) else None
             if extra is not None:
@@ -174,7 +174,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
 
 
 def _json_of(printed: str) -> dict[str, Any]:
-    """Return the last line that is a JSON object; an empty one if there is none."""
+    """Return the last line that is a JSON object, or an empty object."""
     for line in reversed(printed.splitlines()):
         try:
             found = json.loads(line)

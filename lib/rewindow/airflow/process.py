@@ -1,7 +1,7 @@
-"""A command that outlives the worker which started it, and can be found again by a retry of the task.
+"""Run a command that outlives the worker that started it, so that a retry of the task can find it again.
 
-What is known of it is plain data (`Started`): Airflow's task state store keeps it. Two of them at once do no harm, they
-waste one's work: the ledger decides, not this.
+Airflow's task state store keeps a `Started` value that identifies it. Two such commands at once only waste work, because
+the ledger decides which of them commits.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ _STOP_SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Where a command runs, and the folder that has its output: what a later worker needs to find it again."""
+    """A running command: its host, process, and the folder of its output."""
 
     host: str
     pid: int
     born: float
-    """When the process began, in seconds: a pid alone is used again."""
+    """Start time of the process in seconds, because pids are reused."""
     folder: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return the JSON form."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild what `as_json` made."""
+        """Return the value of a JSON form."""
         return cls(data["host"], data["pid"], data["born"], data["folder"])
 
 
 def start(
     command: Sequence[str], *, env: Mapping[str, str] | None = None, folder: str | None = None, cwd: str | None = None
 ) -> Started:
-    """Start a command in a session of its own, in the folder ``cwd`` if it is there.
+    """Start a command in a new session, in the folder ``cwd`` if it exists.
 
-    ``env`` is added to this process's; ``folder`` is where the folder of its output is made.
+    ``env`` extends this process's environment. The folder of the output is created in ``folder``.
     """
     own = tempfile.mkdtemp(prefix="rewindow-", dir=folder)
     launched = subprocess.run(  # noqa: S603 - a list of arguments, no shell
@@ -68,22 +68,22 @@ def start(
     pid = int(launched.stdout)
     try:
         born = psutil.Process(pid).create_time()
-    except psutil.Error:  # it has ended already
+    except psutil.Error:  # it has already ended
         born = 0.0
     return Started(socket.gethostname(), pid, born, own)
 
 
 def state_of(started: Started) -> str:
-    """Return whether a command is running, has ended with a known code, or is gone without one (also: to another host)."""
+    """Return `RUNNING`, `ENDED` (the exit code is known), or `GONE` (without an exit code, or on another host)."""
     if exit_code(started) is not None:
         return ENDED
     if not _is_alive(started):
-        return ENDED if exit_code(started) is not None else GONE  # it may have ended between the two looks
+        return ENDED if exit_code(started) is not None else GONE  # it may have ended between the two checks
     return RUNNING
 
 
 def exit_code(started: Started) -> int | None:
-    """Return the exit code, negative for a signal; None while there is none."""
+    """Return the exit code, negative for a signal; None if there is none yet."""
     try:
         return int((Path(started.folder) / supervisor.EXIT).read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -91,7 +91,10 @@ def exit_code(started: Started) -> int | None:
 
 
 def wait(started: Started, say: Callable[[str], None], *, poll_s: float = 1.0) -> int | None:
-    """Wait for the end; what the command says on stderr goes on line by line. None: it is gone and left no exit code."""
+    """Wait until the command ends, passing its stderr to ``say`` line by line.
+
+    Return the exit code, or None if the process disappeared without one.
+    """
     log, seen, rest = Path(started.folder) / supervisor.LOG, 0, b""
     while True:
         state = state_of(started)
@@ -110,7 +113,7 @@ def wait(started: Started, say: Callable[[str], None], *, poll_s: float = 1.0) -
 
 
 def output(started: Started) -> str:
-    """Return what the command printed."""
+    """Return what the command printed to stdout."""
     try:
         return (Path(started.folder) / supervisor.OUT).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -118,7 +121,7 @@ def output(started: Started) -> str:
 
 
 def stop(started: Started) -> None:
-    """End the command and all that it started: first asked, after a while killed."""
+    """Terminate the command and its children, and kill them if they do not end in time."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not _is_alive(started):
             return
@@ -130,7 +133,7 @@ def stop(started: Started) -> None:
 
 
 def forget(started: Started) -> None:
-    """Remove its folder."""
+    """Remove the folder of a command's output."""
     shutil.rmtree(started.folder, ignore_errors=True)
 
 

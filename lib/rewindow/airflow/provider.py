@@ -1,4 +1,4 @@
-"""What Airflow asks a provider package (entry point ``apache_airflow_provider``)."""
+"""Metadata of the Airflow provider (entry point ``apache_airflow_provider``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NAME = "rewindow"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Return what this package brings to Airflow."""
+    """Return the provider's metadata."""
     return {
         "package-name": NAME,
         "name": NAME,

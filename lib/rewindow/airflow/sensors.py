@@ -1,4 +1,4 @@
-"""`LogCompleteSensor`: waits until a feed's logs are complete up to a time. It reads one small ledger and needs no JVM."""
+"""`LogCompleteSensor`: waits until a feed's logs are complete through a time. Reads one small ledger, without a JVM."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class LogCompleteSensor(BaseSensorOperator):
     """Waits until the watermark of a feed's last landing has reached ``through``.
 
     Args:
-        feed: The feed. Somebody else lands it: another DAG, another tool.
-        through: The time (ISO 8601); default: where the DAG run stops, as for `RewindowOperator`.
-        project: The folder that holds ``conf/``.
-        target: The file of ``conf/targets`` that says where things are.
-        deferrable: Wait in the triggerer, which takes no worker's slot.
+        feed: The feed, which another DAG or tool lands.
+        through: The time (ISO 8601). Default: where the DAG run stops, as for `RewindowOperator`.
+        project: The folder with ``conf/``.
+        target: The target to read, a file of ``conf/targets``.
+        deferrable: Wait in the triggerer, which occupies no worker slot.
     """
 
     template_fields = ("feed", "through", "project", "target")
@@ -52,7 +52,7 @@ class LogCompleteSensor(BaseSensorOperator):
         through = self.through or through_of(context)
         if through is None:
             raise AirflowFailException(
-                f"this DAG run has no interval: give the sensor of feed {self.feed} `through=`, or trigger with a logical date"
+                f"this DAG run has no interval: set through= of the sensor of feed {self.feed}, or trigger with a logical date"
             )
         self.through = through
         if not self.deferrable:
@@ -73,18 +73,18 @@ class LogCompleteSensor(BaseSensorOperator):
         )
 
     def poke(self, context: Any) -> bool:
-        """Look once."""
+        """Check once."""
         del context
         try:
             return is_complete(self.project, self.target, self.feed, str(self.through))
-        except StorageError as error:  # the next look may work
+        except StorageError as error:  # the next poke may succeed
             self.log.warning("%s", error)
             return False
         except RewindowError as error:
             raise AirflowFailException(str(error)) from error
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> None:
-        """Go on when the trigger has fired."""
+        """Resume after the trigger has fired."""
         del context
         if not event.get("complete"):
             raise AirflowFailException(str(event.get("error")))

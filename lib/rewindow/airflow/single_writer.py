@@ -1,4 +1,4 @@
-"""One writer at a time, as Airflow can say it."""
+"""Airflow settings that allow one writer at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _RETRIES = {
 
 
 def one_writer(pool: str, default_args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a task that writes: its pool, no second one of it in any run of its DAG, and its retries.
+    """Return the arguments of a task that writes: its pool, at most one instance per DAG, and its retries.
 
-    What ``default_args`` say about retries holds: Airflow puts a task's own arguments before them, so those are left out.
+    Omits retry settings that ``default_args`` has, because a task's own arguments would override them.
     """
     own = {name: value for name, value in _RETRIES.items() if name not in default_args}
     return {"pool": pool, "max_active_tis_per_dag": 1, **own}

@@ -1,7 +1,7 @@
-"""Keeps one command: its output and its exit code go to files, so that whoever comes later can read them.
+"""Supervise one command: write its output and exit code to files, so that a later process can read them.
 
-Run as a script, with the standard library only: `python gc.py FOLDER COMMAND ...`. It outlives the Airflow worker that
-started it. It ignores SIGTERM, which the command gets too, so that the exit code is still written.
+A script that uses only the standard library: `python supervisor.py FOLDER COMMAND ...`. It outlives the Airflow worker that
+started it. It ignores SIGTERM, which the command receives too, so that it can still write the exit code.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 OUT, LOG, EXIT = "out", "log", "exit"
 
 
-def keep(folder: Path, command: list[str]) -> int:
-    """Run a command to its end; return its exit code, which stands in the folder's file ``exit`` by then."""
-    signal.signal(signal.SIGTERM, _not_now)  # a function: what is ignored would be ignored by the command too
-    signal.signal(signal.SIGINT, _not_now)
+def supervise(folder: Path, command: list[str]) -> int:
+    """Run a command to its end, write its exit code to the folder's file ``exit``, and return it."""
+    signal.signal(signal.SIGTERM, _ignore)  # not SIG_IGN, which the command would inherit
+    signal.signal(signal.SIGINT, _ignore)
     with (folder / OUT).open("wb") as out, (folder / LOG).open("wb") as log:
         try:
             code = subprocess.call(command, stdin=subprocess.DEVNULL, stdout=out, stderr=log)  # noqa: S603 - a list, no shell
         except OSError as error:
-            log.write(f"{command[0]} cannot be started: {error.strerror}\n".encode())
+            log.write(f"cannot start {command[0]}: {error.strerror}\n".encode())
             code = 78
     unfinished = folder / f"{EXIT}.unfinished"
     unfinished.write_text(str(code), encoding="ascii")
@@ -31,18 +31,18 @@ def keep(folder: Path, command: list[str]) -> int:
     return code
 
 
-def _not_now(number: int, frame: object) -> None:
+def _ignore(number: int, frame: object) -> None:
     del number, frame
 
 
 def launch(folder: Path, command: list[str]) -> int:
-    """Keep a command in a process that is nobody's child; return its pid."""
+    """Supervise a command in a detached process and return its pid."""
     pid = os.fork()
     if pid == 0:
-        nothing = os.open(os.devnull, os.O_RDWR)
+        null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
-            os.dup2(nothing, stream)
-        keep(folder, command)
+            os.dup2(null, stream)
+        supervise(folder, command)
         os._exit(0)
     return pid
 

@@ -1,4 +1,4 @@
-"""The trigger that waits, in the triggerer, until a feed's logs are complete through a time."""
+"""The trigger that waits until a feed's logs are complete through a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewindow.errors import RewindowError, StorageError
 
 
 class LogCompleteTrigger(BaseTrigger):
-    """Looks at a feed's landing ledger every ``poll_s`` seconds; fires when its watermark has reached ``through``."""
+    """Polls a feed's landing ledger every ``poll_s`` seconds and fires when its watermark has reached ``through``."""
 
     def __init__(self, *, feed: str, through: str, project: str, target: str = "local", poll_s: float = 30.0) -> None:
         super().__init__()
@@ -24,19 +24,19 @@ class LogCompleteTrigger(BaseTrigger):
         self.poll_s = poll_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return where the class is, and its arguments."""
+        """Return the path of the class and its arguments."""
         given = {name: getattr(self, name) for name in ("feed", "through", "project", "target", "poll_s")}
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: complete, or why nobody will ever know."""
+        """Yield one event: complete, or a permanent error."""
         where = (self.project, self.target, self.feed, self.through)
         while True:
             try:
                 if await asyncio.to_thread(is_complete, *where):
                     yield TriggerEvent({"complete": True})
                     return
-            except StorageError as error:  # the next look may work
+            except StorageError as error:  # the next poll may succeed
                 self.log.warning("%s", error)
             except RewindowError as error:
                 yield TriggerEvent({"complete": False, "error": str(error)})

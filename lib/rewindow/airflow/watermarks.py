@@ -1,4 +1,4 @@
-"""How far a feed's logs are complete, from its landing ledger. No JVM: the tables are read through delta-rs."""
+"""Read how far a feed's logs are complete from its landing ledger, through delta-rs and without a JVM."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rewindow.errors import SourceError, UsageError
 def complete_through(project: str, target: str, feed: str) -> int | None:
     """Return the watermark of a feed's last landing, in epoch ms; None if it was never landed.
 
-    Raises `ConfigError` (78) for a feed or target that is not there, `StorageError` (74) if the ledger cannot be read.
+    Raises `ConfigError` (78) for an unknown feed or target, `StorageError` (74) if the ledger cannot be read.
     """
     from rewindow.storage.locations import is_uri, use  # noqa: PLC0415
-    from rewindow.tables.delta.warehouse import DeltaTables  # noqa: PLC0415 - a DAG file that is parsed has no use for it
+    from rewindow.tables.delta.warehouse import DeltaTables  # noqa: PLC0415 - parsing a DAG file does not need it
 
     root = find_project(Path(project).absolute())
     load_feed(root, feed)
-    where = load_target(root, target)
-    if is_uri(where.warehouse):
-        use(where.warehouse, where.storage_options)
-    tables = DeltaTables(location_of(root, where.warehouse))
+    config = load_target(root, target)
+    if is_uri(config.warehouse):
+        use(config.warehouse, config.storage_options)
+    tables = DeltaTables(location_of(root, config.warehouse))
     try:
         landings = tables.feed(feed).landings
     except SourceError:
@@ -38,16 +38,16 @@ def is_complete(project: str, target: str, feed: str, through: str) -> bool:
 
 
 def epoch_ms(text: str) -> int:
-    """Return an ISO 8601 time in epoch ms. Raises `UsageError` (2) for what is none."""
+    """Return an ISO 8601 time in epoch ms. Raises `UsageError` (2) for an invalid time."""
     try:
         parsed = pendulum.parse(text)
     except ValueError:
         parsed = None
     if not isinstance(parsed, pendulum.DateTime):
-        raise UsageError(f"{text!r} is no time: write it like 2013-02-01T06:00:00Z")
+        raise UsageError(f"{text!r} is not a valid time: write it like 2013-02-01T06:00:00Z")
     return round(parsed.timestamp() * 1000)
 
 
 def is_time(text: str) -> bool:
-    """Whether a word is a time, not the number of a landing or the name of a run."""
+    """Return whether a text is a time rather than a landing number or the name of a run."""
     return not text.isdigit() and "/" not in text

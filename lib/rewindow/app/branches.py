@@ -1,4 +1,4 @@
-"""A job's history, as the commands of time travel change it: what is asked in a person's words, done through the project."""
+"""A job's branches, as commands change them: resolves runs, landings and times from the command line."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError
 from rewindow.streams.serde.binding import bind_sink
-from rewindow.tables.delta.commit import safe_name
-from rewindow.tables.delta.diff import TableDiff
+from rewindow.tables.shared.diff import TableDiff
+from rewindow.tables.shared.paths import safe_name
 
 OnStep = Callable[[str], None] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """A backfill: its branch, the run it stands on, the epochs it took, and the runs that it made."""
+    """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs."""
 
     branch: str
     stands_on: str | None
@@ -39,27 +39,27 @@ class Backfilled:
     results: Sequence[RunReport | UpToDate]
 
 
-class History:
+class JobBranches:
     """The branches of one job."""
 
     def __init__(self, project: Project, job: str) -> None:
-        """Bind to a job of a project. Raises `ConfigError` (78) if it has no such job."""
+        """Bind to a job of a project. Raises `ConfigError` (78) for an unknown job."""
         project.job_config(job)
         self._project, self._job, self._tables = project, job, project.tables
 
     @property
     def state(self) -> JobState:
-        """What the ledger says now."""
+        """The job's state in the ledger."""
         return self._tables.state(self._job)
 
     def rewind(self, branch: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
-        """Go back to a run; see `travel.rewind`."""
+        """Return a branch to an earlier run; see `control.branch.rewind`."""
         before, readers = self.state.branch(branch), self._readers(branch)
         drive(rewind(self._job, branch, to, self._tables), on_step)
         after = self.state.branch(branch)
-        gone = [run.spec.name for run in before.runs[len(after.runs) :]]
+        rewound = [run.spec.name for run in before.runs[len(after.runs) :]]
         at = after.head.spec.name if after.head else None
-        return {"branch": branch, "at": at, "rewound": gone, "read_by": readers}
+        return {"branch": branch, "at": at, "rewound": rewound, "read_by": readers}
 
     def backfill(
         self,
@@ -70,31 +70,31 @@ class History:
         *,
         accept_changes: bool = False,
     ) -> Backfilled:
-        """Replay epochs on a branch of `main`, which it may begin; nothing published changes.
+        """Replay epochs on a branch of `main`, creating the branch if needed. Published tables do not change.
 
-        ``start`` and ``end`` are event times, landings or runs; the start is rounded down to the end of a run. Without
-        an end the branch goes as far as `main`. A branch that is there goes on. ``accept_changes``: with other code than
-        the checkpoint's that it stands on, where its stores allow it.
+        ``start`` and ``end`` are event times, landings or runs. The start is rounded down to the end of a run; the end
+        defaults to the last epoch of `main`. An existing branch continues where it ended. ``accept_changes`` allows code
+        that differs from the parent checkpoint's, if its stores are still compatible.
         """
         state, feed = self.state, self._project.bind(self._job).feed
         main = state.branch(MAIN)
         name = branch or f"backfill-{state.rows + 1}"
         if name == MAIN:
-            message = f"a backfill has a branch of its own: name another than {MAIN!r}, which `promote` makes of it"
+            message = f"cannot backfill {MAIN!r} itself: use another --branch, then `rewindow promote` it"
             raise UsageError(message)
-        through = self._through(safe_name(name, "branch"), end, main)  # what cannot be is refused before it begins
+        through = self._through(safe_name(name, "branch"), end, main)  # validates before the branch is created
         request = replace(through, accept_changes=accept_changes)
         if name not in state.branches:
             at = run_before(state, main, self._first_epoch(start, main, feed))
             parent = at.spec.name if at else "0"
             drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
-        begun = self.state.branch(name)
-        base = begun.runs[begun.inherited - 1] if begun.inherited else None
+        created = self.state.branch(name)
+        base = created.runs[created.inherited - 1] if created.inherited else None
         results = self._run_to_the_end(request, on_step)
         return Backfilled(name, base.spec.name if base else None, base.spec.last_epoch + 1 if base else 1, results)
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
-        """Let a branch catch up with a branch, then make its chain that branch's; see `travel.promote`."""
+        """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`."""
         results: list[RunReport | UpToDate] = []
         readers = self._readers(into)
         ahead = self.state.branch(into).last_epoch
@@ -116,7 +116,7 @@ class History:
         }
 
     def branches(self) -> list[dict[str, Any]]:
-        """Return the branches of the job, as rows for people."""
+        """Return the job's branches as rows to display."""
         return [
             {
                 "branch": branch.name,
@@ -131,13 +131,13 @@ class History:
         ]
 
     def drop(self, branch: str) -> None:
-        """Give a branch up; see `travel.drop`."""
+        """Drop a branch; see `control.branch.drop`."""
         drive(drop(self._job, branch, self._tables))
 
     def diff(self, first: str, second: str, samples: int) -> dict[str, TableDiff]:
-        """Compare the outputs of two branches key by key, over the epochs that both have replayed for themselves.
+        """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
 
-        Raises `UsageError` (2) for a branch that has no run.
+        Raises `UsageError` (2) for a branch without runs.
         """
         state = self.state
         one, other = (self._known(state, name) for name in (first, second))
@@ -147,14 +147,14 @@ class History:
         common = shared_runs(one.runs, other.runs)
         after = one.runs[common - 1].spec.last_epoch if common else 0
         through = min(one.last_epoch, other.last_epoch)
-        found = {}
+        diffs = {}
         for target, keys in self._output_keys().items():
             tables = [branch.tables[target] for branch in (one, other) if target in branch.tables]
             if len(tables) == 2:
-                found[target.removeprefix(OUTPUT)] = self._tables.compare(
+                diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through), samples=samples
                 )
-        return found
+        return diffs
 
     def code_changes(self, first: str, second: str) -> list[str]:
         """Return how the code of one branch's last run differs from that of another's."""
@@ -163,66 +163,66 @@ class History:
         return code_changes(one.code, other.code)
 
     def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
-        """Replay committed runs, by default the last one of a branch, and compare; see `verify.verify`."""
+        """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`."""
         state = self.state
         known = self._known(state, branch)
-        chosen = [self._run(state, known, said) for said in runs] or [known.runs[-1]]
+        chosen = [self._run(state, known, name) for name in runs] or [known.runs[-1]]
         project = self._project
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)
-            # All tasks in one worker, whatever groups a run has; `verify` turns their order round.
+            # Runs all tasks in one worker, in reverse order, so that the layout differs from the run's.
             yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
 
     def _readers(self, branch: str) -> list[str]:
-        """Return the feeds that land an output of the job: of its published branch."""
+        """Return the feeds that read an output of the job. They read only the published branch."""
         root = self._project.root
         feeds = [load_feed(root, name) for name in names_of(root, "feeds")] if branch == MAIN else []
         return [feed.feed for feed in feeds if any(log.source.job == self._job for log in feed.logs.values())]
 
     def _run_to_the_end(self, request: RunRequest, on_step: OnStep) -> list[RunReport | UpToDate]:
-        """Run until what was asked is done: the plan of an attempt that died comes first, as it was planned."""
+        """Run until the request is done. A dead attempt's plan is completed first, unchanged."""
         results = [self._project.run(self._job, request, on_step)]
         while isinstance(results[-1], RunReport) and results[-1].spec.takes_over is not None:
             results.append(self._project.run(self._job, request, on_step))
         return results
 
-    def _first_epoch(self, said: str, main: Branch, feed: Feed) -> int:
-        if "/" in said:
-            run = find_run(self.state, main, said)
+    def _first_epoch(self, text: str, main: Branch, feed: Feed) -> int:
+        if "/" in text:
+            run = find_run(self.state, main, text)
             return run.spec.first_epoch if run else 1
-        number = whole_number(said)
+        number = whole_number(text)
         if number is not None:
             return number
-        return first_epoch_at(feed, parse_time(said) or 0)
+        return first_epoch_at(feed, parse_time(text) or 0)
 
-    def _through(self, branch: str, said: str | None, main: Branch) -> RunRequest:
-        if said is None:
+    def _through(self, branch: str, text: str | None, main: Branch) -> RunRequest:
+        if text is None:
             return RunRequest(branch=branch, through_landing=main.last_epoch or None)
-        if "/" in said:
-            run = find_run(self.state, main, said)
+        if "/" in text:
+            run = find_run(self.state, main, text)
             return RunRequest(branch=branch, through_landing=run.spec.last_epoch if run else None)
-        number = whole_number(said)
+        number = whole_number(text)
         if number is not None:
             return RunRequest(branch=branch, through_landing=number)
-        return RunRequest(branch=branch, through_ms=parse_time(said))
+        return RunRequest(branch=branch, through_ms=parse_time(text))
 
     def _known(self, state: JobState, name: str) -> Branch:
         branch = state.branch(name)
         if not branch.runs:
             known = ", ".join(one.name for one in state.branches.values() if one.runs) or "none"
-            message = f"job {self._job!r} has no runs in branch {name!r} (branches: {known})"
+            message = f"job {self._job!r} has no runs on branch {name!r} (branches: {known})"
             raise UsageError(message)
         return branch
 
-    def _run(self, state: JobState, branch: Branch, said: str) -> CommittedRun:
-        run = find_run(state, branch, said)
+    def _run(self, state: JobState, branch: Branch, text: str) -> CommittedRun:
+        run = find_run(state, branch, text)
         if run is None:
-            message = f"{said!r} is the beginning and no run: name one of `rewindow show {self._job}`"
+            message = f"{text!r} names no run: choose one that `rewindow show {self._job}` lists"
             raise UsageError(message)
         return run
 
     def _output_keys(self) -> Mapping[str, Sequence[str]]:
         job = self._project.bind(self._job)
         logs = job.code.load_logs()
-        sinks = [sink for part in job.code.load_topology().sub_topologies() for sink in part.sinks]
+        sinks = [sink for part in job.code.topology.sub_topologies() for sink in part.sinks]
         return {f"{OUTPUT}{sink.topic}": bind_sink(sink, logs)[0].names for sink in sinks if not sink.is_internal}

@@ -1,6 +1,6 @@
-"""What in user code would make a replay another one: clocks, dice, the machine, the order of sets. Found without running it.
+"""Find code whose result depends on the clock, randomness, the machine or set order (`rewindow check`). Runs nothing.
 
-It reads the syntax and knows no types, so it finds what is written plainly; `rewindow verify` finds the rest.
+The check reads syntax and knows no types, so it finds only direct uses; `rewindow verify` finds the rest.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rewindow.app.set_iteration import iterated_sets
 from rewindow.errors import ConfigError
 
 ALLOW: Final = "# rewindow: allow"
-"""A comment that accepts its line."""
+"""A comment that accepts the findings of its line."""
 
-_CLOCK = "take the record's timestamp, context.stream_time_ms or context.wall_clock_ms"
-_DIE = "take context.random()"
-_ID = "take context.uuid(), or context.idempotency_key()"
-_MACHINE = "pass what it says as data: a constant in the topology, a column of a log"
-_ADDRESS = "it is another in each process: use the key, or rewindow's own context.uuid()"
-_ORDER = "a set has another order in each process: sort it, or keep a dict or a list"
+_CLOCK = "use the record's timestamp, context.stream_time_ms or context.wall_clock_ms"
+_RANDOM = "use context.random()"
+_ID = "use context.uuid() or context.idempotency_key()"
+_MACHINE = "pass it as data: a constant in the topology, or a column of a log"
+_ADDRESS = "its value differs between processes: use the key, or context.uuid()"
+_ORDER = "set order differs between processes: sort it, or use a dict or a list"
 
-# The beginning of a name, as it is called where it comes from -> what to take instead.
+# Qualified name, or a prefix of one -> what to use instead.
 _BANNED: Final = {
     **dict.fromkeys(
         (
@@ -34,7 +35,7 @@ _BANNED: Final = {
         ),
         _CLOCK,
     ),
-    **dict.fromkeys(("random", "secrets", "numpy.random", "os.urandom"), _DIE),
+    **dict.fromkeys(("random", "secrets", "numpy.random", "os.urandom"), _RANDOM),
     **dict.fromkeys(("uuid.uuid1", "uuid.uuid4", "uuid.uuid6", "uuid.uuid7", "uuid.getnode"), _ID),
     **dict.fromkeys(
         (
@@ -47,28 +48,12 @@ _BANNED: Final = {
     **dict.fromkeys(("id", "hash", "object.__hash__"), _ADDRESS),
 }
 _SEEDED: Final = ("random.Random", "numpy.random.default_rng")
-"""Fine when they are called with a seed."""
-
-_MAKES_LISTS: Final = (
-    "list",
-    "tuple",
-    "iter",
-    "enumerate",
-    "zip",
-    "map",
-    "filter",
-    "next",
-    "reversed",
-    "deque",
-    "chain",
-)
-_KEEPS_ORDER: Final = frozenset((*_MAKES_LISTS, "join", "fromkeys", "extend", "str", "repr", "dumps"))
-_MAKES_SETS: Final = frozenset(["union", "intersection", "difference", "symmetric_difference", "copy"])
+"""Deterministic when they are called with a seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A place in the code: file (relative to the project), line, what stands there and what to use instead."""
+    """A non-deterministic expression: its file (relative to the project), line, text, and what to use instead."""
 
     file: str
     line: int
@@ -76,50 +61,50 @@ class Finding:
     instead: str
 
     def __str__(self) -> str:
-        """Say it to a person."""
+        """Return ``file:line: what: instead``."""
         return f"{self.file}:{self.line}: {self.what}: {self.instead}"
 
 
 def check_files(root: Path, files: list[Path]) -> list[Finding]:
-    """Return what is found in files and in the project's modules that they import, by file and line.
+    """Check files and the project's modules that they import. Return the findings by file and line.
 
     Raises `ConfigError` (78) for a file that cannot be read or parsed.
     """
     found: list[Finding] = []
     seen: dict[Path, None] = {}
-    waiting = [file.resolve() for file in files]
-    while waiting:
-        file = waiting.pop()
+    queue = [file.resolve() for file in files]
+    while queue:
+        file = queue.pop()
         if file in seen:
             continue
         seen[file] = None
-        tree, lines = _parsed(file)
+        tree, lines = _parse(file)
         shown = str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
-        found += [one for one in _findings(shown, tree) if ALLOW not in lines[one.line - 1]]
-        waiting += _imported(root, file, tree)
-    return sorted(dict.fromkeys(found), key=lambda one: (one.file, one.line, one.what))
+        found += [finding for finding in findings(shown, tree) if ALLOW not in lines[finding.line - 1]]
+        queue += _imports(root, file, tree)
+    return sorted(dict.fromkeys(found), key=lambda finding: (finding.file, finding.line, finding.what))
 
 
 def module_file(root: Path, module: str) -> Path | None:
-    """Return the file of a module of the project, or None if it is none."""
-    place = root.joinpath(*module.split("."))
-    for file in (place.with_suffix(".py"), place / "__init__.py"):
+    """Return the file of a module of the project, or None if the project has no such module."""
+    path = root.joinpath(*module.split("."))
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
         if file.is_file():
             return file
     return None
 
 
-def _parsed(file: Path) -> tuple[ast.Module, list[str]]:
+def _parse(file: Path) -> tuple[ast.Module, list[str]]:
     try:
         text = file.read_text()
         return ast.parse(text), text.splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {file}: {error}. Name a job, or a file of Python code") from error
+        raise ConfigError(f"cannot read {file}: {error}. Name a job or a Python file") from error
     except (SyntaxError, ValueError) as error:
         raise ConfigError(f"{file}:{getattr(error, 'lineno', 1)}: {error}. Fix that line") from error
 
 
-def _imported(root: Path, file: Path, tree: ast.Module) -> Iterator[Path]:
+def _imports(root: Path, file: Path, tree: ast.Module) -> Iterator[Path]:
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -138,11 +123,11 @@ def _imported(root: Path, file: Path, tree: ast.Module) -> Iterator[Path]:
                     yield found.resolve()
 
 
-def _findings(shown: str, tree: ast.Module) -> Iterator[Finding]:
+def findings(file: str, tree: ast.Module) -> Iterator[Finding]:
+    """Yield the findings in one module; ``file`` is the name that they show."""
     origins = _origins(tree)
     seeded = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and (node.args or node.keywords)}
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    sets = _names_of_sets(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute) and id(node) not in inner:
             name = _dotted(node, origins)
@@ -150,15 +135,13 @@ def _findings(shown: str, tree: ast.Module) -> Iterator[Finding]:
                 continue
             instead = _instead(name)
             if instead is not None:
-                yield Finding(shown, node.lineno, name, instead)
-        for walked in _walked(node):
-            if _is_set(walked, sets):
-                text = ast.unparse(walked)
-                yield Finding(shown, walked.lineno, f"goes through a set ({text[:40]})", _ORDER)
+                yield Finding(file, node.lineno, name, instead)
+    for iterated in iterated_sets(tree):
+        yield Finding(file, iterated.lineno, f"iterates over a set ({ast.unparse(iterated)[:40]})", _ORDER)
 
 
 def _origins(tree: ast.Module) -> dict[str, str]:
-    """Return what each imported name stands for; a builtin that the module defines anew stands for nothing."""
+    """Return the qualified name behind each imported name and checked builtin, without builtins that are redefined."""
     origins = {"id": "id", "hash": "hash", "object": "object"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -194,54 +177,3 @@ def _instead(name: str) -> str | None:
         if found is not None:
             return found
     return None
-
-
-def _walked(node: ast.AST) -> Iterator[ast.expr]:
-    """Yield the expressions whose order a node depends on."""
-    if isinstance(node, ast.For | ast.comprehension):
-        yield node.iter
-    elif isinstance(node, ast.YieldFrom | ast.Starred | ast.FormattedValue):
-        yield node.value
-    elif isinstance(node, ast.Call):
-        called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if called in _KEEPS_ORDER:
-            yield from node.args
-        elif called == "pop" and not node.args and isinstance(node.func, ast.Attribute):
-            yield node.func.value
-
-
-def _is_set(node: ast.expr, sets: frozenset[str]) -> bool:
-    if isinstance(node, ast.Set | ast.SetComp):
-        return True
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name):
-            return node.func.id in {"set", "frozenset"}
-        return isinstance(node.func, ast.Attribute) and node.func.attr in _MAKES_SETS and _is_set(node.func.value, sets)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.Sub | ast.BitXor):
-        return any(_is_set(side, sets) or _is_keys(side) for side in (node.left, node.right))
-    return isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in sets
-
-
-def _is_keys(node: ast.expr) -> bool:
-    """Return whether it is ``x.keys()``: two of them together are a set."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "keys"
-
-
-def _names_of_sets(tree: ast.AST) -> frozenset[str]:
-    """Return the names that a module binds to a set and to nothing else, by value or by annotation."""
-    bound: dict[str, bool] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                name = ast.unparse(target)
-                bound[name] = bound.get(name, True) and _is_set(node.value, frozenset())
-        elif isinstance(node, ast.AnnAssign):
-            bound[ast.unparse(node.target)] = _annotates_set(node.annotation)
-        elif isinstance(node, ast.arg) and node.annotation is not None:
-            bound[node.arg] = bound.get(node.arg, True) and _annotates_set(node.annotation)
-    return frozenset(name for name, is_set in bound.items() if is_set)
-
-
-def _annotates_set(annotation: ast.expr) -> bool:
-    named = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-    return ast.unparse(named).split(".")[-1] in {"set", "frozenset", "Set", "AbstractSet", "MutableSet"}

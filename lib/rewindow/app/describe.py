@@ -1,4 +1,4 @@
-"""A job as plain data for `show` and `explain`: its runs, tables, metrics and topology."""
+"""A job as JSON values for `show` and `explain`: its runs, tables, metrics and topology."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rewindow.streams.metrics import add_up, kind_of
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.serde.binding import bind_sink, bind_store
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.warehouse import Warehouse
 
 
-def describe_job(tables: DeltaTables, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
-    """Return the runs of a branch, its tables and the sums of its metrics. What was rewound does not count."""
+def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
+    """Return the runs of a branch, its tables and the totals of its metrics, without rewound runs."""
     state = tables.state(job)
     known = state.branch(branch)
     runs = known.runs
@@ -36,8 +36,8 @@ def describe_job(tables: DeltaTables, job: str, *, branch: str, hashes: bool) ->
     }
 
 
-def describe_published(tables: DeltaTables, job: str, branch: str) -> list[dict[str, Any]]:
-    """Return the output tables of a branch: their versions, and what its last run did to them."""
+def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[str, Any]]:
+    """Return the output tables of a branch with their versions and what the last run wrote to them."""
     known = tables.state(job).branch(branch)
     if known.head is None:
         return []
@@ -64,15 +64,15 @@ def describe_published(tables: DeltaTables, job: str, branch: str) -> list[dict[
 def describe_topology(
     job: Job, execution: Execution = Execution.AUTO, tables: Mapping[str, LogTable | None] | None = None
 ) -> dict[str, Any]:
-    """Return a job's topology: its parts, where their records come from, how they run, and what they write.
+    """Return a job's topology: each sub-topology's sources, execution mode, nodes and stores, and the outputs.
 
-    ``tables`` has the logs that Spark reads for the tasks.
+    ``tables`` maps each topic to its log's table if Spark must read it for the tasks.
     """
-    from rewindow.engine.worker.vectorized.plan import describe_execution  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.vectorized.planner import describe_execution  # noqa: PLC0415 - loads pyarrow
 
     keeps_dropped = QUARANTINE in job.binding.tables
     logs = job.code.load_logs()
-    topology = job.code.load_topology()
+    topology = job.code.topology
     parts = []
     for part, described in zip(topology.sub_topologies(), topology.describe(), strict=True):
         parts.append(
@@ -143,8 +143,8 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
     }
 
 
-def _describe_tables(tables: DeltaTables, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
-    """Return a branch's tables. Of a changelog, which branches share, only the rows of its own runs count."""
+def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
+    """Return a branch's tables. Branches share changelogs, so a changelog counts only rows of this branch's runs."""
     described = []
     for target, table in branch.tables.items():
         if "/" not in target:
@@ -159,8 +159,8 @@ def _describe_tables(tables: DeltaTables, branch: Branch, *, hashes: bool) -> li
     return described
 
 
-def _describe_metrics(tables: DeltaTables, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
-    """Return the metrics over all runs. A rate is by simulated second; what is current is the sum over the tasks."""
+def _describe_metrics(tables: Warehouse, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
+    """Return the metrics over all runs. Rates are per simulated second; current values are summed over the tasks."""
     reports = [report for run in runs for report in tables.reports(run)]
     measures = [measure for report in reports for measure in report.metrics]
     current: dict[tuple[str, ...], dict[tuple[int, int], int]] = {}

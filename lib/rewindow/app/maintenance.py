@@ -1,4 +1,4 @@
-"""What a person does when something went wrong: publish tables anew, take a dead run up again, clean up."""
+"""Maintenance of jobs and feeds: republish drifted tables, resume a dead run, collect garbage."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc_feed import FeedGc
 from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.repair import Repair
+from rewindow.tables.delta.warehouse import direct
 
 OnStep = Callable[[str], None] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The plan that was taken up (its run's name, its attempt), if there was one, and what became of it."""
+    """The run that was resumed, the attempt that had planned it, and the result. All None without an unfinished run."""
 
     run: str | None
     attempt: str | None
     result: RunReport | UpToDate | None
 
 
-class _WhenNeeded:
-    """An engine that starts with its first work: most damage is fixed without any."""
+class _LazyEngine:
+    """An engine that starts with its first work, because most repairs need none."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -51,33 +52,35 @@ class _WhenNeeded:
         return self._project.engine.stage_rows(*of)
 
 
-class Recovery:
-    """The mending of one job."""
+class JobMaintenance:
+    """Maintenance of one job."""
 
     def __init__(self, project: Project, job: str) -> None:
-        """Bind to a job of a project. Raises `ConfigError` (78) if it has no such job."""
+        """Bind to a job of a project. Raises `ConfigError` (78) for an unknown job."""
         project.job_config(job)
         self._project, self._job = project, job
 
     def republish(self, branch: str, outputs: list[str], *, all_tables: bool, on_step: OnStep = None) -> Republished:
-        """Find and fix what another hand did to a branch's tables; see `republish.republish`.
+        """Find and repair drift in a branch's tables; see `control.repair.republish`.
 
-        ``outputs`` are published anew even if nothing is found; ``all_tables``: all tables of the branch are.
+        Republishes ``outputs``, or with ``all_tables`` every table of the branch, even if they are intact.
         """
         project = self._project
         self._check_files(
             "republish",
-            "a commit of Spark's has one transaction id, so nobody could be kept from publishing what it leaves out. "
-            "RESTORE the table to the version before, or replay in another branch",
+            "a Spark commit carries only one transaction id, so a writer with a stale view of the table could append rows "
+            "that the republication removed. RESTORE the table to its previous version, or replay on another branch",
         )
         with naming(JOB=self._job):
             job = project.bind(self._job, branch)
             asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
-            machine = republish(job, asked, this_attempt, _WhenNeeded(project), project.tables, Repair(project.tables))
+            machine = republish(
+                job, asked, this_attempt, _LazyEngine(project), project.tables, Repair(direct(project.tables))
+            )
             return drive(machine, on_step)
 
     def collect(self, keep_ms: int, *, every: int = EVERY, on_step: OnStep = None) -> Collected:
-        """Write snapshots, forget what nothing needs and is older than ``keep_ms``, and delete what is left over."""
+        """Write due snapshots, forget unneeded runs older than ``keep_ms``, and delete orphan files."""
         gc, now_ms = self._gc(), time.time_ns() // 1_000_000
         with naming(JOB=self._job):
             machine = collect(
@@ -86,27 +89,27 @@ class Recovery:
             return drive(machine, on_step)
 
     def would_collect(self, keep_ms: int) -> Collected:
-        """Return what `collect` would do first; what its own steps make superfluous is not in it. Changes nothing."""
+        """Return what `collect` would do, except for garbage that its own steps create. Changes nothing."""
         gc, state = self._gc(), self._project.tables.state(self._job)
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
         return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, deleted=list(gc.garbage(keep_ms)))
 
     def _check_files(self, command: str, why: str) -> None:
-        """Refuse what works on files where the tables are a catalog's. Raises `ConfigError` (78)."""
+        """Refuse a command that works on files if a catalog governs the tables. Raises `ConfigError` (78)."""
         if self._project.target.commit == "spark":
-            raise ConfigError(f"`{command}` is not there with `commit: spark`: {why}")
+            raise ConfigError(f"`{command}` is not available with `commit: spark`: {why}")
 
     def _gc(self) -> JobGc:
         self._check_files(
             "gc",
-            "files belong to the catalog, and stores go on from all that is in the journal. VACUUM deletes what the "
-            "catalog's tables no longer name, DROP TABLE a dropped branch's tables",
+            "the catalog owns the files, and restores read the whole journal. Use VACUUM to delete files that the "
+            "catalog's tables no longer reference, and DROP TABLE for the tables of a dropped branch",
         )
-        return JobGc(self._project.tables, self._job, lambda: this_attempt().id, self._project.is_alive)
+        return JobGc(direct(self._project.tables), self._job, lambda: this_attempt().id, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
-        """Do a dead attempt's plan again, as it was planned; with ``replan`` plan anew what it was to do."""
+        """Complete the plan of a dead attempt unchanged or, with ``replan``, discard it and plan a new run."""
         planned = self._project.tables.state(self._job).branch(branch).pending
         if planned is None:
             for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), branch):
@@ -124,31 +127,31 @@ class Recovery:
         return Resumed(planned.name, planned.attempt.id, self._project.run(self._job, request, on_step))
 
 
-class FeedRecovery:
-    """The upkeep of one feed."""
+class FeedMaintenance:
+    """Maintenance of one feed."""
 
     def __init__(self, project: Project, feed: str) -> None:
-        """Bind to a feed of a project. Raises `ConfigError` (78) if it has no such feed."""
+        """Bind to a feed of a project. Raises `ConfigError` (78) for an unknown feed."""
         load_feed(project.root, feed)
         self._project, self._feed = project, feed
         tables = project.feed_tables
         if not isinstance(tables, DeltaFeedTables):
-            message = "`gc` of feeds is not there with `commit: spark`: OPTIMIZE and VACUUM are the catalog's"
+            message = "`gc` of feeds is not available with `commit: spark`: use the catalog's OPTIMIZE and VACUUM"
             raise ConfigError(message)
         self._tables = tables
         self._gc = FeedGc(tables, feed, self._is_quiet)
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
-        """Merge small files, and delete what has been superfluous for ``keep_ms``, a day at least."""
+        """Merge small files, and delete files that have been superseded for ``keep_ms``, at least one day."""
         with naming(FEED=self._feed):
             return drive(collect_feed(self._feed, self._tables.publish_steps, self._gc, keep_ms=keep_ms), on_step)
 
     def would_collect(self, keep_ms: int) -> FeedCollected:
-        """Return what `collect` would do first. Changes nothing."""
+        """Return what `collect` would do. Changes nothing."""
         return FeedCollected(self._gc.due(), 0, deleted=list(self._gc.garbage(keep_ms)))
 
     def _is_quiet(self) -> bool:
-        """Whether no run that reads the feed is being made."""
+        """Return whether no live run reads the feed."""
         states = [self._project.tables.state(job) for job in names_of(self._project.root, "jobs")]
         plans = [one.pending for state in states for one in state.branches.values() if one.pending]
         return not any(plan.feed == self._feed and self._project.is_alive(plan.attempt) for plan in plans)

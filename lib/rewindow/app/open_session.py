@@ -1,4 +1,4 @@
-"""From a target to the Spark session that its work is done in: here, on a cluster, or behind Spark Connect."""
+"""Open the Spark session of a target: local, on a cluster, or through Spark Connect."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def open_session(root: Path, target: TargetConfig, cores: int, *, debug: bool = False) -> SparkSession:
-    """Return the session of a target, started or joined. Raises `ConfigError` (78) if that is not possible.
+    """Start or join the Spark session of a target. Raises `ConfigError` (78) if that fails.
 
-    Raises `NotNowError` (75) where Spark is to commit on a local disk and another process does so now.
+    Raises `NotNowError` (75) if Spark commits on a local disk and another process is doing so now.
     """
     session = _session(root, target, cores, debug=debug)
     if target.commit == "spark" and not target.connect:

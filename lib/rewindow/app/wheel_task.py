@@ -1,7 +1,7 @@
-"""The entry point of the wheel task: parameters of a Databricks job in, `land` and `run` done, errors with their code.
+"""Entry point of the Databricks wheel task: translates job parameters into `land` and `run`, and exit codes into errors.
 
-Parameters come as ``--name=value``. ``interval_end`` serves the schedule, the native backfill and a person alike. Each
-command prints one line of JSON: who started the job run finds it in the task's logs (`databricks.results`).
+Parameters come as ``--name=value``. Schedules, native backfills and manual runs all set ``interval_end``. Each command
+prints one line of JSON, which `databricks.results` reads from the task's logs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rewindow.errors import RewindowError, UsageError
 
 
 class TaskError(RuntimeError):
-    """What a task ends with: Databricks keeps the text, `rewindow databricks submit` finds the code in it."""
+    """The failure of a task. Databricks keeps its text, in which `rewindow databricks submit` finds the exit code."""
 
 
 def main() -> None:
-    """Run the task with the arguments of this process. Raises `TaskError` for every end but a good one."""
+    """Run the task with the arguments of this process. Raises `TaskError` if a command fails."""
     try:
         commands = commands_of(sys.argv[1:])
     except RewindowError as error:
@@ -31,18 +31,18 @@ def main() -> None:
     for command in commands:
         code = run_command(command)
         if code:
-            raise TaskError(ended(code, f"`rewindow {' '.join(command[:2])}`; its message stands above"))
+            raise TaskError(ended(code, f"`rewindow {' '.join(command[:2])}`; see its message above"))
 
 
 def commands_of(arguments: Sequence[str]) -> list[list[str]]:
-    """Return the command lines that a task's parameters mean.
+    """Return the command lines for a task's parameters.
 
-    Raises `UsageError` (2) for parameters that cannot be understood, or that the platform did not fill in.
+    Raises `UsageError` (2) for invalid parameters, and for references that the platform did not resolve.
     """
     for argument in arguments:
         if "{{" in argument:
-            # Databricks passes a misspelt reference on as it is.
-            message = f"{argument!r} still has a reference in it: see its spelling in databricks.yml"
+            # Databricks passes a misspelt reference through unchanged.
+            message = f"{argument!r} contains an unresolved reference: check its spelling in databricks.yml"
             raise UsageError(message)
     given = _parsed(arguments)
     root = find_project(Path(given.project).absolute())
@@ -51,7 +51,7 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     parse_time(until)
     common = ["--target", given.target, "--project", str(root), "--json"]
     upto = ["--until", until] if until else []
-    # Where watermarks are interval ends, `run` stops there too; else what was landed is all there is.
+    # If watermarks are interval ends, `run` stops at one too. Otherwise it takes everything that was landed.
     ends = load_feed(root, job.feed).landing.watermark == "interval_end"
     through = ["--through", until] if until and ends else []
     return [["land", job.feed, *upto, *common], ["run", job.job, *through, *common]]

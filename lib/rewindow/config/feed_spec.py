@@ -1,4 +1,4 @@
-"""From a feed's configuration to what `land` works with: plain values, places resolved."""
+"""Convert a feed's configuration to the `FeedSpec` that `land` works with, with locations resolved."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from rewindow.errors import ConfigError
 
 DELTA = "delta"
 TABLE_FORMATS = (DELTA, JOB)
-"""Sources that the tables look at; all others are files, which the engine looks at."""
+"""Formats that the tables inspect. All others are files, which the engine inspects."""
 
 
 def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedSpec:
-    """Return a feed as it is landed. Relative paths are below the project's root, tables below the warehouse.
+    """Return the spec of a feed. Relative paths start at the project's root, tables at the warehouse.
 
-    Raises `ConfigError` (78) for a log of files whose rows no interval can be told of.
+    Raises `ConfigError` (78) for settings that do not fit the sources, such as intervals without arrival times.
     """
     every = config.landing.every
     _check_outputs(config)
@@ -23,14 +23,14 @@ def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedS
         is_files = log.source.format not in (None, DELTA)
         if every and is_files and log.arrived_at is None:
             message = (
-                f"feed {config.feed}, log {topic}: `every: {every}` needs to know when each row arrived, and files do "
-                "not tell: name a column that does, `arrived_at: COLUMN`, or leave `every` out (one landing a call)"
+                f"feed {config.feed}, log {topic}: `every: {every}` needs each row's arrival time, which files do not "
+                "have: add `arrived_at: COLUMN`, or remove `every` (one landing per call)"
             )
             raise ConfigError(message)
         if is_files and log.arrived_at is None and log.timestamp == ARRIVAL:
             message = (
-                f"feed {config.feed}, log {topic}: `timestamp: arrival` needs `arrived_at: COLUMN`; files do not tell "
-                "when their rows arrived"
+                f"feed {config.feed}, log {topic}: `timestamp: arrival` needs `arrived_at: COLUMN`, because files have "
+                "no arrival times"
             )
             raise ConfigError(message)
     return FeedSpec(
@@ -51,31 +51,32 @@ def _check_outputs(config: FeedConfig) -> None:
     if jobs == {None}:
         return
     if len(jobs) > 1:
-        message = f"feed {config.feed}: the logs of one feed are outputs of one job, or none of them is: make two feeds"
+        message = (
+            f"feed {config.feed}: the logs of a feed must all be outputs of one job, or none: split it into two feeds"
+        )
         raise ConfigError(message)
     if config.landing.every or any(log.arrived_at or log.order for log in config.logs.values()):
         message = (
-            f"feed {config.feed}: a job's outputs are landed epoch by epoch, in the order in which they were sent: "
-            "leave out `every`, `arrived_at` and `order`"
+            f"feed {config.feed}: a job's outputs are landed epoch by epoch, in the order in which they were written: "
+            "remove `every`, `arrived_at` and `order`"
         )
         raise ConfigError(message)
 
 
 def _check_source_offsets(config: FeedConfig) -> None:
-    """Refuse what does not go with logs that keep the partitions and offsets of their sources."""
+    """Refuse settings that are incompatible with source offsets."""
     source_offsets = [topic for topic, log in config.logs.items() if log.partition]
     others = [topic for topic in config.logs if topic not in source_offsets]
     if source_offsets and others:
         message = (
-            f"feed {config.feed}: the log {source_offsets[0]} keeps the partitions of its source, {others[0]} "
-            "gets those of its key's "
-            "hash, so equal keys do not meet: make two feeds, or leave partition and offset out"
+            f"feed {config.feed}: log {source_offsets[0]} keeps the partitions of its source, but log {others[0]} is "
+            "partitioned by key hash, so equal keys do not meet: split it into two feeds, or remove partition and offset"
         )
         raise ConfigError(message)
     if source_offsets and config.landing.every:
         message = (
-            f"feed {config.feed}: `every` cuts by arrival, but the log {source_offsets[0]} keeps its source's offsets: leave "
-            "`every` out (one landing a call)"
+            f"feed {config.feed}: `every` cuts by arrival time, but log {source_offsets[0]} keeps its source's offsets: "
+            "remove `every` (one landing per call)"
         )
         raise ConfigError(message)
 
@@ -103,8 +104,8 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
         return SourceSpec(DELTA, f"{warehouse}/{source.table.replace('.', '/')}", source.table, {})
     if source.job is not None:
         return SourceSpec(JOB, warehouse, f"{source.job}:{source.output}", {})
-    if source.path is None or source.format is None:  # what the configuration's own check rules out
-        message = "a source is a table, a path with a format, or a job with an output"
+    if source.path is None or source.format is None:  # `SourceConfig` rules this out
+        message = "a source needs a table, a path with a format, or a job with an output"
         raise ConfigError(message)
     location = source.path if "://" in source.path or source.path.startswith("/") else f"{project_root}/{source.path}"
     return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl)

@@ -1,4 +1,4 @@
-"""Reading one YAML file: small, without tags, aliases or templates, and every mistake named by file, key and fix."""
+"""Read one YAML file: small, without tags, aliases or templates. Errors name file, key and fix."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_model(path: Path, shown: str, model: type[Model]) -> Model:
-    """Return the file as a checked value. ``shown`` is how messages call the file.
+    """Return the file as a validated model. ``shown`` is the file's name in messages.
 
-    Raises `ConfigError` that names every wrong key and its fix, one a line; `AccessError` if the file may not be read.
+    Raises `ConfigError` (78) with one line per wrong key, and `AccessError` (77) if access to the file is denied.
     """
     data = read_yaml(path, shown)
     try:
@@ -36,41 +36,41 @@ def read_model(path: Path, shown: str, model: type[Model]) -> Model:
 
 
 def read_yaml(path: Path, shown: str) -> dict[str, Any]:
-    """Return the file's mapping. Raises `ConfigError` for all that is no plain, small YAML mapping."""
+    """Return the file's mapping. Raises `ConfigError` (78) unless it is a small YAML mapping without templates."""
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise ConfigError(f"{shown} is larger than {MAX_BYTES:,} bytes: configuration is small, is this the file?")
+            raise ConfigError(f"{shown} is larger than {MAX_BYTES:,} bytes: is this the right file?")
         text = path.read_text(encoding="utf-8")
     except PermissionError as error:
-        raise AccessError(f"{shown} may not be read: {error.strerror}") from error
+        raise AccessError(f"no permission to read {shown}: {error.strerror}") from error
     except OSError as error:
-        raise ConfigError(f"{shown} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"cannot read {shown}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{shown} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
     try:
-        data = yaml.load(text, _Loader)  # noqa: S506  # a SafeLoader that takes even less
+        data = yaml.load(text, _Loader)  # noqa: S506  # stricter than a SafeLoader
     except yaml.MarkedYAMLError as error:
         where = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
         raise ConfigError(f"{shown}{where}: {error.problem}") from error
     except (yaml.YAMLError, ValueError) as error:  # an unprintable character, a date such as 2013-02-31
         raise ConfigError(f"{shown} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(data, dict):
-        raise ConfigError(f"{shown} is no mapping of keys to values: write it like `partitions: 8`")
+        raise ConfigError(f"{shown} is not a mapping of keys to values: write lines like `partitions: 8`")
     _refuse_templates(data, shown, ())
     return data
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without what can surprise: no aliases (they can grow without bound), no key twice, no deep nests."""
+    """A YAML loader that refuses aliases (which can expand without bound), duplicate keys and deep nesting."""
 
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise self._refusal("an alias (*name) is not taken here: write the value out")
+            raise self._refusal("aliases (*name) are not supported: write the value out")
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise self._refusal(f"more than {MAX_DEPTH} levels deep: configuration is flat, is this the file?")
+            raise self._refusal(f"more than {MAX_DEPTH} levels deep: is this the right file?")
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -84,7 +84,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             name = str(key.value)
             if name in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {name!r} is there twice", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"duplicate key {name!r}", problem_mark=key.start_mark)
             seen.add(name)
         return super().construct_mapping(node, deep=deep)
 
@@ -99,11 +99,13 @@ def _refuse_templates(value: object, shown: str, where: tuple[object, ...]) -> N
             _refuse_templates(item, shown, where)
     elif isinstance(value, str) and "{{" in value:
         key = ".".join(str(part) for part in where) or "a key"
-        raise ConfigError(f"{shown}: {key} holds a template ({{{{): nothing fills it in here, write the value itself")
+        raise ConfigError(
+            f"{shown}: {key} contains a template ({{{{), which is not rendered here: write the value itself"
+        )
 
 
 def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    """Say what is wrong with one key. A value is shown by the words' own messages only, so no secret is."""
+    """Describe one wrong key. Only the messages of `field_types` may show a value, so that no secret is printed."""
     where = detail["loc"]
     key = ".".join(str(part) for part in where)
     kind, context = detail["type"], detail.get("ctx", {})
@@ -113,23 +115,23 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
         return f"{key} is missing: add it"
     if kind == "literal_error":
         return f"{key} must be {context['expected']}"
-    said = str(context.get("error", detail["msg"]))
-    said = said[0].lower() + said[1:] if said.startswith("Input") else said
-    return f"{key}: {said}" if key else said
+    problem = str(context.get("error", detail["msg"]))
+    problem = problem[0].lower() + problem[1:] if problem.startswith("Input") else problem
+    return f"{key}: {problem}" if key else problem
 
 
 def _unknown_key(key: str, last: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(last, known, n=1)
-    meant = f"did you mean {close[0]}? " if close else ""
-    return f"{key} is no key here: {meant}Known: {', '.join(known)}"
+    suggestion = f"did you mean {close[0]}? " if close else ""
+    return f"{key} is not a known key: {suggestion}Known keys: {', '.join(known)}"
 
 
 def known_keys(model: type[BaseModel], where: Sequence[int | str]) -> list[str]:
-    """Return the keys that a file may have at a place, as they are written."""
+    """Return the keys that a file may have below the path ``where``, as written in YAML."""
     for step in where:
         names = {field.alias or name: field for name, field in model.model_fields.items()}
         field = names.get(str(step))
-        if field is not None:  # else the key of a mapping, whose model was found one step before
+        if field is not None:  # otherwise the key of a mapping, whose model the step before found
             model = next(iter(_models(field.annotation)), model)
     return [field.alias or name for name, field in model.model_fields.items()]
 

@@ -1,4 +1,4 @@
-"""A job: its topology, its feed, the tables it writes. ``semantics`` is part of its meaning, and fingerprinted."""
+"""The configuration of a job: its topology, its feed, and the tables it writes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from rewindow.config.field_types import Cron, DottedName, Function, Name, OutputTable, Policy, SparkSettings
 from rewindow.config.limits import LimitsConfig
 from rewindow.config.value import ConfigValue
-from rewindow.config.words import Cron, DottedName, Function, Name, OutputTable, Policy, SparkSettings
 from rewindow.errors import ConfigError
 from rewindow.streams.topology import Topology
 
@@ -21,7 +21,7 @@ class OutputConfig(ConfigValue):
 
 
 class SemanticsConfig(ConfigValue):
-    """What time means to a job (D1, D8, D22). Part of the job's fingerprint."""
+    """How a job's clocks work (D1, D8, D22). Part of what a checkpoint must match."""
 
     stream_time: Literal["max", "min"] = "max"
     stream_time_from: Literal["records", "watermark"] = "records"
@@ -29,7 +29,7 @@ class SemanticsConfig(ConfigValue):
 
 
 class JobConfig(ConfigValue):
-    """A topology, the feed it replays and the tables it writes. The name names the branches: it never changes."""
+    """A topology, the feed it replays and the tables it writes. The job's name identifies its state: never change it."""
 
     job: Name
     topology: Function
@@ -37,11 +37,11 @@ class JobConfig(ConfigValue):
     outputs: dict[DottedName, OutputConfig] = {}
     semantics: SemanticsConfig = SemanticsConfig()
     dropped: Literal["count", "quarantine"] = "count"
-    """What becomes of late, skipped and expired records: counted by reason, or rows of the quarantine too."""
+    """Whether late, skipped and expired records are only counted, or also written to the quarantine."""
     on_error: dict[str, Policy] = {}
-    """By node what becomes of a record at which its code fails: ``fail``, ``retry 3``, ``quarantine``."""
+    """Node -> error policy: ``fail``, ``retry 3`` or ``quarantine``."""
     on_code_change: Literal["refuse", "accept"] = "refuse"
-    """What a run does when functions or classes of the job changed since the checkpoint: exit with 76, or continue."""
+    """Whether a run is refused (76) when functions or classes of the job changed since the checkpoint, or continues."""
     limits: LimitsConfig = LimitsConfig()
     schedule: Cron | None = None
     spark: SparkSettings = {}
@@ -56,23 +56,23 @@ class JobConfig(ConfigValue):
 
 
 def nested(tables: list[str]) -> str | None:
-    """Say which table is written twice or lies inside another: a path table owns its folder."""
+    """Return a message if a table is written twice or lies inside another one, which owns its folder."""
     ordered = sorted(tables, key=lambda table: table.split("."))
     for table, following in pairwise(ordered):
         if table == following:
-            return f"the table {table} is written twice: one table, one output of one job"
+            return f"table {table} is written twice: give each output its own table"
         if following.startswith(f"{table}."):
-            return f"the table {following} would lie inside the folder of {table}: rename one of them"
+            return f"table {following} would lie inside the folder of table {table}: rename one of them"
     return None
 
 
 def check_outputs(config: JobConfig, topology: Topology) -> None:
-    """See that a topology writes what its job's file names. Raises `ConfigError` (78)."""
+    """Check that a topology writes the outputs that the job's file declares. Raises `ConfigError` (78)."""
     written = [sink.topic for part in topology.sub_topologies() for sink in part.sinks]
     for topic in config.outputs:
         if topic not in written:
             message = (
-                f"conf/jobs/{config.job}.yaml names the output {topic!r}, which the topology does not write "
+                f"conf/jobs/{config.job}.yaml declares output {topic!r}, but the topology does not write it "
                 f"(it writes {', '.join(written) or 'nothing'}): fix `outputs:` or the `.to(...)`"
             )
             raise ConfigError(message)

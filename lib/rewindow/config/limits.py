@@ -1,4 +1,4 @@
-"""What a job's tasks may use up. Nothing in it changes a row."""
+"""The configuration of a job's limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewindow.streams.settings import DEFAULTS
 
 
 class LimitsConfig(BaseModel):
-    """What one task may use up (`streams.limits.Limits`). It changes no row."""
+    """Resource limits of one task (`streams.settings.Limits`). They never change a row."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
 
@@ -16,4 +16,4 @@ class LimitsConfig(BaseModel):
     outputs_per_record: int = Field(default=DEFAULTS.outputs_per_record, ge=1)
     punctuations_per_epoch: int = Field(default=DEFAULTS.punctuations_per_epoch, ge=1)
     store_memory: int = Field(default=DEFAULTS.store_memory, ge=1)
-    """In bytes."""
+    """Bytes."""

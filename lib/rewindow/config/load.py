@@ -1,4 +1,4 @@
-"""From a project's files to its feeds, jobs and targets: ``conf/feeds/<feed>.yaml`` and so on."""
+"""Load a project's feeds, jobs and targets from ``conf/feeds/<feed>.yaml``, ``conf/jobs`` and ``conf/targets``."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _Config = TypeVar("_Config", bound=BaseModel)
 
 
 def find_project(start: Path | None = None) -> Path:
-    """Return the folder that holds ``conf/``: ``start`` (default: the working directory) or the nearest above it.
+    """Return the nearest folder with a ``conf/`` folder, from ``start`` (default: the working directory) upwards.
 
-    Raises `ConfigError` if there is none.
+    Raises `ConfigError` (78) if there is none.
     """
     begin = (Path.cwd() if start is None else start).resolve()
     for folder in (begin, *begin.parents):
         if (folder / "conf").is_dir():
             return folder
-    raise ConfigError(f"no folder conf/ in {begin} or above it: go to the project's root (it holds conf/ and jobs/)")
+    raise ConfigError(f"no folder conf/ in {begin} or above it: change to the project's root, or use --project FOLDER")
 
 
 def load_feed(root: Path, name: str) -> FeedConfig:
-    """Return ``conf/feeds/<name>.yaml``. Raises `ConfigError` (78) that names file, key and fix."""
+    """Return ``conf/feeds/<name>.yaml``. Raises `ConfigError` (78) if it is missing or invalid."""
     return _load(root, "feeds", "feed", name, FeedConfig)
 
 
 def load_job(root: Path, name: str) -> JobConfig:
-    """Return ``conf/jobs/<name>.yaml``. Raises `ConfigError` (78) that names file, key and fix."""
+    """Return ``conf/jobs/<name>.yaml``. Raises `ConfigError` (78) if it is missing or invalid."""
     return _load(root, "jobs", "job", name, JobConfig)
 
 
 def load_target(root: Path, name: str = "local") -> TargetConfig:
-    """Return ``conf/targets/<name>.yaml``. Raises `ConfigError` (78) that names file, key and fix."""
+    """Return ``conf/targets/<name>.yaml``. Raises `ConfigError` (78) if it is missing or invalid."""
     return _load(root, "targets", "target", name, TargetConfig)
 
 
 def load_jobs(root: Path) -> dict[str, JobConfig]:
-    """Return all jobs by name. Raises `ConfigError` too if two of them write one table, or one inside another's."""
+    """Return all jobs by name. Raises `ConfigError` (78) also if the tables of two jobs are equal or nested."""
     jobs = {name: load_job(root, name) for name in names_of(root, "jobs")}
     problem = nested([output.table for job in jobs.values() for output in job.outputs.values()])
     if problem:
@@ -53,28 +53,30 @@ def load_jobs(root: Path) -> dict[str, JobConfig]:
 
 
 def names_of(root: Path, kind: Literal["feeds", "jobs", "targets"]) -> list[str]:
-    """Return the names of all feeds, jobs or targets, sorted. Raises `ConfigError` for a file that nobody would read."""
+    """Return the sorted names of all feeds, jobs or targets. Raises `ConfigError` (78) for a file ending in .yml."""
     folder = root / "conf" / kind
     if misnamed := min(folder.glob("*.yml"), default=None):
-        raise ConfigError(f"conf/{kind}/{misnamed.name}: files here end in .yaml, call it {misnamed.stem}.yaml")
+        raise ConfigError(
+            f"conf/{kind}/{misnamed.name}: configuration files end in .yaml: rename it to {misnamed.stem}.yaml"
+        )
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def location_of(root: Path, place: str) -> str:
-    """Return a place from the configuration as an absolute path or URI; what is relative starts at the root."""
-    return place if "://" in place else str(root / place)
+def location_of(root: Path, location: str) -> str:
+    """Return a configured location as an absolute path or URI. Relative paths start at the project's root."""
+    return location if "://" in location else str(root / location)
 
 
 def _load(
     root: Path, folder: Literal["feeds", "jobs", "targets"], kind: str, name: str, model: type[_Config]
 ) -> _Config:
     known = names_of(root, folder)
-    if name not in known:  # so a name can reach no other file
-        there = f"there are {', '.join(known)}" if known else "there is none yet"
-        raise ConfigError(f"no conf/{folder}/{name}.yaml in {root}: {there}")
+    if name not in known:  # so that a name cannot point to another file
+        available = f"available: {', '.join(known)}" if known else "create it first"
+        raise ConfigError(f"no conf/{folder}/{name}.yaml in {root}: {available}")
     shown = f"conf/{folder}/{name}.yaml"
     loaded = read_model(root / "conf" / folder / f"{name}.yaml", shown, model)
     stated = getattr(loaded, kind)
     if stated != name:
-        raise ConfigError(f"{shown}: {kind} is {stated!r}: a file is called as its {kind}, rename one of them")
+        raise ConfigError(f"{shown}: {kind} is {stated!r}, but must equal the file's name: rename one of them")
     return loaded

@@ -1,4 +1,4 @@
-"""What every part of the configuration is: a frozen value that takes no key it does not know."""
+"""The base class of configuration values: frozen, and strict about unknown keys."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class ConfigValue(BaseModel):
-    """A part of a file, as it was written."""
+    """A part of a configuration file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)

@@ -1,1 +1,1 @@
-"""The value types that cross boundaries between planning, execution and tables."""
+"""Value types that cross the boundaries between planning, execution and tables."""

@@ -1,19 +1,19 @@
-"""Sources that a catalog governs, as `land` looks at them. Plain values."""
+"""Sources that a catalog governs, as `land` finds them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 NEW_ROWS, OLD_ROWS = "new rows", "old rows"
-"""The paths of a governed table's pieces: what was never landed, and what was looked at before."""
+"""The paths of a governed table's pieces: rows never landed, and rows that an earlier landing has seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Governed:
-    """A table of a catalog as a source: only Spark may open it, so its rows are told apart and not its files.
+    """A catalog's table as a source. Only Spark may open it, so landings distinguish its rows, not its files.
 
-    New are rows of versions above ``after`` (None: nobody asks, what is due is told by other columns). ``arrivals``: the
-    versions and when they were committed (epoch ms), where that is the arrival of their rows.
+    Rows of versions above ``after`` are new (None: other columns decide what is due). ``arrivals``: versions with their
+    commit times (epoch ms), if those are the arrival times of their rows.
     """
 
     table: str

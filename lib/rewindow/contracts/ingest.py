@@ -1,4 +1,4 @@
-"""What `land` asks an engine to do, and what comes back: sources, the places a log goes on at, blocks. Plain values.
+"""Values that `land` and its engine exchange: sources, logs, landings to write, and the blocks written.
 
 Times are epoch milliseconds.
 """
@@ -14,20 +14,20 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.streams.serde.schema import Column
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
-"""What a record without a valid timestamp gets: an error, the quarantine, its partition's time."""
+"""How to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
 
 JOB = "job"
-"""The format of a source that is another job's output: what arrives is epochs."""
+"""The format of a source that is another job's output. It arrives in epochs."""
 
 ARRIVAL = "arrival"
-"""The word for "the timestamp is the arrival"."""
+"""The timestamp setting that means: use the arrival time."""
 
 FAR = 2**62
-"""Beyond every time that a record can have."""
+"""Later than any timestamp of a record."""
 
 
 LOG_COLUMNS = tuple(Column(name, "long") for name in ("offset", "timestamp", "landing", "arrived_at"))
-"""What every log has before its key's and value's columns."""
+"""The columns that precede the key and value columns in every log."""
 
 QUARANTINE_COLUMNS = (
     Column("name", "string"),
@@ -42,18 +42,18 @@ QUARANTINE_COLUMNS = (
     Column("_run", "long"),
     Column("landing", "long"),
 )
-"""What `land` refuses and, where a job says ``dropped: quarantine``, what goes no further in it.
+"""The quarantine table: records that `land` rejected, and records that jobs with ``dropped: quarantine`` dropped.
 
-``name`` is the feed or the job, ``record`` JSON of the key and value (of a landing: of its columns). Of a landing
-``offset``, ``node`` and ``_run`` are null, of a job ``arrived_at``; its ``landing`` is the epoch that took the record.
+``name`` is the feed or the job. ``record`` is the JSON of the key and value, or of a source's columns. ``offset``, ``node``
+and ``_run`` are null for a landing; ``arrived_at`` is null for a job, whose ``landing`` is the epoch of the record.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """Where a log comes from. ``location`` is a path (files: may hold wildcards); ``schema`` a DDL text for files.
+    """The source of a log. ``location`` is the path to open (may contain wildcards); ``schema`` is DDL, for files.
 
-    ``location`` is for opening, ``name`` is what the configuration says, and what fingerprints and messages show.
+    ``name`` is the path as configured; fingerprints and messages show it.
     """
 
     format: str
@@ -65,10 +65,10 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class LogSpec:
-    """How a log is made from its source. Columns are called as they are landed, after ``renames`` (source -> log).
+    """How to build a log from its source. Columns have their names in the log, after ``renames`` (source -> log).
 
-    ``value`` None: every column that has no other part. ``timestamp`` is a column, ``arrival`` or ``module:function``.
-    ``zone`` is where times without a zone are.
+    ``value`` None: every column without another role. ``timestamp`` is a column, ``arrival`` or ``module:function``.
+    ``zone`` applies to times without a time zone.
     """
 
     topic: str
@@ -84,25 +84,25 @@ class LogSpec:
     invalid: str = FAIL
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
-    """The columns that are partition and offset, where the source has them; then nothing of it is written anew."""
+    """The partition and offset columns of a source that has its own; `land` does not copy such a source."""
 
     @property
     def is_output(self) -> bool:
-        """Whether the source is another job's output, whose rows' arrival is their epoch."""
+        """Whether the source is another job's output. Its rows arrive by epoch."""
         return self.source.format == JOB
 
     @property
     def extractor(self) -> str | None:
-        """``module:function``, if the timestamp is made by one."""
+        """The timestamp extractor (``module:function``), if there is one."""
         return self.timestamp if ":" in self.timestamp else None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsets:
-    """A table whose records have partitions and offsets of their own, as Kafka's have: a log as it is.
+    """A table whose records have their own partitions and offsets, as from Kafka. It serves as a log without a copy.
 
-    ``table`` is its name in the warehouse; ``schema`` the one that it was landed under (JSON). The columns are called as
-    they are after ``renames`` (the table's name -> ours).
+    ``table`` is its name in the warehouse; ``schema`` the schema when it was landed (JSON). The columns have their names
+    after ``renames`` (table -> log).
     """
 
     table: str
@@ -116,7 +116,7 @@ class SourceOffsets:
 
 @dataclass(frozen=True, slots=True)
 class LogColumns:
-    """The typed columns of a log, and the schema (engine's text) under which its source is read from now on."""
+    """The typed columns of a log, and the schema (engine-specific text) with which its source is read from now on."""
 
     key: tuple[Column, ...]
     value: tuple[Column, ...]
@@ -132,7 +132,7 @@ class LogColumns:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file of a source. Of a table: its rows' arrival (the commit's time) and the values of partition columns."""
+    """A file of a source. If it belongs to a table: the arrival of its rows (commit time) and its partition values."""
 
     path: str
     arrival_ms: int | None = None
@@ -141,7 +141,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class ProducedEpoch:
-    """An epoch that another job committed: its watermark (epoch ms) and the run that made it."""
+    """An epoch that another job committed: its watermark (epoch ms) and its run."""
 
     number: int
     watermark_ms: int
@@ -150,10 +150,10 @@ class ProducedEpoch:
 
 @dataclass(frozen=True, slots=True)
 class SourceLook:
-    """A source as it was looked at. ``fresh`` pieces hold rows never landed; ``rest`` those looked at before.
+    """A snapshot of a source. ``fresh`` pieces hold rows never landed; an earlier landing has seen those in ``rest``.
 
-    Of ``rest`` only rows that arrive at or after what is landed can still be due. ``overlapping``: pieces in ``rest``
-    hold the rows of ``fresh`` as well. ``position`` is what the landing records, ``schema`` a table's (JSON).
+    In ``rest``, only rows that arrive at or after the end of what is landed can be due. ``overlapping``: ``rest`` contains
+    the rows of ``fresh`` too. The landing records ``position``. ``schema`` is the schema of a table (JSON).
     """
 
     position: Mapping[str, Any]
@@ -163,31 +163,31 @@ class SourceLook:
     schema: str | None = None
     partition_columns: tuple[str, ...] = ()
     base: str | None = None
-    """The folder below which directories name partition values (``year=2013``), if files lie in such."""
+    """The root of Hive-style partition directories (``year=2013``), if the source has any."""
     epochs: tuple[ProducedEpoch, ...] = ()
-    """Of a job's output: the epochs that are not landed."""
+    """The epochs of a job's output that are not landed."""
     version: int | None = None
-    """Of a table whose files do not say what it says (column mapping, deletion vectors): read it at this version."""
+    """The version to read, for a table whose files alone are not its content (column mapping, deletion vectors)."""
     governed: Governed | None = None
 
 
 class Intervals(Protocol):
-    """The grid of intervals of arrival."""
+    """The grid of arrival intervals."""
 
     def start_of(self, time_ms: int) -> int:
-        """Return the start of the interval that holds a time."""
+        """Return the start of the interval that contains a time."""
         ...
 
     def after(self, start_ms: int) -> int:
-        """Return the end of the interval that starts there."""
+        """Return the end of the interval that starts at ``start_ms``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """Which rows of a source are due: those that arrive before ``until_ms``, and not what was landed before.
+    """Which rows of a source are due: those that arrive before ``until_ms`` and are not landed.
 
-    ``through_ms``: all that arrived before was landed, but what comes late (None: nothing was landed yet).
+    ``through_ms``: rows that arrived earlier are landed, except those that became visible late (None: nothing is landed).
     """
 
     through_ms: int | None = None
@@ -195,8 +195,8 @@ class ReadWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """A landing in the making: its number and, with ``every``, its interval ``[start_ms, end_ms)`` of arrival."""
+class PendingLanding:
+    """A landing to write: its number and, with ``every``, its arrival interval ``[start_ms, end_ms)``."""
 
     number: int
     start_ms: int = -FAR
@@ -210,7 +210,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class TimestampPolicy:
-    """What an invalid timestamp gets (`FAIL`, `SKIP`, `PARTITION_TIME`), and how far ahead one may be (None: any)."""
+    """How to handle an invalid timestamp (`FAIL`, `SKIP`, `PARTITION_TIME`), and how far ahead one may be (None: any)."""
 
     invalid: str = FAIL
     max_ahead_ms: int | None = None
@@ -218,7 +218,7 @@ class TimestampPolicy:
 
 @dataclass(frozen=True, slots=True)
 class LogWrite:
-    """Everything needed to write what is new of a log. It travels to the workers."""
+    """Everything a worker needs to write the new rows of a log."""
 
     feed: str
     generation: int
@@ -228,22 +228,23 @@ class LogWrite:
     columns: LogColumns
     log_root: str
     quarantine_root: str
-    slots: tuple[Slot, ...]
+    landings: tuple[PendingLanding, ...]
     starts: Mapping[int, tuple[int, int]]
     """Partition -> next offset and partition time."""
     policy: TimestampPolicy
     now_ms: int
     bases: Mapping[int, int] = field(default_factory=dict)
-    """Partition -> what the source calls offset 0, where it has offsets of its own."""
+    """Partition -> the source's offset that corresponds to offset 0, if the source has its own offsets."""
     file_rows: int = 4_000_000
-    """A staged file is closed when it has so many rows."""
+    """Rows per staged file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one landing got in one partition: offsets ``[start, end)``. ``max_timestamp`` is the partition's so far.
+    """The offsets ``[start, end)`` that one landing wrote to one partition.
 
-    ``behind`` counts rows (landed or not) that became visible after their own interval was landed.
+    ``max_timestamp`` is the largest of the partition so far. ``behind`` counts rows, landed or rejected, that became
+    visible after their interval was landed.
     """
 
     landing: int
@@ -256,17 +257,17 @@ class Block:
     files: tuple[StagedFile, ...]
     quarantine: tuple[StagedFile, ...]
     refused: str = ""
-    """Why the first of those that were quarantined was."""
+    """Why the first quarantined record was rejected."""
     base: int = 0
-    """What the source calls offset 0, where it has offsets of its own."""
+    """The source's offset that corresponds to offset 0, if the source has its own offsets."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return a JSON-serializable dictionary."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Block:
-        """Rebuild what `as_json` made."""
+        """Return the value that `as_json` serialized."""
         files, quarantine = (_staged(data[part]) for part in ("files", "quarantine"))
         return cls(**{**data, "files": files, "quarantine": quarantine})
 
@@ -277,13 +278,13 @@ def _staged(files: Sequence[Mapping[str, Any]]) -> tuple[StagedFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FeedSpec:
-    """A feed as it is configured: what its landings are made by. ``max_ahead_ms`` None: no bound."""
+    """The configuration of a feed. ``max_ahead_ms`` None: no bound."""
 
     feed: str
     partitions: int
     logs: tuple[LogSpec, ...]
     every: tuple[int, str] | None = None
-    """Count and unit of the intervals of arrival."""
+    """Count and unit of the arrival intervals."""
     zone: str = "UTC"
     max_task_idle_ms: int | None = 0
     lag_ms: int = 0

@@ -1,6 +1,6 @@
-"""What leaves a task: the manifest of its staged files and the small state that the journal carries.
+"""What a task reports: its staged files, and the small state that the journal stores.
 
-Plain values with a JSON form. The engine makes them, the journal keeps them, publishing reads them.
+The engine creates these values, the journal stores them as JSON, and publishing reads them.
 """
 
 from __future__ import annotations
@@ -24,34 +24,33 @@ METRICS = (
     *(Column(name, "long") for name in ("count", "total", "minimum", "maximum", "current")),
     Column("rate", "double"),
 )
-"""The metrics table: one row a task, node, measure and run. ``rate`` is the total by simulated second of the run."""
+"""The metrics table: one row per task, node, metric and run. ``rate`` is the total per simulated second of the run."""
 
 QUARANTINE = "quarantine"
-"""The target of what a run drops, where the job says ``dropped: quarantine``."""
+"""The target of dropped records, if the job sets ``dropped: quarantine``."""
 
 _CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.parquet$")
 
 
 def staged_name(attempt: str, token: str, checksum: int) -> str:
-    """Return the name of a staged file. It says the CRC-32 of the file's bytes: who reads it needs no manifest."""
+    """Return the name of a staged file. It contains the CRC-32 of the file's bytes, so readers need no manifest."""
     return f"{attempt}-{token}.{checksum:08x}.parquet"
 
 
 def named_checksum(path: str) -> int | None:
-    """Return the CRC-32 that a file's name says its bytes have; None for a name that says nothing."""
+    """Return the CRC-32 in a file's name; None if the name has none."""
     found = _CHECKSUM.search(path)
     return int(found[1], 16) if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One Parquet file that no table names yet.
+    """One Parquet file that no table references yet.
 
-    ``target`` says what it is for: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``,
-    ``metrics``, ``quarantine`` or, for `land`, ``log/<topic>``. ``path`` is relative to the table's root, with
-    ``/``. ``stats`` is Delta's: ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``. ``rows_digest`` is over
-    the canonical rows (how files are cut does not change a target's digest), ``file_digest`` over the bytes, whose
-    CRC-32 stands in the name too.
+    ``target``: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``, ``metrics``, ``quarantine`` or, for
+    `land`, ``log/<topic>``. ``path`` is relative to the table's root and uses ``/``. ``stats`` is Delta's:
+    ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``. ``rows_digest`` covers the rows, independent of how they
+    are split into files; ``file_digest`` covers the bytes, whose CRC-32 is also in the name.
     """
 
     target: str
@@ -65,21 +64,21 @@ class StagedFile:
     file_digest: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return a JSON-serializable dictionary."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StagedFile:
-        """Rebuild what `as_json` made."""
+        """Return the value that `as_json` serialized."""
         return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What one task of one sub-topology made in one run.
+    """The result of one task of one sub-topology in one run.
 
-    ``state`` is the JSON of the task's small checkpoint (positions, clocks, schedules), ``metrics`` one dictionary
-    a measure, ``consumed`` the records taken from each topic. ``is_vectorized``: whole columns at a time.
+    ``state`` is the JSON of the task's small checkpoint (offsets, clocks, schedules), ``metrics`` has one dictionary per
+    metric, ``consumed`` the number of records taken from each topic. ``is_vectorized``: vectorized execution ran it.
     """
 
     sub_topology: int
@@ -91,7 +90,7 @@ class TaskReport:
     is_vectorized: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return a JSON-serializable dictionary."""
         return {
             "sub_topology": self.sub_topology,
             "partition": self.partition,
@@ -104,7 +103,7 @@ class TaskReport:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TaskReport:
-        """Rebuild what `as_json` made."""
+        """Return the value that `as_json` serialized."""
         return cls(
             sub_topology=data["sub_topology"],
             partition=data["partition"],

@@ -1,4 +1,4 @@
-"""A step machine yields the name of each step before it does it, so that whoever drives it can stop it between any two."""
+"""Step machines: generators that yield the name of each step before they do it, so a caller can stop between steps."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ Result = TypeVar("Result")
 
 
 class Step(str):
-    """The name of a step that knows more: ``known`` says which run it is of, and what else who follows it wants."""
+    """The name of a step, with context for observers: ``known`` holds the run and other details."""
 
     __slots__ = ("known",)
 
     known: dict[str, Any]
 
     def __new__(cls, name: str, **known: Any) -> Self:
-        """Return a name that is equal to any other text that says the same."""
+        """Return a step that equals its name as a plain string."""
         step = super().__new__(cls, name)
         step.known = known
         return step
 
 
 def drive(machine: Generator[str, None, Result], on_step: Callable[[str], None] | None = None) -> Result:
-    """Drive a machine to its end and return its result. ``on_step`` is told each step before it is done."""
+    """Run a step machine to its end and return its result. ``on_step`` gets each step before it is done."""
     while True:
         try:
             step = next(machine)

@@ -1,11 +1,12 @@
-"""What an engine is asked to do: one sub-topology over some epochs, task by task, with every file named. Plain values."""
+"""The work of an engine: one sub-topology over some epochs, task by task, with every input file named."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from rewindow.contracts.ingest import SourceOffsets
 from rewindow.streams.checkpoint import TaskState
@@ -16,21 +17,23 @@ from rewindow.streams.settings import Settings
 from rewindow.streams.topology import Topology
 
 ROWS_AT_ONCE = 65_536
-"""How many rows a worker reads at once."""
+"""Rows per batch that a worker reads."""
 
 
 class Execution(StrEnum):
-    """How sub-topologies run: both execution modes give the same rows (L4)."""
+    """How a sub-topology runs. Both modes write the same rows (L4)."""
 
     AUTO = "auto"
-    """On whole columns where that can be done exactly, else record by record."""
+    """Vectorized where that is exact, else record by record. The engine chooses once, before it runs the work."""
     RECORD = "record"
     """Record by record."""
+    VECTORIZED = "vectorized"
+    """Whole columns at a time. A task whose values exceed the kernels falls back to record execution."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file of a log's partition that has offsets from ``first`` to ``last``, both included, as statistics tell."""
+    """A file of a log's partition with its first and last offset (both inclusive), from its statistics."""
 
     path: str
     first: int
@@ -38,9 +41,9 @@ class LogFile:
 
 
 class LogSpan(NamedTuple):
-    """Offsets from ``first`` to ``last``, both included, of a log's partition; a generation landed them.
+    """Offsets ``first`` to ``last`` (both inclusive) of a log's partition, landed by one generation.
 
-    ``base``: what the table calls offset 0, where the offsets are the table's own.
+    ``base``: the source's offset that corresponds to offset 0, if the log keeps its source's offsets.
     """
 
     generation: int
@@ -51,9 +54,9 @@ class LogSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogTable:
-    """A log that Spark reads for the tasks: its Delta table, why it is not read file by file, and its own columns.
+    """A log that Spark reads for the tasks: its Delta table, and why tasks do not open its files.
 
-    ``source_offsets`` is None for a log that `land` wrote, whose columns are always called the same.
+    ``source_offsets`` describes a table with its own offsets; None for a log that `land` wrote.
     """
 
     location: str
@@ -63,7 +66,7 @@ class LogTable:
 
 @dataclass(frozen=True, slots=True)
 class InternalFile:
-    """A file of an internal log: what the task ``upstream`` sent to one partition."""
+    """A file of an internal log: the records that task ``upstream`` sent to one partition."""
 
     path: str
     upstream: int
@@ -73,8 +76,8 @@ class InternalFile:
 class Epoch:
     """An epoch to replay: its number and watermark (epoch ms, -1 for none).
 
-    ``clock_to_ms``: where the wall clock jumps when its records are done (D8, ``run``); -1: it does not. ``is_final``:
-    nothing ever comes after it (D18); it is an epoch of its own, without records.
+    ``clock_to_ms``: the time to which the wall clock jumps after the records (D8, ``run``); -1 for no jump. ``is_final``:
+    the last epoch of the job (D18), which has no records.
     """
 
     number: int
@@ -85,9 +88,9 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """What a task reads of one log: its files, and the offsets ``[start, end)`` of each epoch, in order.
+    """The part of one log that a task reads: its files, and the offsets ``[start, end)`` of each epoch, in order.
 
-    Of a log that Spark reads there are no files but spans.
+    A log that Spark reads has ``spans`` instead of files.
     """
 
     files: tuple[LogFile, ...]
@@ -97,9 +100,10 @@ class LogSlice:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """One task: what it reads and where it goes on. ``stores`` names changelog files in the order of their runs.
+    """One task: its inputs and the checkpoint that it resumes from.
 
-    ``enforced``: in how many of its epochs it takes records although a topic is waited for no longer (D16).
+    ``stores`` lists the changelog files of each store in the order of their runs. ``enforced``: the number of epochs that
+    process records without waiting for an idle topic (D16).
     """
 
     partition: int
@@ -111,33 +115,64 @@ class TaskWork:
 
 
 @dataclass(frozen=True, slots=True)
-class SubTopologyWork:
-    """One sub-topology of a run. ``roots`` says for each target (`StagedFile.target`) the folder of its table.
+class RunIdentity:
+    """Which attempt at which run of which job, and the fingerprint of the topology that the driver planned."""
 
-    A job that wants what it drops in the quarantine has a root for it (`staging.QUARANTINE`).
-
-    ``fingerprint`` is that of the topology that was planned; a worker that builds another one refuses.
-
-    ``tables``: of its topics those that Spark reads (`engine.spark.shuffle_reader`); the others are read file by file.
-
-    ``rows_at_once``: how many rows are read at once, and a quarter of it written; the rows are the same (L3).
-
-    ``load_topology`` and ``load_logs`` must survive the way to a worker: functions of importable modules, or partials.
-    """
-
-    sub_topology: int
+    job: str
     run: int
     attempt: str
     fingerprint: str
-    partitions: int
-    epochs: tuple[Epoch, ...]
-    tasks: tuple[TaskWork, ...]
-    roots: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class JobCode:
+    """A job's code and settings.
+
+    ``load_topology`` and ``load_logs`` travel to workers: use functions of importable modules, or partials of them.
+    """
+
     load_topology: Callable[[], Topology]
     load_logs: Callable[[], LogShapes]
     semantics: Semantics
-    job: str = ""
-    execution: Execution = Execution.AUTO
     settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The topology, built once per process, for planning. Tasks that run user code build their own."""
+        return self.load_topology()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the fields only: a topology holds user code, and each worker builds its own."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True)
+class StagingArea:
+    """Where tasks stage files: the root folder of each target (`StagedFile.target`).
+
+    If the job quarantines dropped records, there is a root for `staged_files.QUARANTINE`. ``partitions`` is the number
+    of partitions of internal logs.
+    """
+
+    roots: Mapping[str, str]
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubTopologyWork:
+    """One sub-topology of a run: all its tasks and what they share.
+
+    ``tables``: the topics that Spark reads (`engine.spark.shuffle_reader`); tasks open the files of the others.
+
+    ``rows_at_once``: rows per batch read; a quarter of it per batch written. It does not change the rows (L3).
+    """
+
+    sub_topology: int
+    identity: RunIdentity
+    code: JobCode
+    epochs: tuple[Epoch, ...]
+    tasks: tuple[TaskWork, ...]
+    staging: StagingArea
     tables: Mapping[str, LogTable] = field(default_factory=dict)
+    execution: Execution = Execution.AUTO
     rows_at_once: int = ROWS_AT_ONCE

@@ -1,15 +1,16 @@
-"""Keep a job small: snapshots in place of long changelogs, and nothing of what no branch stands on. Safe beside runs.
+"""Collect the garbage of a job: snapshots replace long changelogs, and what no branch needs is deleted. Safe beside runs.
 
-Each step is decided on what the ledger says now, and is durable by itself: killed anywhere, call it again. Nothing that is
-true changes, and no run is fenced.
+Each step is decided on the current state of the ledger and durable by itself: if a process is killed anywhere, call again.
+Committed results do not change, and no run is fenced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from rewindow.control.ledger import update
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.run import Tables
@@ -17,20 +18,18 @@ from rewindow.errors import NotNowError, StorageError
 
 Steps = Generator[str, None, "Collected"]
 
-_ATTEMPTS = 5
-
 
 class Garbage(Protocol):
-    """What can be deleted."""
+    """A file or folder that can be deleted."""
 
     @property
     def folder(self) -> str:
-        """Where it lies."""
+        """The folder that it is in."""
         ...
 
     @property
     def path(self) -> str:
-        """Where it lies in the folder."""
+        """Its path in the folder."""
         ...
 
     @property
@@ -40,19 +39,19 @@ class Garbage(Protocol):
 
     @property
     def why(self) -> str:
-        """Why it can go."""
+        """Why it can be deleted."""
         ...
 
 
 class OrphanFiles(Protocol):
-    """Files that can be deleted, and a ledger whose files can be merged."""
+    """The files of a job or feed that can be deleted, and its ledger."""
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Return what can be deleted now."""
+        """Yield what can be deleted now, given the retention."""
         ...
 
     def delete(self, garbage: Any) -> None:
-        """Delete it."""
+        """Delete a file or folder."""
         ...
 
     def compact_ledger(self) -> None:
@@ -64,11 +63,11 @@ class JobGc(OrphanFiles, Protocol):
     """The files of one job; see `tables.delta.gc_job`."""
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Write the rows of a snapshot; return the row that makes them count."""
+        """Stage the rows of a snapshot; return the ledger row that makes them count."""
         ...
 
     def drop_reports(self) -> int:
-        """Take the reports of dead attempts out of the journal; return how many."""
+        """Remove the reports of dead attempts from the journal; return how many."""
         ...
 
 
@@ -86,7 +85,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Collected(Removed):
-    """What was done: the runs that got a snapshot, how many runs were forgotten, reports dropped, what was deleted."""
+    """The result of a collection: runs with a new snapshot, numbers of forgotten runs and dropped reports, deleted files."""
 
     snapshots: Sequence[str] = field(default=())
     forgotten: int = 0
@@ -94,9 +93,9 @@ class Collected(Removed):
 
 
 def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int, every: int = EVERY) -> Steps:
-    """Write snapshots, forget what nothing needs, and delete what is left over.
+    """Stage snapshots, forget runs that no branch needs, and delete orphan files.
 
-    ``before_ms``: runs committed before it may be forgotten; ``keep_ms``: what left a table is deleted when it is so old.
+    Runs committed before ``before_ms`` may be forgotten. Files that left a table are deleted after ``keep_ms``.
     """
     yield from _publish_all(job, tables)
     made: list[str] = []
@@ -104,8 +103,7 @@ def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int
         is_made = yield from _snapshot(job, run, tables, gc, every)
         made += [run.spec.name] if is_made else []
     yield from _publish_all(job, tables)
-    yield "forget"
-    forgotten = _append(job, tables, lambda state: decide_forget(state, before_ms))
+    forgotten = yield from update(tables, job, "forget", lambda state: decide_forget(state, before_ms))
     yield from _publish_all(job, tables)
     yield "reports"
     reports = gc.drop_reports()
@@ -115,8 +113,8 @@ def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int
 
 
 def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:
-    """Delete what has been superfluous for ``keep_ms``, and merge the ledger's files; return what was deleted."""
-    yield "sweep"
+    """Delete orphan files older than ``keep_ms``, and merge the ledger's files; return what was deleted."""
+    yield "remove orphans"
     deleted = []
     for one in orphans.garbage(keep_ms):
         orphans.delete(one)
@@ -127,37 +125,25 @@ def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, l
 
 
 def _snapshot(job: str, run: CommittedRun, tables: Tables, gc: JobGc, every: int) -> Generator[str, None, bool]:
-    is_published = False
-    for _ in range(_ATTEMPTS):
-        state = tables.state(job)
-        if run.spec.run not in [one.spec.run for one in due_snapshots(state, every)]:
-            return False  # another was faster, or the branch went on
-        yield f"snapshot {run.spec.name}"
+    """Stage the snapshot of a run and append its row; return whether it is there."""
+
+    def stage(state: JobState) -> LedgerRow | None:
+        """Stage the rows for each attempt anew, because they carry the number of the SNAPSHOT row."""
+        is_due = run.spec.run in [one.spec.run for one in due_snapshots(state, every)]
+        return gc.stage_snapshot(state, run) if is_due else None
+
+    try:
         try:
-            row = gc.stage_snapshot(state, run)
-        except StorageError:  # another may have committed since, and not published
-            if is_published:
-                raise
+            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
+        except StorageError:  # another process may have committed a run and not published it
             yield from _publish_all(job, tables)
-            is_published = True
-            continue
-        yield f"snapshot {run.spec.name}: staged"
-        # Its rows bear the number of this very row: where another came between, they are written again.
-        if tables.append(job, row):
-            return True
-    return False  # a busy ledger: the next call makes it
+            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
+    except NotNowError:
+        return False  # the next `gc` makes it
+    return row is not None
 
 
 def _publish_all(job: str, tables: Tables) -> Generator[str, None, None]:
     state = tables.state(job)
     for branch in state.branches:
         yield from tables.publish(job, state, branch)
-
-
-def _append(job: str, tables: Tables, decide: Callable[[JobState], LedgerRow | None]) -> LedgerRow | None:
-    for _ in range(_ATTEMPTS):
-        row = decide(tables.state(job))
-        if row is None or tables.append(job, row):
-            return row
-    message = f"job {job!r}: others write its ledger all the time; run again when they are done"
-    raise NotNowError(message)

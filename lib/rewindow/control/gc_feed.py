@@ -1,7 +1,7 @@
-"""Keep a feed small: its logs' small files become larger ones, and files go of which every row is elsewhere.
+"""Collect the garbage of a feed: merge its logs' small files, and delete files whose rows are elsewhere.
 
-Nothing is decided here that a landing or a run has to know: offsets, landings and watermarks stay what they are, and who
-has planned on the old files still finds them. Each step is durable by itself: killed anywhere, call it again.
+Offsets, landings and watermarks do not change, and a run that was planned on the old files still finds them. Each step is
+durable by itself: if a process is killed anywhere, call again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class FeedGc(OrphanFiles, Protocol):
         ...
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:
-        """Merge a log's small files; yield each step, at last how many files became how many."""
+        """Merge a log's small files; yield each step, then how many files became how many."""
         ...
 
     def due(self) -> int:
@@ -33,21 +33,21 @@ class FeedGc(OrphanFiles, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FeedCollected(Removed):
-    """What was done: how many files became how many, and what was deleted."""
+    """The result of a collection: ``merged`` files became ``into`` files, and what was deleted."""
 
     merged: int = 0
     into: int = 0
 
 
 def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: FeedGc, *, keep_ms: int) -> Steps:
-    """Merge small files, and delete what has been superfluous for ``keep_ms``, a day at least."""
+    """Merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
     yield from publish(feed)
     merged = into = 0
     for topic in gc.topics():
-        for said in gc.compact(topic):
-            if isinstance(said, str):
-                yield said
+        for step in gc.compact(topic):
+            if isinstance(step, str):
+                yield step
             else:
-                merged, into = merged + said[0], into + said[1]
+                merged, into = merged + step[0], into + step[1]
     deleted = yield from remove_orphans(gc, keep_ms)
     return FeedCollected(merged, into, deleted=deleted)

@@ -1,7 +1,7 @@
-"""Whether another attempt still lives. Thrift only: taking over is always safe, it just wastes the other's work.
+"""Tell whether another attempt is alive. Optimisation only; takeover is always safe and merely wastes the other's work.
 
-On this host the process table says so at once, so a run that was killed is taken over by the next call. Of another host
-only the heartbeat is seen: a file that its process touches every few seconds.
+On this host the process table tells at once, so the next call takes over a killed run. An attempt on another host is
+known only by its heartbeat, a file that its process touches every few seconds.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from rewindow.storage.atomic_files import modified_s, remove, touch
 
 BEAT_SECONDS = 5
 SILENT_SECONDS = 60
-"""An attempt of another host that has been silent for so long is taken for dead."""
+"""An attempt on another host without a heartbeat for this long counts as dead."""
 
 _BEATING: set[str] = set()
-"""The attempts that this process is at. A notebook's lives on when one of its runs has failed."""
+"""The active attempts of this process. The process of a notebook outlives its failed runs."""
 
 
 def this_attempt() -> Attempt:
@@ -62,7 +62,7 @@ class Heartbeat:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop beating; the file goes."""
+        """Stop beating and remove the file."""
         _BEATING.discard(self._id)
         self._stop.set()
         self._thread.join()
@@ -70,19 +70,19 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
-            # A beat that fails costs nothing but thrift: another host may take over sooner than it need.
+            # A failed beat is harmless: another host may only take over too early.
             with suppress(OSError):
                 touch(self._file)
 
 
 def is_alive(warehouse: str, attempt: Attempt) -> bool:
-    """Return whether an attempt's process lives, as far as can be known from here."""
+    """Return whether an attempt's process is alive, as far as this process can know."""
     if attempt.host == socket.gethostname():
         try:
             process = psutil.Process(attempt.pid)
             if attempt.pid == os.getpid() and _started(process) == attempt.pid_started:
                 return attempt.id in _BEATING
-            # A zombie is dead; in a container nobody may ever collect it.
+            # A zombie counts as dead, because in a container its parent may never reap it.
             return process.status() != psutil.STATUS_ZOMBIE and _started(process) == attempt.pid_started
         except psutil.NoSuchProcess:
             return False
@@ -91,7 +91,7 @@ def is_alive(warehouse: str, attempt: Attempt) -> bool:
 
 
 def _version(name: str) -> str:
-    """Return what is installed; a platform has Spark and Delta of its own, under other names."""
+    """Return the installed version of a package. Platforms provide Spark and Delta under other names."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

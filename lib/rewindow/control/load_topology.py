@@ -1,4 +1,4 @@
-"""From ``module:function`` in a configuration to the user's topology, in this process or in a worker."""
+"""Load the user's topology from ``module:function``, in this process or in a worker."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rewindow.streams.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class TopologyLoader:
-    """Builds a job's topology from its reference. A plain value, so it travels to workers as it is."""
+    """Builds a job's topology from its reference. A picklable value, which is sent to workers."""
 
     job: str
     reference: str
     root: str
-    """The project's folder, from which ``jobs`` can be imported."""
+    """The project's folder, from which ``jobs`` is imported."""
 
     def __call__(self) -> Topology:
         """Return a new topology. Raises `ConfigError` (78) if it cannot be loaded or built."""
@@ -27,7 +27,7 @@ class TopologyLoader:
         build = getattr(self._module(module_name), function_name, None)
         if not callable(build):
             message = (
-                f"job {self.job!r}: {module_name} has no function {function_name!r}; fix `topology:` or the module"
+                f"job {self.job!r}: {module_name} has no function {function_name!r}: fix `topology:` or the module"
             )
             raise ConfigError(message)
         try:
@@ -38,7 +38,7 @@ class TopologyLoader:
             message = f"job {self.job!r}: {self.reference} failed with {type(error).__name__}: {error}{where(error)}"
             raise ConfigError(message) from error
         if not isinstance(topology, Topology):
-            message = f"job {self.job!r}: {self.reference} gave a {type(topology).__name__}: return builder.build(), a Topology"
+            message = f"job {self.job!r}: {self.reference} returned a {type(topology).__name__}: return builder.build()"
             raise ConfigError(message)
         return topology
 
@@ -56,8 +56,8 @@ class TopologyLoader:
             message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Fix that line"
             raise ConfigError(message) from error
         except (Exception, SystemExit) as error:
-            what = f"{type(error).__name__}: {error}{where(error)}"
+            reason = f"{type(error).__name__}: {error}{where(error)}"
             message = (
-                f"job {self.job!r}: importing {name!r} failed with {what}. Fix it: it is imported by the workers too"
+                f"job {self.job!r}: importing {name!r} failed with {reason}. Fix the module: workers import it too"
             )
             raise ConfigError(message) from error

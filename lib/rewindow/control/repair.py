@@ -1,18 +1,20 @@
-"""Publish tables anew that another hand altered, and make again what is gone: a run's files, from its PLAN row.
+"""Repair drift: republish tables that were altered outside rewindow, and repeat runs whose files are gone.
 
-Nothing that is true changes. A run that is made again has its old number, epochs, clock and parent, and must give the rows
-that were committed; a RESTAGE row then says that other files hold them. A REPUBLISH row gives a table a new publication
-epoch, whose first commit puts all that is due in place of all that is there. Killed anywhere, call it again.
+Committed results do not change. A repeated run has its old number, epochs, clock and parent, and must give the committed
+rows; a RESTAGE row then names the new files. A REPUBLISH row starts a new publication epoch of a table, whose first commit
+replaces the whole content. If a process is killed anywhere, call again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ledger import update
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.repair_decisions import check_same_code, decide_give_up, decide_republish, decide_restage
@@ -20,7 +22,7 @@ from rewindow.control.plan.spec import OUTPUT, Attempt, RunSpec, TargetTotal
 from rewindow.control.plan.tasks import Restored
 from rewindow.control.run import Engine, Job, Tables, execute
 from rewindow.control.verify import LikeBefore, content
-from rewindow.errors import InvariantError, NotNowError, UsageError
+from rewindow.errors import InvariantError, UsageError
 
 Steps = Generator[str, None, "Republished"]
 
@@ -30,17 +32,17 @@ class Found(Protocol):
 
     @property
     def target(self) -> str:
-        """What it is the table of."""
+        """The target of the table."""
         ...
 
     @property
     def what(self) -> str:
-        """What is wrong with it, in words."""
+        """A description of the difference."""
         ...
 
 
 class Repair(Protocol):
-    """What is known of damage; see `tables.delta.repair`."""
+    """What is known about drift; see `tables.delta.repair`."""
 
     def drift(self, job: str, state: JobState, branch: str) -> Sequence[Found]:
         """Return the tables of a branch that are not what was published."""
@@ -49,15 +51,15 @@ class Repair(Protocol):
     def lost(
         self, state: JobState, branch: str, targets: Sequence[str]
     ) -> tuple[Sequence[CommittedRun], Collection[int]]:
-        """Return the runs whose files are gone: those that count, and the numbers of those that nothing stands on."""
+        """Return the runs whose files are gone: those that are needed, and the numbers of the others."""
         ...
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
-        """Return the checkpoint that a run went on from, of files as they were staged."""
+        """Return the checkpoint that a run resumed from, read from staged files."""
         ...
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return what a run's tasks reported; nothing if the journal has lost it."""
+        """Return what a run's tasks reported; nothing if the journal lost it."""
         ...
 
     def audit(self, spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
@@ -65,26 +67,26 @@ class Repair(Protocol):
         ...
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return for each target what was made for it."""
+        """Return what was made for each target."""
         ...
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Return in words the first row that was made otherwise."""
+        """Describe the first row that differs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Republished:
-    """What was wrong, by target in words; which targets were published anew, and which runs made again."""
+    """The drift by target, the targets that were republished, and the runs that were repeated."""
 
     drift: Mapping[str, str]
     republished: Sequence[str] = field(default=())
-    made_again: Sequence[str] = field(default=())
+    repeated: Sequence[str] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whose tables: of one branch those that are damaged, and of these ``targets`` (None: all) also those that are not."""
+    """What to republish: tables of a branch that drifted, and these ``targets`` (None: all) in any case."""
 
     branch: str
     targets: Collection[str] | None = ()
@@ -93,10 +95,10 @@ class Asked:
 def republish(
     job: Job, asked: Asked, attempts: Callable[[], Attempt], engine: Engine, tables: Tables, repair: Repair
 ) -> Steps:
-    """Find damaged tables of a branch and fix them.
+    """Find tables of a branch that drifted, and repair them.
 
-    Raises `UsageError` (2) for an output that there is not, `CheckpointError` (76) for a run of other code, `SourceError`
-    (66) for landings that are gone, `InvariantError` (70) for a run that gives other rows than it had committed.
+    Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a run was made by other code, `SourceError`
+    (66) if its landings are gone, `InvariantError` (70) if repeating it gives other rows than were committed.
     """
     yield "examine"
     state = tables.state(job.name)
@@ -104,14 +106,13 @@ def republish(
     targets = _targets(state, asked, drift)
     lost, given_up = repair.lost(state, asked.branch, [*state.branch(asked.branch).tables])
     if given_up:
-        yield "give up"
-        _append(job.name, tables, lambda now: decide_give_up(now, given_up))
+        yield from update(tables, job.name, "give up", lambda now: decide_give_up(now, given_up))
     for run in lost:
-        yield from _make_again(job, run, attempts(), engine, tables, repair)
+        yield from _repeat(job, run, attempts(), engine, tables, repair)
     for target in targets:
-        yield f"republish {target}"
         table = state.branch(asked.branch).tables[target]
-        _append(job.name, tables, lambda now, of=target, at=table: decide_republish(now, asked.branch, of, at))  # type: ignore[misc]
+        decide = partial(decide_republish, branch=asked.branch, target=target, table=table)
+        yield from update(tables, job.name, f"republish {target}", decide)
     yield from tables.publish(job.name, tables.state(job.name), asked.branch)
     return Republished(drift, targets, [run.spec.name for run in lost])
 
@@ -127,40 +128,31 @@ def _targets(state: JobState, asked: Asked, drift: Iterable[str]) -> list[str]:
     return sorted(wanted, key=lambda target: (not target.startswith(OUTPUT), target))
 
 
-def _make_again(
+def _repeat(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Tables, repair: Repair
 ) -> Generator[str, None, None]:
-    """Make a run's files once more, as it was planned."""
+    """Stage a run's files again, as it was planned."""
     check_same_code(run, job.binding)
     check_has_landings(run, job.feed)
     spec = replace(run.spec, attempt=attempt)
     before = repair.known_reports(run)
-    like_before: Engine = LikeBefore(engine, before) if before else engine
-    reports = yield from execute(job, spec, like_before, tables, tables.roots, repair.restore)
+    engine_as_before: Engine = LikeBefore(engine, before) if before else engine
+    reports = yield from execute(job, spec, engine_as_before, tables, tables.roots, repair.restore)
     made, committed = repair.totals(reports), run.commit.targets
     for target in sorted({*made, *committed}):
         if content(made.get(target)) != content(committed.get(target)):
             message = (
-                f"run {run.spec.name} was made again and is not what was committed. {target.removeprefix(OUTPUT)}: "
-                f"{repair.first_difference(run, target, spec, reports)}. Nothing was changed: the job is not deterministic "
-                "(find the clock, the dice or the set), or what it read was altered; put the lost files back from a copy"
+                f"run {run.spec.name} was repeated and gave other rows than it committed. {target.removeprefix(OUTPUT)}: "
+                f"{repair.first_difference(run, target, spec, reports)}. Nothing was changed. Either the job is not "
+                "deterministic (a clock, a random number, the order of a set) or its input was altered: restore the lost "
+                "files from a copy"
             )
             raise InvariantError(message)
     repair.audit(spec, job.feed, reports)
     yield f"stage {run.spec.name}"
     journal = tables.stage(spec, reports)
-    yield f"restage {run.spec.name}"
-    _append(job.name, tables, lambda now: decide_restage(now, now.find_run(run.spec.run) or run, attempt.id, journal))
 
+    def decide(now: JobState) -> LedgerRow | None:
+        return decide_restage(now, now.find_run(run.spec.run) or run, attempt.id, journal)
 
-_ATTEMPTS = 5
-
-
-def _append(job: str, tables: Tables, decide: Callable[[JobState], LedgerRow | None]) -> None:
-    """Decide on what the ledger says now, again if another row came between."""
-    for _ in range(_ATTEMPTS):
-        row = decide(tables.state(job))
-        if row is None or tables.append(job, row):
-            return
-    message = f"job {job!r}: others write its ledger all the time; run again when they are done"
-    raise NotNowError(message)
+    yield from update(tables, job.name, f"restage {run.spec.name}", decide)

@@ -1,9 +1,9 @@
-"""One run, from the ledger to the ledger. The only module that knows the whole way.
+"""One run, from the ledger to the ledger.
 
 recover -> plan -> execute, sub-topology by sub-topology -> stage -> audit -> commit -> publish
 
-`steps` is a machine: it yields the name of each step before it does it, so that whoever drives it can stop it between
-any two. Killed anywhere, the next call finishes what was decided, or does again what was not (`DESIGN.md`, "The commit").
+`steps` is a generator that yields the name of each step before the step, so its driver can stop between any two. If a
+process is killed anywhere, the next call publishes what was decided and repeats what was not (`DESIGN.md`, "The commit").
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any, Protocol
 
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.steps import Step
-from rewindow.contracts.tasks import LogFile, LogTable, SubTopologyWork
+from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ledger import Ledger, update
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
-from rewindow.control.plan.tasks import METRICS_TARGET, JobCode, Restored, metrics_rows, sub_topology_work
-from rewindow.errors import InvariantError, NotNowError
+from rewindow.control.plan.tasks import METRICS_TARGET, Restored, metrics_rows, sub_topology_work
+from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
@@ -30,45 +31,35 @@ from rewindow.streams.topology import SubTopology
 Steps = Generator[str, None, "RunReport | UpToDate"]
 
 RootsOf = Callable[[RunSpec, Iterable[str]], Mapping[str, str]]
-"""Gives for each target of a run, its internal topics included, the folder of its files."""
+"""Returns the folder of each target of a run, given its internal topics."""
 
 Restore = Callable[[JobState, RunSpec], Restored]
-"""Gives the checkpoint that a run goes on from."""
-
-_PLAN_ATTEMPTS = 5
+"""Returns the checkpoint that a run resumes from."""
 
 
 class Engine(Protocol):
-    """Where the work is done."""
+    """Where sub-topologies run."""
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology of a run, all its tasks; return their reports by partition."""
+        """Run all tasks of one sub-topology; return their reports by partition."""
         ...
 
     def stage_rows(
         self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
     ) -> list[StagedFile]:
-        """Stage a few rows that the runner itself made."""
+        """Stage a few rows that the driver itself made."""
         ...
 
 
-class Tables(Protocol):
-    """Where the truth is."""
-
-    def state(self, job: str) -> JobState:
-        """Return what the job's ledger says now."""
-        ...
-
-    def append(self, job: str, row: LedgerRow) -> bool:
-        """Append a ledger row; whether it is this row that stands at its number now."""
-        ...
+class Tables(Ledger[JobState], Protocol):
+    """The tables of a job."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Bring a branch's tables up to the ledger; yield before each commit."""
+        """Bring a branch's tables up to the ledger; yield the name of each commit before it."""
         ...
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
-        """See that a branch's outputs have the rows that were published, and no others."""
+        """Check that a branch's outputs have the rows that were published, and no others."""
         ...
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -76,15 +67,15 @@ class Tables(Protocol):
         ...
 
     def log_table(self, feed: Feed, topic: str) -> LogTable | None:
-        """Return the table of a log that Spark has to read for the tasks; None if they can open its files."""
+        """Return the table of a log that Spark must read for the tasks; None if they can open its files."""
         ...
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
-        """Return the checkpoint that a run goes on from."""
+        """Return the checkpoint that a run resumes from."""
         ...
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return the folder of each target, those of internal topics included."""
+        """Return the folder of each target, internal topics included. Create missing tables."""
         ...
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
@@ -92,17 +83,17 @@ class Tables(Protocol):
         ...
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """See that an attempt that repeats another made the same rows."""
+        """Check that an attempt made the same rows as the attempt that it repeats."""
         ...
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back what was staged; return the COMMIT that it is worth."""
+        """Read back what was staged; return the COMMIT of the attempt."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """A committed run: what was planned, what came of it, and what its tasks counted."""
+    """A committed run: its plan, its commit and the metrics of its tasks."""
 
     spec: RunSpec
     commit: Commit
@@ -120,47 +111,47 @@ class Job:
 
 
 def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, tables: Tables, alive: Alive) -> Steps:
-    """Make one run of a job, or find that there is nothing to do."""
+    """Run a job once, or return `UpToDate` if there is nothing to do."""
     yield "recover"
     yield from tables.publish(job.name, tables.state(job.name), request.branch)
     tables.check_published(job.name, tables.state(job.name), request.branch)
-    yield "plan"
-    spec = _plan(job, request, attempt, tables, alive)
+    spec = yield from _plan(job, request, attempt, tables, alive)
     if isinstance(spec, UpToDate):
         return spec
-    said = partial(Step, job=job.name, branch=spec.branch, run=spec.name, run_id=spec.run)
-    yield said("execute")
+    step = partial(Step, job=job.name, branch=spec.branch, run=spec.name, run_id=spec.run)
+    yield step("execute")
     reports = yield from execute(job, spec, engine, tables, tables.roots)
-    yield said("stage")
+    yield step("stage")
     staged = tables.stage(spec, reports)
     tables.check_repeats(spec, reports, job.feed)
-    yield said("audit")
+    yield step("audit")
     commit = tables.audit(tables.state(job.name), spec, staged, job.feed)
-    yield said("commit")
-    state = _commit(spec, commit, tables)
-    yield said("publish")
-    for step in tables.publish(job.name, state, spec.branch):
-        yield said(step)
-    yield said("done")
+    state = yield from _commit(spec, commit, tables, step("commit"))
+    yield step("publish")
+    for commit_step in tables.publish(job.name, state, spec.branch):
+        yield step(commit_step)
+    yield step("done")
     return RunReport(spec, commit, tuple(measure for report in reports for measure in report.metrics))
 
 
-def _plan(job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive: Alive) -> RunSpec | UpToDate:
-    """Decide the run and write it down: from here on every earlier attempt of the branch is fenced."""
-    for _ in range(_PLAN_ATTEMPTS):
-        state = tables.state(job.name)
+def _plan(
+    job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive: Alive
+) -> Generator[str, None, RunSpec | UpToDate]:
+    """Append the PLAN row, which fences every earlier attempt of the branch; return its run."""
+
+    def decide(state: JobState) -> LedgerRow | UpToDate:
         spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
-        if isinstance(spec, UpToDate) or tables.append(job.name, LedgerRow(spec.run, PLAN, spec.as_json())):
-            return spec
-    message = f"job {job.name!r}: others write its ledger all the time; run again when they are done"
-    raise NotNowError(message)
+        return spec if isinstance(spec, UpToDate) else LedgerRow(spec.run, PLAN, spec.as_json())
+
+    planned = yield from update(tables, job.name, "plan", decide)
+    return planned if isinstance(planned, UpToDate) else RunSpec.from_json(planned.body)
 
 
 def execute(
     job: Job, spec: RunSpec, engine: Engine, tables: Tables, roots_of: RootsOf, restore: Restore | None = None
 ) -> Generator[str, None, list[TaskReport]]:
-    """Run each sub-topology once, upstream first; what it sends to internal logs is read by those after it."""
-    parts = job.code.load_topology().sub_topologies()
+    """Run each sub-topology once, upstream first. Later ones read what earlier ones sent to internal logs."""
+    parts = job.code.topology.sub_topologies()
     roots = roots_of(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
     restored = (restore or tables.restore)(tables.state(job.name), spec)
     reports: list[TaskReport] = []
@@ -182,24 +173,24 @@ def execute(
 
 
 def _records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
-    """Return how many offsets of the feed's logs a sub-topology takes; those of internal logs are not known before."""
-    places = [
+    """Return how many records a sub-topology takes from the feed's logs. Those of internal logs are not known yet."""
+    taken = [
         TopicPartition(source.topic, partition)
         for source in part.sources
         if not source.is_internal and spec.epochs
         for partition in range(feed.definition.partitions)
     ]
     return sum(
-        feed.epoch_range(spec.last_epoch, place)[1] - feed.epoch_range(spec.first_epoch, place)[0] for place in places
+        feed.epoch_range(spec.last_epoch, where)[1] - feed.epoch_range(spec.first_epoch, where)[0] for where in taken
     )
 
 
 def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[SubTopologyWork]:
-    """Return what the engine would be asked in a run of its own over all epochs, one work a sub-topology. Nothing is run."""
+    """Return the work of each sub-topology in a first run over all epochs. Nothing is run."""
     spec = plan_run(JobState(), job.feed, RunRequest(), job.binding, attempt, lambda _attempt: False)
     if isinstance(spec, UpToDate):
         return []
-    parts = job.code.load_topology().sub_topologies()
+    parts = job.code.topology.sub_topologies()
     return [_work(job, spec, part, tables, Restored({}, {}), (), {}) for part in parts]
 
 
@@ -212,7 +203,7 @@ def _work(
     internal: Sequence[StagedFile],
     roots: Mapping[str, str],
 ) -> SubTopologyWork:
-    """Return what the engine is asked for one sub-topology. ``internal``: what those before it have sent."""
+    """Return the work of one sub-topology. ``internal``: the files that earlier ones sent to internal logs."""
     return sub_topology_work(
         spec,
         job.code,
@@ -226,15 +217,16 @@ def _work(
     )
 
 
-def _commit(spec: RunSpec, commit: Commit, tables: Tables) -> JobState:
-    """Write the row that makes the run true, unless another attempt has fenced this one."""
-    while True:
-        state = tables.state(spec.job)
+def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Generator[str, None, JobState]:
+    """Append the COMMIT row, which makes the run true, unless another attempt has fenced this one."""
+
+    def decide(state: JobState) -> LedgerRow:
         check_is_pending(state, spec)
-        if tables.append(spec.job, LedgerRow(state.rows + 1, COMMIT, commit.as_json())):
-            break
+        return LedgerRow(state.rows + 1, COMMIT, commit.as_json())
+
+    yield from update(tables, spec.job, step, decide)
     state = tables.state(spec.job)
     if state.find_run(spec.run) is None:
-        message = f"run {spec.name}: its COMMIT row was written and is not there. Restore the ledger table"
+        message = f"run {spec.name}: its COMMIT row was appended and is gone. Restore the ledger table"
         raise InvariantError(message)
     return state

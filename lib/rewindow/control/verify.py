@@ -1,8 +1,8 @@
-"""Replay a committed run from its parent's checkpoint and compare: a proof that the job is deterministic, or where not.
+"""Replay a committed run from its parent's checkpoint and compare all rows, to find nondeterminism.
 
-The replay is placed otherwise (`engine`), reads and writes other numbers of rows at once, writes into folders that no
-table names, and leaves nothing behind. Equal are the digests of all rows that it made for each target: outputs, changes
-of every store, metrics and internal logs.
+The replay distributes its tasks differently, uses other batch sizes, writes into folders that no table names, and leaves
+nothing behind. The digests of all rows must be equal for each target: outputs, changes of every store, metrics and
+internal logs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rewindow.errors import CheckpointError
 
 
 class Scratch(Tables, Protocol):
-    """Tables that can also compare a replay with what was committed."""
+    """Tables that can also compare a replay with the committed run."""
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return a folder for each target that is no table's."""
+        """Return a folder outside of all tables for each target."""
         ...
 
     def reports(self, run: CommittedRun) -> Sequence[TaskReport]:
@@ -33,21 +33,21 @@ class Scratch(Tables, Protocol):
         ...
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return for each target what was made for it."""
+        """Return what was made for each target."""
         ...
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Return in words the first row that a replay made otherwise."""
+        """Describe the first row that a replay made differently."""
         ...
 
     def discard(self, spec: RunSpec) -> None:
-        """Remove what was written to scratch folders."""
+        """Delete what was written to scratch folders."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A run that was replayed. ``differences``: for each target that differs, its first differing row in words."""
+    """A replayed run. ``differences``: for each target that differs, a description of the first such row."""
 
     run: str
     rows: int
@@ -55,13 +55,13 @@ class Verified:
 
 
 OTHER_ROWS = 1_021
-"""How many rows are read at once in a replay: a prime, so that hardly a cut is where one was."""
+"""The batch size of a replay: a prime, so that batches end in other places than in the run."""
 
 
 class LikeBefore:
-    """An engine that keeps to the execution that a run took, as some metrics are sampled record by record only; in other cuts.
+    """An engine that repeats a run's execution modes, with tasks in reverse order and other batch sizes.
 
-    A run takes its tasks by partition, in groups or all in one process: here the last one comes first.
+    The execution must be the same because some metrics are only sampled in record execution.
     """
 
     def __init__(self, engine: Engine, reports: Iterable[TaskReport]) -> None:
@@ -70,7 +70,7 @@ class LikeBefore:
         self.stage_rows = engine.stage_rows
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology in its execution of before."""
+        """Run one sub-topology in the execution that the run used."""
         execution = work.execution if work.sub_topology in self._vectorized else Execution.RECORD
         return self._engine.run_sub_topology(
             replace(work, tasks=work.tasks[::-1], execution=execution, rows_at_once=OTHER_ROWS)
@@ -104,5 +104,5 @@ def verify(
 
 
 def content(total: TargetTotal | None) -> tuple[int, str]:
-    """Return what two totals have in common if the same rows were made; no rows are as good as no total."""
+    """Return the values that are equal if the same rows were made. A total without rows equals no total."""
     return (total.rows, total.digest) if total and total.rows else (0, "")

@@ -1,1 +1,1 @@
-"""Databricks from outside: start a run of a job there and learn how it ended. Needs the extra ``databricks``."""
+"""Start and follow runs of Databricks jobs. Needs the extra ``databricks``."""

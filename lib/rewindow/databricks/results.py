@@ -1,7 +1,7 @@
-"""What the commands of a wheel task printed, found again in the task's logs, which Databricks keeps (their last 5 MB).
+"""Find the JSON output of a wheel task's commands in the task's logs, of which Databricks keeps the last 5 MB.
 
-The logs have everything that any code wrote to stdout or stderr. Ours is the last line with a JSON object that has what
-`rewindow run --json` prints, or, of a command that failed, its error.
+The logs contain everything written to stdout or stderr. The result is the last line with a JSON object like those that
+`rewindow run --json` prints, or with the error of a failed command.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """The results of a job run's tasks by their keys, and of those that have none, why."""
+    """The results of a job run's tasks by task key, and the reasons why others have none."""
 
     results: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
 def result_in(logs: str) -> dict[str, Any] | None:
-    """Return what `run` printed as JSON; None if it stands nowhere."""
+    """Return the JSON that `run` printed, or None."""
     return _last(logs, '"published"', lambda found: isinstance(found.get("published"), list) and "run" in found)
 
 
 def error_in(logs: str, code: int) -> str | None:
-    """Return the message of the command that failed with this exit code; None if it stands nowhere."""
+    """Return the message of the command that failed with this exit code, or None."""
     found = _last(logs, '"exit_code"', lambda found: found.get("exit_code") == code and "error" in found)
     return None if found is None else str(found["error"])
 
@@ -41,7 +41,7 @@ def why_missing(logs: str | None, *, is_truncated: bool) -> str:
         return "Databricks has no logs of the task"
     if is_truncated:
         return "Databricks keeps the last 5 MB of a task's logs, and the result is not in them"
-    return "no result is in the task's logs: is the wheel of this version deployed?"
+    return "the task's logs contain no result: check that the deployed wheel has this version"
 
 
 def _last(logs: str, word: str, is_ours: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
@@ -54,11 +54,11 @@ def _last(logs: str, word: str, is_ours: Callable[[dict[str, Any]], bool]) -> di
 
 
 def _objects(line: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a line. What another stream wrote may stand before and after, on the same line."""
+    """Yield the JSON objects of a line, which may also contain output of other streams."""
     end = 0
     for begin in _OBJECT.finditer(line):
         if begin.start() < end:
-            continue  # inside the one before
+            continue  # part of the previous object
         try:
             found, end = _DECODER.raw_decode(line, begin.start())
         except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""The wheel without what Databricks has itself: a Spark of its own would take the place of the platform's.
+"""Remove dependencies that Databricks provides from a wheel, because its own Spark would replace the platform's.
 
-``python -m rewindow.databricks.slim dist/rewindow-*.whl`` rewrites wheels in place; `make databricks-wheel` builds one so.
+``python -m rewindow.databricks.slim dist/rewindow-*.whl`` rewrites wheels in place; `make databricks-wheel` does this.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ PLATFORM_HAS = ("pyspark", "delta-spark", "pandas", "pyarrow")
 
 
 def slim(wheel: Path) -> None:
-    """Take the platform's packages out of what a wheel requires. Doing it again changes nothing."""
+    """Remove the platform's packages from a wheel's requirements. Idempotent."""
     with zipfile.ZipFile(wheel) as old:
         files = {info.filename: (info, old.read(info)) for info in old.infolist()}
     (name,) = [name for name in files if name.endswith(".dist-info/METADATA")]
     record = name.replace("METADATA", "RECORD")
     kept = b"".join(line for line in files[name][1].splitlines(keepends=True) if not _is_the_platforms(line))
-    listed = _relisted(files[record][1].decode().splitlines(), name, kept)
+    listed = _new_record(files[record][1].decode().splitlines(), name, kept)
     new = wheel.with_suffix(".new")
     with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as made:
         for info, data in files.values():
@@ -31,12 +31,12 @@ def slim(wheel: Path) -> None:
 
 
 def _is_the_platforms(line: bytes) -> bool:
-    said, _, required = line.decode().partition(": ")
+    header, _, required = line.decode().partition(": ")
     words = required.replace(";", " ").replace("=", " ").replace(">", " ").replace("<", " ").split()
-    return said == "Requires-Dist" and bool(words) and words[0] in PLATFORM_HAS
+    return header == "Requires-Dist" and bool(words) and words[0] in PLATFORM_HAS
 
 
-def _relisted(lines: Iterable[str], name: str, data: bytes) -> bytes:
+def _new_record(lines: Iterable[str], name: str, data: bytes) -> bytes:
     digest = base64.urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
     own = f"{name},sha256={digest},{len(data)}"
     return "".join(f"{own if line.startswith(f'{name},') else line}\n" for line in lines).encode()

@@ -1,7 +1,7 @@
-"""Start a run of a Databricks job and follow it to its end, through the `databricks-sdk`.
+"""Start a run of a Databricks job and follow it to its end, through the `databricks-sdk`, which is imported on use.
 
-Nothing here imports the SDK before it is used. A run is started under a token that says what it is to do; a caller that
-died and starts it again finds the run that is under way, or that has done it already.
+An idempotency token derived from job and parameters identifies the run, so that a caller that starts it again finds the
+active or successful run.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 10.0
 TRIES = 20
-"""How often one and the same thing may be started, each time after the run before has failed."""
+"""Maximum number of runs with the same parameters, each started after the previous one failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """A job run as it was last seen. ``code`` is None until it has ended."""
+    """The state of a job run. ``code`` is None until it has ended."""
 
     run_id: int
     url: str
@@ -39,14 +39,14 @@ class JobRun:
 
 
 def workspace(profile: str | None = None) -> WorkspaceClient:
-    """Return a client of the workspace that the SDK's own configuration names (environment, ~/.databrickscfg).
+    """Return a client of the workspace in the SDK's configuration (environment, ~/.databrickscfg).
 
-    Raises `ConfigError` (78) if the SDK is missing or nothing is configured.
+    Raises `ConfigError` (78) if the SDK is missing or no workspace is configured.
     """
     try:
         from databricks.sdk import WorkspaceClient  # noqa: PLC0415 - the extra, and slow to load
     except ImportError as error:
-        raise ConfigError("Databricks needs its SDK: pip install 'rewindow[databricks]'") from error
+        raise ConfigError("the Databricks SDK is missing: pip install 'rewindow[databricks]'") from error
     try:
         return WorkspaceClient(profile=profile, product="rewindow", product_version="0.1")
     except ValueError as error:
@@ -56,16 +56,16 @@ def workspace(profile: str | None = None) -> WorkspaceClient:
 
 
 def start(client: WorkspaceClient, job: str, parameters: Mapping[str, str], *, new: bool = False) -> JobRun:
-    """Start a run of the job that is called ``job`` (or has this id), or find the one that does the same.
+    """Start a run of a job, given by name or id, or return the run that an earlier call started.
 
-    The same job with the same parameters is the same thing: while it runs, or when it has ended well, no other is
-    started. ``new`` starts one all the same. Raises `ConfigError` (78) for a job that is not there once,
-    `UsageError` (2) for a parameter with a template left in it, `AccessError` (77), `StorageError` (74).
+    Starts no second run of the same job and parameters while one is active or after one succeeded, unless ``new``. Raises
+    `ConfigError` (78) for an unknown or ambiguous job, `UsageError` (2) for a parameter with an unrendered template,
+    `AccessError` (77) and `StorageError` (74).
     """
     for name, value in parameters.items():
         if "{{" in value:
             raise UsageError(
-                f"the parameter {name}={value!r} still has a template in it: the scheduler did not fill it in"
+                f"the parameter {name}={value!r} contains an unrendered template, which the scheduler should have replaced"
             )
     with _errors():
         job_id = _job_id(client, job)
@@ -73,29 +73,29 @@ def start(client: WorkspaceClient, job: str, parameters: Mapping[str, str], *, n
             token = None if new else _token(job_id, parameters, number)
             given = client.jobs.run_now(job_id, job_parameters=dict(parameters), idempotency_token=token)
             run = look(client, int(given.run_id))
-            # Under a token of a run that has failed, Databricks gives that run again, for ever.
+            # With the token of a failed run, Databricks keeps returning that run.
             if new or run.code in {None, 0}:
                 return run
-    raise NotNowError(f"{job}: this was started {TRIES} times and failed each time: see {run.url}, then use --new")
+    raise NotNowError(f"{job}: {TRIES} runs with these parameters failed: see {run.url}, then use --new")
 
 
 def look(client: WorkspaceClient, run_id: int) -> JobRun:
-    """Return how a run stands now; of one that has failed also what its first failed task said."""
+    """Return the current state of a run, and of a failed one the error of its first failed task."""
     with _errors():
         run = client.jobs.get_run(run_id)
         life_cycle, result, message = _state(run)
         if is_active(life_cycle):
             return JobRun(run_id, run.run_page_url or "", life_cycle, None, message)
         output = None if result == "SUCCESS" else _failed(client, run)
-        said = (output.error if output else None) or ""
-        code = exit_code(life_cycle, result, said)
-        own_words = error_in((output.logs if output else None) or "", code)
-        told = "\n".join(text for text in (own_words, said) if text) or message
-        return JobRun(run_id, run.run_page_url or "", result or life_cycle, code, told)
+        task_error = (output.error if output else None) or ""
+        code = exit_code(life_cycle, result, task_error)
+        printed_error = error_in((output.logs if output else None) or "", code)
+        reason = "\n".join(text for text in (printed_error, task_error) if text) or message
+        return JobRun(run_id, run.run_page_url or "", result or life_cycle, code, reason)
 
 
 def printed(client: WorkspaceClient, run_id: int) -> Printed:
-    """Return what `run` printed in each task of a run that has ended well. Raises as `look` does, not for a task's output."""
+    """Return what `run` printed in each task of a successful run. Errors of single tasks are reported, not raised."""
     results, missing = {}, {}
     with _errors():
         tasks = _last_attempts(client.jobs.get_run(run_id))
@@ -122,7 +122,7 @@ def wait(
     poll_s: float = POLL_SECONDS,
     on_state: Callable[[JobRun], None] | None = None,
 ) -> JobRun:
-    """Follow a run to its end. Raises `NotNowError` (75) when the time is over; the run goes on."""
+    """Follow a run to its end. Raises `NotNowError` (75) after ``timeout_s``; the run continues."""
     end = None if timeout_s is None else time.monotonic() + timeout_s
     seen = ""
     while True:
@@ -134,13 +134,13 @@ def wait(
             return run
         if end is not None and time.monotonic() >= end:
             raise NotNowError(
-                f"run {run_id} is {run.state} after {timeout_s:g} s and goes on: submit again to follow it"
+                f"run {run_id} is still {run.state} after {timeout_s:g} s and continues: submit again to follow it"
             )
         time.sleep(poll_s)
 
 
 def cancel(client: WorkspaceClient, run_id: int) -> None:
-    """Ask for a run to end. What it had not committed is done again by the next."""
+    """Cancel a run. The next run repeats what it had not committed."""
     with _errors():
         client.jobs.cancel_run(run_id)
 
@@ -150,8 +150,8 @@ def _job_id(client: WorkspaceClient, job: str) -> int:
         return int(job)
     found = [one.job_id for one in client.jobs.list(name=job) if one.job_id is not None]
     if len(found) != 1:
-        seen = "no job" if not found else f"{len(found)} jobs"
-        raise ConfigError(f"the workspace has {seen} called {job!r}: deploy the bundle, or give the job's id")
+        count = "no job" if not found else f"{len(found)} jobs"
+        raise ConfigError(f"the workspace has {count} called {job!r}: deploy the bundle, or use the job's id")
     return int(found[0])
 
 
@@ -169,7 +169,7 @@ def _state(run: Run) -> tuple[str, str | None, str]:
 
 
 def _failed(client: WorkspaceClient, run: Run) -> RunOutput | None:
-    """Return the output of the first task that failed by itself: outputs belong to tasks, not to runs of jobs."""
+    """Return the output of the first task that failed itself, because only tasks have outputs, not job runs."""
     for task in _last_attempts(run):
         failed = task.state and task.state.result_state and task.state.result_state.value == "FAILED"
         if failed and task.run_id is not None:
@@ -178,7 +178,7 @@ def _failed(client: WorkspaceClient, run: Run) -> RunOutput | None:
 
 
 def _last_attempts(run: Run) -> list[RunTask]:
-    """Return a run's tasks, each as it was tried last: a task that was retried may be there once for each attempt."""
+    """Return the last attempt of each task of a run, which may list every attempt of a retried task."""
     last: dict[str, RunTask] = {}
     for task in run.tasks or ():
         known = last.get(task.task_key)
@@ -194,9 +194,11 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except (errors.PermissionDenied, errors.Unauthenticated) as error:
-        raise AccessError(f"Databricks refused: {error}. Check the token, and that it may run the job") from error
+        raise AccessError(
+            f"Databricks denied access: {error}. Check the token and its permission to run the job"
+        ) from error
     except (errors.NotFound, errors.InvalidParameterValue, errors.BadRequest) as error:
         raise ConfigError(f"Databricks: {error}. Check the job's id and its parameters") from error
     except (errors.DatabricksError, OSError, TimeoutError) as error:
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise StorageError(f"Databricks did not answer ({first}): run again, nothing is started twice") from error
+        raise StorageError(f"Databricks did not answer ({first}): try again, no run is started twice") from error

@@ -1,1 +1,1 @@
-"""A fluent way to write a `Topology`. Nothing here runs anything."""
+"""The fluent API: builds a `Topology` and runs nothing."""

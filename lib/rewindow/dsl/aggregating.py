@@ -1,4 +1,4 @@
-"""What the verbs of grouped and windowed streams share: aggregates as they are given, and records where their keys are."""
+"""Helpers that grouped and windowed streams share: repartitioning by key, and the aggregates that verbs accept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AddFunction = Callable[[Any, Any, Any], Any]
 
 
 def keyed(stream: KStream, store: str) -> KStream:
-    """Return the stream with its records in the partitions of their keys, without those that have none."""
+    """Return the stream with each record in the partition of its key. A re-keyed stream loses records with a null key."""
     if not stream.is_rekeyed:
         return stream
     node = stream.graph.add("keyed-only", stateless.KeyedOnly(), stream.node)
@@ -30,7 +30,7 @@ def keyed(stream: KStream, store: str) -> KStream:
 
 
 def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, value: Any) -> Aggregator:
-    """Return the aggregator that a verb was given. Raises `TopologyError` for anything else."""
+    """Return the aggregator for a verb's arguments. Raises `TopologyError` if they are not an aggregate."""
     if isinstance(aggregate, Mapping):
         return several(aggregate)
     if aggregator is not None and callable(aggregate):
@@ -44,15 +44,15 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
 
 
 def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None) -> Merger:
-    """Return what makes one state of those of two sessions. Raises `TopologyError` if there is nothing."""
+    """Return the function that merges the states of two sessions. Raises `TopologyError` if there is none."""
     if merger is not None:
         return merger
     parts = list(aggregate.values()) if isinstance(aggregate, Mapping) else [made]
     for part in parts:
         if not isinstance(part, Mergeable):
             message = (
-                f"sessions can become one, and {part!r} does not say how: give aggregate(initializer, aggregator, merger) "
-                "its merger(key, one, later), or an aggregator of your own the method merge(state, later)"
+                f"sessions can merge, and {part!r} cannot merge their states: give aggregate(initializer, aggregator, merger) "
+                "a merger(key, one, later), or your own aggregator a method merge(state, later)"
             )
             raise TopologyError(message)
     return Merging(made)

@@ -1,4 +1,4 @@
-"""A stream that is split: each record goes into the first branch that takes it."""
+"""`BranchedKStream`: a stream split into branches by predicates."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class BranchedKStream:
-    """The branches of `KStream.split`, in the order in which they are asked (KIP-418).
+    """The branches of `KStream.split`, in the order of their predicates (KIP-418).
 
-    A record goes into the first branch whose predicate is true, else into the default branch, else nowhere. Time, key
-    and timestamp stay as they are. The streams come back by name, ``<name of the split>-<name of the branch>``: a
-    branch without a name has its number, counted from 1, and the default one ``0``.
+    A record goes into the first branch whose predicate is true, else into the default branch, else nowhere. It keeps
+    its key, value and timestamp. The result maps ``<name of the split>-<name of the branch>`` to each branch's stream.
+    An unnamed branch is named by its number, counted from 1; the default branch is ``0``.
     """
 
     stream: KStream
@@ -38,10 +38,11 @@ class BranchedKStream:
         name: str | None = None,
         chain: Callable[[KStream], KStream | None] | None = None,
     ) -> BranchedKStream:
-        """Add a branch of the records for which ``predicate(key, value)`` is true and no branch before it was.
+        """Add a branch for the records for which ``predicate(key, value)`` is true and no earlier predicate was.
 
-        ``chain`` takes the branch and may return the stream that `default_branch` shall give in its place; what it
-        gives None for is not among them. Raises `TopologyError` after the default branch, or for a name used twice.
+        ``chain`` receives the branch's stream and may return another one, which then takes its place in the result;
+        a branch for which it returns None is not in the result.
+        Raises `TopologyError` after the default branch, and for a name that is used twice.
         """
         self.number += 1
         return self._add(predicate, name or str(self.number), chain)
@@ -49,11 +50,11 @@ class BranchedKStream:
     def default_branch(
         self, *, name: str | None = None, chain: Callable[[KStream], KStream | None] | None = None
     ) -> dict[str, KStream]:
-        """Put what no branch took into one of its own, and return all branches by name."""
+        """Collect the remaining records in a default branch, and return all branches by name."""
         return self._add(_always, name or "0", chain).no_default_branch()
 
     def no_default_branch(self) -> dict[str, KStream]:
-        """Drop what no branch took, and return the branches by name."""
+        """Drop the remaining records, and return the branches by name."""
         self.is_done = True
         return dict(self.made)
 

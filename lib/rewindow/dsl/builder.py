@@ -1,8 +1,9 @@
-"""Where a topology begins: `StreamsBuilder`."""
+"""`StreamsBuilder`, where every topology starts."""
 
 from __future__ import annotations
 
-from rewindow.dsl.graph import Graph
+from rewindow.dsl.graph import FluentClasses, Graph
+from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.stream import KStream
 from rewindow.dsl.table import KTable
@@ -14,37 +15,37 @@ from rewindow.streams.topology import Topology
 
 
 class StreamsBuilder:
-    """Reads topics and gives them verbs; `build` returns the topology.
+    """Reads topics as streams and tables, and builds the topology.
 
-    Topics are served in the order in which they are first read here: of two records with the same order key, the one
-    of the earlier topic goes first. So read a table's topic before the streams that look things up in it.
+    The order in which topics are first read here decides ties: of two records with the same order key, the record of
+    the earlier topic is processed first. So read a table's topic before the streams that join the table.
     """
 
     def __init__(self) -> None:
-        self._graph = Graph()
+        self._graph = Graph(FluentClasses(KStream, KGroupedTable))
 
     def stream(self, topic: str) -> KStream:
-        """Read a log of the feed as a stream of records. Reading it twice gives the same source."""
+        """Read a topic of the feed as a stream of records. Reading it again returns the same source."""
         return KStream(self._graph, self._source(topic), LogType(topic, "key"), LogType(topic, "value"))
 
     def table(self, topic: str, *, store: StoreSpec) -> KTable:
-        """Read a log of the feed as a table, kept in a store: the last value a key, in offset order.
+        """Read a topic of the feed as a table, kept in a store: the last value of each key, in offset order.
 
-        A null value is a tombstone, which deletes and goes downstream; a null key is skipped and counted. An update that
-        is older than what it replaces still replaces it, and takes the row's timestamp back. With
-        ``store=versioned_store(name, history=...)`` the table keeps its past and its newest row is the newest by
-        timestamp (KIP-889): see `versioned_store` and `KStream.join`.
+        A null value is a tombstone: it deletes the row and is sent downstream. A record with a null key is skipped and
+        counted. An update that is older than the row it replaces still replaces it and sets the row's timestamp back.
+        With ``store=versioned_store(name, history=...)`` the table keeps its history, and its current row is the one
+        with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`.
         """
         source = self._source(topic)
         key, value = LogType(topic, "key"), LogType(topic, "value")
         return kept_table(self._graph, source, key, value, store)
 
     def add_store(self, builder: StoreBuilder) -> None:
-        """Declare a store that several processors share; they name it in ``process(..., stores=(name,))``."""
+        """Declare a store that several processors share. They name it in ``process(..., stores=(name,))``."""
         self._graph.topology.add_store(builder)
 
     def build(self) -> Topology:
-        """Return the topology. Raises `TopologyError` if it cannot work."""
+        """Return the topology. Raises `TopologyError` if it is invalid."""
         self._graph.topology.sub_topologies()
         return self._graph.topology
 

@@ -1,4 +1,4 @@
-"""What must be kept a moment longer, so that a final result is complete when it leaves (D10, D11)."""
+"""Longer retention for stores below which only final results are sent, so that these are complete (D10, D11)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
 
 
 def keep_until_final(graph: Graph, node: str) -> None:
-    """Let the stores of all sessions and sliding windows at and above a node keep them for as long as they may change.
+    """Extend the retention of all session and sliding window stores at and above a node by a millisecond.
 
-    A record takes sessions that end exactly gap and grace before the clock, and with the retention that Kafka gives by
-    default its store has just forgotten them: the session begins anew. So does a sliding window that is made from an
-    older one. Nothing below notices while every update is sent; but a final result would lack records.
+    A record may extend a session that ended exactly gap + grace before the clock, but with Kafka's default retention
+    the store has just expired that session, so a new one begins. The same holds for a sliding window that is derived
+    from an older one. While every update is sent this goes unnoticed, but a final result would lack records.
     """
     for name in _ancestors(graph, node):
         supplier = getattr(graph.topology.nodes[name], "supplier", None)
@@ -24,7 +24,7 @@ def keep_until_final(graph: Graph, node: str) -> None:
 
 
 def keep_longer(graph: Graph, store: str) -> None:
-    """Let a store keep windows a millisecond longer, once."""
+    """Extend a store's retention by a millisecond, once."""
     if store not in graph.kept_longer:
         graph.kept_longer[store] = None
         builder = graph.topology.stores[store]
@@ -32,7 +32,7 @@ def keep_longer(graph: Graph, store: str) -> None:
 
 
 def _ancestors(graph: Graph, node: str) -> list[str]:
-    """Return a node and all above it, across repartitions too."""
+    """Return a node and all nodes above it, including those above repartitions."""
     nodes = graph.topology.nodes
     found: list[str] = []
     waiting = [node]

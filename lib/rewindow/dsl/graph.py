@@ -1,11 +1,11 @@
-"""The topology under construction, as the verbs share it: names for nodes, types on the way."""
+"""The topology under construction, shared by all fluent objects of one `StreamsBuilder`."""
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.processor import Processor
@@ -14,9 +14,20 @@ from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import REPARTITION_SUFFIX, Topology
 
+if TYPE_CHECKING:
+    from rewindow.dsl.grouped_table import KGroupedTable
+    from rewindow.dsl.stream import KStream
+
+
+class FluentClasses(NamedTuple):
+    """The classes that a table makes but does not import, because they make tables themselves."""
+
+    stream: type[KStream]
+    grouped_table: type[KGroupedTable]
+
 
 class NodeOptions(NamedTuple):
-    """What a node of the user's may have: see `streams.nodes.ProcessorNode`."""
+    """Options of a node that runs a user's processor: see `streams.nodes.ProcessorNode`."""
 
     holds_ms: int = 0
     on_error: OnError = FAIL
@@ -27,12 +38,13 @@ NO_OPTIONS = NodeOptions()
 
 @dataclass
 class Graph:
-    """A topology and the numbers that nameless nodes get. Nodes with state are always named by the user."""
+    """A topology, and the numbers of its unnamed nodes. Nodes with state are always named by the user."""
 
+    fluent: FluentClasses
     topology: Topology = field(default_factory=Topology)
     counts: dict[str, int] = field(default_factory=dict)
     kept_longer: dict[str, None] = field(default_factory=dict)
-    """The stores that keep windows until their final results have left (`finals`)."""
+    """The stores whose retention was extended for final results (`finals`)."""
 
     def add(
         self,
@@ -49,7 +61,7 @@ class Graph:
         self.topology.add_processor(name, supplier, *parents, stores=stores, holds_ms=holds_ms, on_error=on_error)
         return name
 
-    def run(
+    def add_user_processor(
         self,
         verb: str,
         parent: str,
@@ -58,7 +70,7 @@ class Graph:
         stores: Iterable[StoreBuilder | str],
         options: NodeOptions = NO_OPTIONS,
     ) -> str:
-        """Add a processor of the user's and the stores that it brings; those given by name are there already."""
+        """Add a user's processor and the stores it brings. Stores given by name must exist already."""
         if isinstance(stores, str | StoreBuilder):
             message = f"{verb} {name!r}: give its stores as a list, stores=[{stores!r}]"
             raise TopologyError(message)
@@ -76,7 +88,7 @@ class Graph:
 
 
 def function_of(given: Any, verb: str) -> Any:
-    """Return the function that a verb was given. Raises `TopologyError` if it is none."""
+    """Return the function that a verb was given. Raises `TopologyError` if it is not callable."""
     if not callable(given):
         message = f"{verb}({given!r}): give it a function"
         raise TopologyError(message)
@@ -84,13 +96,13 @@ def function_of(given: Any, verb: str) -> Any:
 
 
 def internal_ends(repartition: str) -> tuple[str, str]:
-    """Return the names of the sink and the source of a repartition, given its own."""
+    """Return the names of a repartition's sink and source."""
     topic = repartition + REPARTITION_SUFFIX
     return f"{topic}-sink", f"{topic}-source"
 
 
 def returned_type(function: Callable[..., Any]) -> Any:
-    """Return the annotated result type of a function, or None: a lambda's is not known, and not every type has columns."""
+    """Return a function's annotated result type. Return None without an annotation, and for a type without columns."""
     try:
         annotated = typing.get_type_hints(function).get("return")
     except (NameError, TypeError):
@@ -99,7 +111,7 @@ def returned_type(function: Callable[..., Any]) -> Any:
 
 
 def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return the annotated key and value type of a function that gives a pair, ``(None, None)`` if not known."""
+    """Return the key and value type of a function annotated with ``tuple[key, value]``; None for an unknown type."""
     try:
         annotated = typing.get_type_hints(function).get("return")
     except (NameError, TypeError):
@@ -109,7 +121,7 @@ def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
 
 
 def _with_columns(annotated: Any) -> Any:
-    """Return the type if it has columns, else None: what was inferred and does not fit is kept as JSON text."""
+    """Return the type if it maps to columns, else None: an inferred type that does not is kept as JSON text."""
     try:
         shape_of(annotated, "value")
     except ConfigError:

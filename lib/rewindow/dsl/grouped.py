@@ -1,4 +1,4 @@
-"""Streams by key: what is aggregated, as a whole or by window. A grouped stream makes tables."""
+"""`KGroupedStream`: a stream grouped by key, to be aggregated."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KGroupedStream:
-    """Records by key, to be aggregated, as a whole or by window.
+    """A stream grouped by key, to be aggregated over all time or by window.
 
-    Without windows no record is late: each update goes downstream in the order in which the task takes the records, with
-    the largest timestamp of its row so far. A record without key or value is skipped and counted. Where the key was
-    changed, records cross a repartition that is named after the store.
+    Without windows, no record is late. Each record updates the row of its key, and every update is sent downstream with
+    the largest timestamp of the row so far. A record without key or value is skipped and counted. If the key was
+    changed, records cross a repartition named after the store.
     """
 
     stream: KStream
@@ -42,21 +42,24 @@ class KGroupedStream:
     def windowed_by(
         self, windows: GridWindows | SlidingWindows | SessionWindows
     ) -> TimeWindowedKStream | SessionWindowedKStream:
-        """Aggregate by window. Raises `TopologyError` for anything but windows."""
+        """Aggregate by window. Raises `TopologyError` if ``windows`` is not a kind of windows."""
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(self.stream, windows)
-        given: object = windows  # it is up to the user
+        given: object = windows  # user code may pass anything
         if not isinstance(given, GridWindows | SlidingWindows):
             message = f"windowed_by({windows!r}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
             raise TopologyError(message)
         return TimeWindowedKStream(self.stream, windows)
 
     def count(self, *, store: StoreSpec) -> KTable:
-        """Count the records of each key. Null values are skipped."""
+        """Count the records of each key. Null values are not counted."""
         return self.aggregate(Count(), store=store)
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
-        """Combine values, ``reducer(aggregate, value)``; the first value starts. A null that it gives deletes the row."""
+        """Combine the values of each key: ``reducer(aggregate, value)``, starting with the first value.
+
+        A result of None deletes the row.
+        """
         stream = replace(self.stream, value=value) if value else self.stream
         return KGroupedStream(stream).aggregate(Reduce(reducer), store=store)
 
@@ -68,9 +71,10 @@ class KGroupedStream:
         store: StoreSpec,
         value: Any = None,
     ) -> KTable:
-        """Aggregate: a built-in one, a dictionary of named ones, or ``initializer, aggregator(key, value, aggregate)``.
+        """Aggregate the values of each key.
 
-        ``value`` declares the type of a custom aggregate.
+        ``aggregate`` is a built-in aggregate such as ``Sum("amount")``, a dictionary of named ones, or an initializer
+        ``() -> aggregate`` with an ``aggregator(key, value, aggregate) -> aggregate``, whose type ``value`` declares.
         """
         made = aggregator_of(aggregate, aggregator, value)
         kept = materialized(store)

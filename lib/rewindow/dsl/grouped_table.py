@@ -1,4 +1,4 @@
-"""A table by group: what is aggregated takes rows back as they change. A grouped table makes tables."""
+"""Tables grouped by a new key. Their aggregates subtract the old value of a row as it changes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rewindow.streams.topology import REPARTITION_SUFFIX
 
 @dataclass(frozen=True, slots=True)
 class KGroupedTable:
-    """The rows of a table by group (`KTable.group_by`), to be aggregated as they are now.
+    """The rows of a table grouped by a new key (`KTable.group_by`), to aggregate their current values.
 
-    Each update takes back what its row gave before and gives what it says now; its result has the larger of the
-    update's and the group's timestamps. A group without rows keeps its last aggregate (a count of 0): it sends a
-    tombstone only if its result is null. Updates cross a repartition, named after the first store; all its aggregates
-    share it.
+    An update subtracts the old value of its row and adds the new one. Its result has the larger of the update's and the
+    group's timestamps. A group that has lost all its rows keeps its last aggregate, such as a count of 0; it sends a
+    tombstone only if its result is null. Updates cross a repartition that is named after the first store and shared by
+    all aggregates of the group.
     """
 
     graph: Graph
@@ -46,7 +46,7 @@ class KGroupedTable:
         store: StoreSpec,
         value: Any = None,
     ) -> KTable:
-        """Combine the values: ``adder(aggregate, value)``, ``subtractor(aggregate, value)``; the first value starts."""
+        """Combine values with ``adder(aggregate, value)`` and ``subtractor(aggregate, value)``, starting with the first value."""
         grouped = replace(self, value=value) if value else self
         return _aggregated(grouped, ReduceSubtractable(adder, subtractor), store)
 
@@ -59,12 +59,13 @@ class KGroupedTable:
         store: StoreSpec,
         value: Any = None,
     ) -> KTable:
-        """Aggregate: ``initializer, adder(key, value, aggregate), subtractor(key, value, aggregate)``, or a built-in one.
+        """Aggregate the current values of each group.
 
-        Those that can take a value back are `Count`, `Sum`, `Mean` and `Collect`, and a dictionary of them; of floats the
-        last bits of a sum depend on what came and went. ``value`` declares the type of a custom aggregate. A null that
-        the adder or the subtractor gives deletes the group's row. Raises `TopologyError` for an aggregate that cannot
-        subtract.
+        ``aggregate`` is `Count`, `Sum`, `Mean`, `Collect` or a dictionary of these, which can subtract a value, or an
+        initializer with an ``adder(key, value, aggregate)`` and a ``subtractor(key, value, aggregate)``, whose type
+        ``value`` declares. The last bits of a sum of floats depend on the values that were added and subtracted.
+        A result of None from adder or subtractor deletes the group's row.
+        Raises `TopologyError` for an aggregate that cannot subtract.
         """
         if adder is not None and subtractor is not None and callable(aggregate):
             made = CustomSubtractable(aggregate, adder, value or returned_type(adder), subtractor)
@@ -75,7 +76,7 @@ class KGroupedTable:
             if not (is_aggregate(part) and isinstance(part, Subtractable)):
                 what = described(part) if is_aggregate(part) else repr(part)
                 message = (
-                    f"aggregate({what}) of a grouped table cannot take a row back: use Count, Sum, Mean or Collect, or give "
+                    f"aggregate({what}) of a grouped table cannot subtract a row: use Count, Sum, Mean or Collect, or give "
                     "initializer, adder and subtractor"
                 )
                 raise TopologyError(message)
@@ -85,7 +86,7 @@ class KGroupedTable:
 def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec) -> KTable:
     kept, graph, key, value = materialized(store), grouped.graph, grouped.key, grouped.value
     name = kept.name
-    source = _repartition(grouped) or graph.topology.add_repartition(
+    source = _shared_repartition(grouped) or graph.topology.add_repartition(
         name, grouped.node, key=key, value=ChangeType(value)
     )
     graph.topology.add_store(kept.key_values(key, made.state_type(value)))
@@ -94,8 +95,8 @@ def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec) -> KTable:
     return KTable(graph, node, key, made.result_type(value), view=view)
 
 
-def _repartition(grouped: KGroupedTable) -> str | None:
-    """Return the source below the repartition that another aggregate of the same group has made, if its types fit."""
+def _shared_repartition(grouped: KGroupedTable) -> str | None:
+    """Return the source of the repartition that another aggregate of the group has made, if its types are the same."""
     topology, wanted = grouped.graph.topology, ((grouped.node,), grouped.key, ChangeType(grouped.value))
     for node in topology.nodes.values():
         if isinstance(node, SinkNode) and node.is_internal and (node.parents, node.key, node.value) == wanted:

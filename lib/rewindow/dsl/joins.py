@@ -1,4 +1,4 @@
-"""How joins become nodes: two sides by their keys, their stores, and the node that joins them."""
+"""Joins of a stream with a stream or a table, as nodes of the graph."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
 
 JoinStores = StoreSpec | tuple[StoreSpec, StoreSpec]
-"""One name (or `Materialized`) from which those of both sides are made, or one for this and one for the other side."""
+"""The stores of both sides: one base name or `Materialized`, or a pair for this side and the other."""
 
 ValueJoiner = Callable[..., Any]
 
 
-class Keeps(NamedTuple):
-    """Which sides of a join are sent without a partner too."""
+class Unmatched(NamedTuple):
+    """The sides of a join whose records are sent even without a match."""
 
     left: bool = False
     right: bool = False
 
 
 class Options(NamedTuple):
-    """What the user says of a join besides what is joined: see `KStream.join`."""
+    """The options of `KStream.join`."""
 
     windows: JoinWindows | None
     name: str | None
@@ -46,11 +46,13 @@ class Options(NamedTuple):
     value: Any
 
 
-INNER, LEFT, OUTER = Keeps(), Keeps(left=True), Keeps(left=True, right=True)
+INNER, LEFT, OUTER = Unmatched(), Unmatched(left=True), Unmatched(left=True, right=True)
 
 
-def join(left: KStream, other: KStream | KTable, keeps: Keeps, joiner: ValueJoiner, options: Options) -> KStream:
-    """Join a stream with a stream or a table. Raises `TopologyError` for anything that is not what it should be."""
+def join(
+    left: KStream, other: KStream | KTable, unmatched: Unmatched, joiner: ValueJoiner, options: Options
+) -> KStream:
+    """Join a stream with a stream or a table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
     if not isinstance(other, type(left) | KTable):
         message = f"join of {left.node!r} with {other!r}: give it a KStream or a KTable"
         raise TopologyError(message)
@@ -62,70 +64,78 @@ def join(left: KStream, other: KStream | KTable, keeps: Keeps, joiner: ValueJoin
     function_of(joiner, "join")
     joined = joiner if options.with_key else _without_key(joiner)
     if isinstance(other, KTable):
-        node = _table_join(left, other, keeps, joined, options, what)
+        node = _table_join(left, other, unmatched, joined, options, what)
     else:
-        node = _stream_join(left, other, keeps, joined, options, what)
-    has_both_keys = keeps.right and left.key != other.key
+        node = _stream_join(left, other, unmatched, joined, options, what)
+    has_both_keys = unmatched.right and left.key != other.key
     key = EqualType((left.key, other.key)) if has_both_keys else left.key
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)
 
 
-def _stream_join(left: KStream, right: KStream, keeps: Keeps, joiner: Joiner, options: Options, what: str) -> str:
+def _stream_join(
+    left: KStream, right: KStream, unmatched: Unmatched, joiner: Joiner, options: Options, what: str
+) -> str:
     graph, windows, name = left.graph, options.windows, options.name
     if not isinstance(windows, JoinWindows):
-        message = f'{what}: name the windows of two streams, as in JoinWindows.of("10m", grace="1m")'
+        message = f'{what}: a join of two streams needs windows, as in JoinWindows.of("10m", grace="1m")'
         raise TopologyError(message)
     if options.grace is not None:
-        message = f"{what}: the grace of two streams is that of their windows, JoinWindows.of(..., grace=...)"
+        message = f"{what}: the grace of a join of two streams belongs to its windows, JoinWindows.of(..., grace=...)"
         raise TopologyError(message)
     if name is None:
-        message = f"{what}: it keeps records of both sides, give their stores a name, name=..."
+        message = f"{what}: a join of two streams stores the records of both sides: give it a name, name=..."
         raise TopologyError(message)
     left_kept, right_kept = _kept(options.store or name)
     first, second = _side(left, f"{name}-left"), _side(right, f"{name}-right")
     stores = (
-        _stores(first, left_kept, windows, waits=keeps.left and not windows.is_eager),
-        _stores(second, right_kept, windows, waits=keeps.right and not windows.is_eager),
+        _stores(first, left_kept, windows, waits=unmatched.left and not windows.is_eager),
+        _stores(second, right_kept, windows, waits=unmatched.right and not windows.is_eager),
     )
     parents = (
         graph.add("join-side", JoinSide(is_left=True), first.node, name=f"{name}-left"),
         graph.add("join-side", JoinSide(is_left=False), second.node, name=f"{name}-right"),
     )
-    supplier = StreamJoin(windows, joiner, *stores, *keeps)
+    supplier = StreamJoin(windows, joiner, *stores, *unmatched)
     names = tuple(store for side in stores for store in side if store is not None)
     holds_ms = windows.holds_ms if any(side.unmatched for side in stores) else 0
     return graph.add("join", supplier, *parents, name=name, stores=names, holds_ms=holds_ms)
 
 
-def _table_join(left: KStream, table: KTable, keeps: Keeps, joiner: Joiner, options: Options, what: str) -> str:
+def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Joiner, options: Options, what: str) -> str:
     graph, name, view = left.graph, options.name, view_of(table, options.name or table.node)
     if options.windows is not None or options.store is not None:
-        message = f"{what}: a record finds the row that the table has, without windows= and store="
+        message = f"{what}: a join with a table takes neither windows= nor store=: leave them out"
         raise TopologyError(message)
-    if keeps.right:
-        message = f"{what}: a table sends nothing to a stream, so there is no outer join; use left_join, or to_stream()"
+    if unmatched.right:
+        message = (
+            f"{what}: updates of a table send no results, so a table has no outer join: use left_join, or to_stream()"
+        )
         raise TopologyError(message)
     if name is None and (left.is_rekeyed or options.grace is not None):
-        why = "the records were re-keyed and cross a repartition" if left.is_rekeyed else "records wait for the grace"
+        why = (
+            "its records were re-keyed and cross a repartition" if left.is_rekeyed else "its records wait for the grace"
+        )
         message = f"{what}: {why}, give it a name, name=..."
         raise TopologyError(message)
     if options.grace is None:
         side = _side(left, str(name))
-        return graph.add("join", StreamTableJoin(view, joiner, keeps.left), side.node, name=name, stores=view.stores)
+        return graph.add(
+            "join", StreamTableJoin(view, joiner, unmatched.left), side.node, name=name, stores=view.stores
+        )
     name, grace_ms = str(name), to_ms(options.grace)
     if grace_ms < 0:
-        message = f"{what}: its grace is {options.grace!r}: it is 0 or more"
+        message = f"{what}: the grace {options.grace!r} is negative: give 0 or more"
         raise TopologyError(message)
     if view.history_ms is None or grace_ms > view.history_ms:
         kept = "no history" if view.history_ms is None else f"a history of {view.history_ms} ms"
         message = (
-            f"{what}: records can wait for {options.grace!r} if the table has versions at least as far back, and it has "
+            f"{what}: the grace {options.grace!r} needs a versioned table with at least that much history, and this one has "
             f"{kept}: use versioned_store(name, history=...) for its store"
         )
         raise TopologyError(message)
     side = _side(left, name)
     graph.topology.add_store(StoreBuilder(name, RECORDS, side.key, side.value))
-    supplier = StreamTableJoin(view, joiner, keeps.left, grace_ms, name)
+    supplier = StreamTableJoin(view, joiner, unmatched.left, grace_ms, name)
     stores = (name, *view.stores)
     return graph.add("join", supplier, side.node, table.node, name=name, stores=stores, holds_ms=grace_ms)
 
@@ -133,14 +143,14 @@ def _table_join(left: KStream, table: KTable, keeps: Keeps, joiner: Joiner, opti
 def _check_keys(left: Any, right: Any, what: str) -> None:
     if isinstance(left, type) and isinstance(right, type) and left is not right:
         message = (
-            f"{what}: the keys of its sides are {left.__name__} and {right.__name__}, so equal ones would lie in "
+            f"{what}: the keys of its sides are {left.__name__} and {right.__name__}, so equal keys would be in "
             "different partitions: convert one side with select_key"
         )
         raise TopologyError(message)
 
 
 def _side(stream: KStream, name: str) -> KStream:
-    """Return a side with its records in the partitions of their keys; those without a key go along."""
+    """Return a side with its records in the partitions of their keys. Records without a key stay in."""
     return stream.repartition(name=name) if stream.is_rekeyed else stream
 
 
@@ -148,7 +158,7 @@ def _kept(store: JoinStores) -> tuple[Materialized, Materialized]:
     if isinstance(store, tuple):
         this, other = materialized(store[0]), materialized(store[1])
         if this.name == other.name:
-            message = f"store {this.name!r} cannot keep both sides of a join: give each a name of its own"
+            message = f"store {this.name!r} cannot keep both sides of a join: give each its own name"
             raise TopologyError(message)
         return this, other
     both = materialized(store)

@@ -1,4 +1,4 @@
-"""The verbs of a stream that Kafka Streams has replaced, for code that is being ported. Each gives a `DeprecationWarning`."""
+"""The stream verbs that Kafka Streams has replaced, for code that is being ported. Each gives a `DeprecationWarning`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any, Self
 
 from rewindow.dsl.graph import Graph, function_of
 from rewindow.dsl.operators.transform import Transform, TransformValues
-from rewindow.streams.deprecated import deprecated
-from rewindow.streams.kafka_legacy import Transformer, ValueTransformer
+from rewindow.streams.legacy import Transformer, ValueTransformer, deprecated
 from rewindow.streams.state.stores import StoreBuilder
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyVerbs:
-    """What `KStream` has of them, and a stream's place in the topology: each verb gives a stream at another place."""
+    """The base of `KStream`: its node in the topology, and its deprecated verbs. Each verb returns the stream of a new node."""
 
     graph: Graph
     node: str
@@ -32,9 +31,11 @@ class LegacyVerbs:
         key: Any = None,
         value: Any = None,
     ) -> Self:
-        """Run a `Transformer`: what it returns is forwarded (the form before KIP-820; use `process`)."""
+        """Run a `Transformer` and forward the pair that it returns (deprecated by KIP-820: use `process`)."""
         deprecated("transform", "process")
-        node = self.graph.run("transform", self.node, Transform(function_of(supplier, "transform")), name, stores)
+        node = self.graph.add_user_processor(
+            "transform", self.node, Transform(function_of(supplier, "transform")), name, stores
+        )
         return replace(self, node=node, key=key, value=value, is_rekeyed=True)
 
     def flat_transform(
@@ -46,9 +47,9 @@ class LegacyVerbs:
         key: Any = None,
         value: Any = None,
     ) -> Self:
-        """Run a `Transformer` that returns any number of pairs (KIP-313; use `process`)."""
+        """Run a `Transformer` that returns any number of pairs (KIP-313, deprecated by KIP-820: use `process`)."""
         deprecated("flat_transform", "process")
-        node = self.graph.run(
+        node = self.graph.add_user_processor(
             "flat-transform", self.node, Transform(function_of(supplier, "flat_transform"), is_flat=True), name, stores
         )
         return replace(self, node=node, key=key, value=value, is_rekeyed=True)
@@ -61,9 +62,9 @@ class LegacyVerbs:
         stores: Iterable[StoreBuilder | str] = (),
         value: Any = None,
     ) -> Self:
-        """Run a `ValueTransformer`: it returns the new value, the key stays (use `process_values`)."""
+        """Run a `ValueTransformer`, which returns the new value (deprecated by KIP-820: use `process_values`)."""
         deprecated("transform_values", "process_values")
-        node = self.graph.run(
+        node = self.graph.add_user_processor(
             "transform-values", self.node, TransformValues(function_of(supplier, "transform_values")), name, stores
         )
         return replace(self, node=node, value=value)
@@ -76,9 +77,9 @@ class LegacyVerbs:
         stores: Iterable[StoreBuilder | str] = (),
         value: Any = None,
     ) -> Self:
-        """Run a `ValueTransformer` that returns any number of values (KIP-313; use `process_values`)."""
+        """Run a `ValueTransformer` that returns any number of values (KIP-313, deprecated by KIP-820: use `process_values`)."""
         deprecated("flat_transform_values", "process_values")
-        node = self.graph.run(
+        node = self.graph.add_user_processor(
             "flat-transform-values",
             self.node,
             TransformValues(function_of(supplier, "flat_transform_values"), is_flat=True),

@@ -1,4 +1,4 @@
-"""Where a verb keeps its state, as a value (Kafka's `Materialized`, with the retention of KIP-328)."""
+"""`Materialized`: the store in which a verb keeps its state, with the retention of KIP-328."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from rewindow.streams.windows.time import Windows
 
 @dataclass(frozen=True, slots=True)
 class Materialized:
-    """The name of a verb's store, and how long the windows in it are kept.
+    """The name of a verb's store, and how long the store retains windows.
 
-    A verb with ``store=`` takes one, or the bare name, or a store that was made before (`window_store`,
-    `session_store`, `key_value_store`), whose own retention and declared types then count.
+    ``store=`` accepts a `Materialized`, a name, or a ready-made store (`window_store`, `session_store`,
+    `key_value_store`), whose own retention and declared types then apply.
     """
 
     name: str
     retention_ms: int | None = None
-    """None: as long as the windows need. Key-value stores forget nothing and ignore it (KIP-328)."""
+    """In milliseconds; None for as long as the windows need. Key-value stores expire nothing and ignore it (KIP-328)."""
     ready_made: StoreBuilder | None = None
 
     @classmethod
     def as_(cls, store: str | StoreBuilder, *, retention: str | int | timedelta | None = None) -> Materialized:
-        """Keep state under this name, windows for at least the ``retention`` (``"1d"``; an int is milliseconds).
+        """Name the store, and retain windows for at least ``retention`` (``"1d"``, or an int of milliseconds).
 
-        Raises `TopologyError` if it is given together with a store made before, which has its own, and for no name.
+        Raises `TopologyError` for an empty name, and for a retention together with a ready-made store, which has its own.
         """
         if isinstance(store, StoreBuilder):
             made = cls(store.name, ready_made=store)
             return made if retention is None else made.with_retention(retention)
-        given: object = store  # it is up to the user
+        given: object = store  # user code may pass anything
         if not isinstance(given, str) or not given:
-            message = f"store={store!r}: give it a name, Materialized.as_(name, retention=...) or a store made before"
+            message = f"store={store!r}: give it a name, Materialized.as_(name, retention=...) or a ready-made store"
             raise TopologyError(message)
         named = cls(store)
         return named if retention is None else named.with_retention(retention)
 
     def with_retention(self, retention: str | int | timedelta) -> Materialized:
-        """Return the same with a retention. Raises `TopologyError` as `as_` does, `ConfigError` for less than nothing."""
+        """Return a copy with this retention. Raises `TopologyError` as `as_` does, and `ConfigError` if it is negative."""
         if self.ready_made is not None:
-            message = f"store {self.name!r} was given ready-made and has a retention of its own: change it there"
+            message = f"store {self.name!r} is ready-made and has its own retention: change it there"
             raise TopologyError(message)
         retention_ms = to_ms(retention)
         if retention_ms < 0:
-            raise ConfigError(f"store {self.name!r}: its retention is {retention!r}: it is 0 or more")
+            raise ConfigError(f"store {self.name!r}: the retention {retention!r} is negative: give 0 or more")
         return replace(self, retention_ms=retention_ms)
 
     def retained_ms(self, needed_ms: int, default_ms: int | None = None) -> int:
-        """Return how long windows are kept. Raises `TopologyError` for less than they need."""
+        """Return the retention of windows in ms. Raises `TopologyError` if it is shorter than they need."""
         given_ms = self.ready_made.retention_ms if self.ready_made is not None else self.retention_ms
         if given_ms is None:
             return needed_ms if default_ms is None else default_ms
@@ -66,14 +66,14 @@ class Materialized:
         return given_ms
 
     def key_values(self, key: Any, value: Any) -> StoreBuilder:
-        """Return the store of a table without windows. Raises `TopologyError` for a ready-made one of another kind."""
+        """Return the store of a table without windows. Raises `TopologyError` for a ready-made store of another kind."""
         self._check_kind(KEY_VALUE)
         return replace(self._builder(KEY_VALUE, key, value), is_stamped=True)
 
     def windowed(self, windows: Windows, key: Any, value: Any) -> StoreBuilder:
-        """Return the store of these windows.
+        """Return the store of a windowed table.
 
-        Raises `TopologyError` for a retention that is too short, and for a ready-made store of another kind or size.
+        Raises `TopologyError` for a retention that is too short, and for a ready-made store of another kind or window size.
         """
         kind, size_ms = windows.store_kind, windows.size_ms
         self._check_kind(kind)
@@ -111,9 +111,9 @@ class Materialized:
 
 
 StoreSpec = str | Materialized | StoreBuilder
-"""What a verb takes for its store: a name, a `Materialized`, or a store made before."""
+"""The values that ``store=`` accepts: a name, a `Materialized`, or a ready-made store."""
 
 
 def materialized(store: StoreSpec) -> Materialized:
-    """Return what was given for a store as a `Materialized`."""
+    """Return the value of ``store=`` as a `Materialized`."""
     return store if isinstance(store, Materialized) else Materialized.as_(store)

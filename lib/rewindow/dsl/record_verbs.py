@@ -1,4 +1,4 @@
-"""The verbs of a stream that look at one record at a time."""
+"""The stateless verbs of a stream, which handle one record at a time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from rewindow.streams.processor import Processor
 
 @dataclass(frozen=True, slots=True)
 class RecordVerbs(LegacyVerbs):
-    """What `KStream` has of them. They know no time and keep no state.
+    """The stateless verbs of `KStream`.
 
-    A result has its record's timestamp and headers, and leaves in the order in which the task takes the records. A
-    function that fails ends the run (65), naming node and record; what is no function is a `TopologyError`.
+    A result has the timestamp and headers of its record, and results keep the order of their records. A function that
+    raises fails the run (exit code 65) with an error that names node and record. An argument that is not a function
+    raises a `TopologyError`.
     """
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
@@ -28,19 +29,21 @@ class RecordVerbs(LegacyVerbs):
         return self._then("filter", stateless.Filter(function_of(predicate, "filter")), name)
 
     def where(self, condition: str, *, name: str | None = None) -> Self:
-        """Keep the records that fulfil a condition, ``where("amount >= 10")``: unlike a function it can run on whole columns.
+        """Keep the records that satisfy a condition, as in ``where("amount >= 10")``.
 
-        It is a small part of SQL over the value's fields, ``key``, ``value`` and ``timestamp`` (`dsl.operators.conditions`).
-        Raises `ConfigError` for a text that is no condition.
+        Conditions are a small subset of SQL over the value's fields, ``key``, ``value`` and ``timestamp``
+        (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns.
+        Raises `ConfigError` for a text that is not a condition.
         """
         return self._then("where", Where(parse(condition)), name)
 
     def select(self, fields: str, *, name: str | None = None) -> Self:
-        """Make rows of some fields, ``select("user, price * pieces as total")``: unlike a function on whole columns too.
+        """Replace the value by a row of expressions, as in ``select("user, price * pieces as total")``.
 
-        A small part of SQL: fields, ``key``, ``value``, ``timestamp`` and literals, ``+ - *`` of whole numbers and floats
-        (`dsl.operators.expressions`), each with its name or another (``as``). The result is a row also where the value is
-        null: its fields are null then. Key and types stay. Raises `ConfigError` for a text that cannot be read.
+        Expressions are a small subset of SQL: fields, ``key``, ``value``, ``timestamp``, literals, and ``+ - *`` of
+        integers and floats (`dsl.operators.expressions`); ``as`` names a field. Unlike a function, they can be evaluated
+        on whole columns. A null value gives a row of null fields. The key stays.
+        Raises `ConfigError` for a text that cannot be parsed.
         """
         read = read_fields(fields)
         return replace(self._then("select", Select(read), name), value=type_of(read, self.key, self.value))
@@ -57,7 +60,7 @@ class RecordVerbs(LegacyVerbs):
         value: Any = None,
         name: str | None = None,
     ) -> Self:
-        """Make a new key and value, ``mapper(key, value) -> (key, value)``. Grouping after it crosses a repartition."""
+        """Replace key and value: ``mapper(key, value) -> (key, value)``. A later grouping or join needs a repartition."""
         known = returned_pair(function_of(mapper, "map"))
         return self._then("map", stateless.Map(mapper), name, key=key or known[0], value=value or known[1])
 
@@ -69,13 +72,13 @@ class RecordVerbs(LegacyVerbs):
         value: Any = None,
         name: str | None = None,
     ) -> Self:
-        """Make any number of keys and values, ``mapper(key, value) -> [(key, value), ...]``."""
+        """Replace each record by any number of records: ``mapper(key, value) -> [(key, value), ...]``."""
         return self._then("flat-map", stateless.FlatMap(function_of(mapper, "flat_map")), name, key=key, value=value)
 
     def map_values(
         self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
     ) -> Self:
-        """Make a new value, ``mapper(value)``; with ``with_key`` ``mapper(key, value)``. The key, and so the partition, stays."""
+        """Replace the value by ``mapper(value)``, or by ``mapper(key, value)`` with ``with_key``. The key stays."""
         stream = self._then("map-values", stateless.MapValues(function_of(mapper, "map_values"), with_key), name)
         return replace(stream, value=value or returned_type(mapper))
 
@@ -87,19 +90,19 @@ class RecordVerbs(LegacyVerbs):
         value: Any = None,
         name: str | None = None,
     ) -> Self:
-        """Make any number of values, ``mapper(value) -> [value, ...]``, or ``mapper(key, value)``. The key stays."""
+        """Replace the value by any number of values, ``mapper(value)`` or ``mapper(key, value)``. The key stays."""
         stream = self._then(
             "flat-map-values", stateless.FlatMapValues(function_of(mapper, "flat_map_values"), with_key), name
         )
         return replace(stream, value=value)
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> Self:
-        """Make a new key, ``mapper(key, value)``. Grouping after it crosses a repartition."""
+        """Replace the key by ``mapper(key, value)``. A later grouping or join needs a repartition."""
         node = stateless.SelectKey(function_of(mapper, "select_key"))
         return self._then("select-key", node, name, key=key or returned_type(mapper), value=self.value)
 
     def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> Self:
-        """Call ``action(key, value)`` for each record and pass it on. A task that is retried calls it again."""
+        """Call ``action(key, value)`` for each record and pass the record on. A retried task calls it again."""
         return self._then("peek", stateless.Peek(function_of(action, "peek")), name)
 
     def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **changed: Any) -> Self:

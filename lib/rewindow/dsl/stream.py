@@ -1,4 +1,4 @@
-"""Streams of records. Each verb adds one named node."""
+"""`KStream`: a stream of records. Each verb adds one named node."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rewindow.dsl.operators import foreach, stateless
 from rewindow.dsl.operators.branches import Split
 from rewindow.dsl.operators.transform import ProcessValues
 from rewindow.dsl.record_verbs import RecordVerbs
+from rewindow.dsl.table_store import kept_table
 from rewindow.errors import TopologyError
-from rewindow.streams.deprecated import deprecated
 from rewindow.streams.duration import to_ms
-from rewindow.streams.fixed_key import FixedKeyProcessor
-from rewindow.streams.processor import Processor
+from rewindow.streams.legacy import deprecated
+from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.serde.binding import EqualType
 from rewindow.streams.settings import OnError
 from rewindow.streams.state.stores import StoreBuilder
@@ -29,21 +29,20 @@ from rewindow.streams.windows.join import JoinWindows
 
 if TYPE_CHECKING:
     from rewindow.dsl.table import KTable
-    from rewindow.streams.record import Record  # noqa: F401 - named in docstrings
 
 
 @dataclass(frozen=True, slots=True)
 class KStream(RecordVerbs):
-    """A stream: each record stands for itself.
+    """A stream of independent records.
 
-    ``key`` and ``value`` are the types as far as they are known: from the log, from the annotation of a function's
-    result, or declared with ``key=`` / ``value=``. What is not known is written as JSON text.
+    ``key`` and ``value`` are the types as far as they are known: from the log, from a function's result annotation, or
+    declared with ``key=`` and ``value=``. An unknown type is written as JSON text.
     """
 
     def merge(self, *others: KStream, name: str | None = None) -> KStream:
-        """Put streams together; records keep the order in which the task takes them."""
+        """Merge streams of the same `StreamsBuilder`. Records keep the order in which the task processes them."""
         streams = (self, *others)
-        given: tuple[object, ...] = streams  # it is up to the user
+        given: tuple[object, ...] = streams  # user code may pass anything
         for stream in given:
             if not isinstance(stream, KStream) or stream.graph is not self.graph:
                 message = (
@@ -63,24 +62,24 @@ class KStream(RecordVerbs):
     def foreach(self, action: Callable[..., Any], *, name: str) -> None:
         """Call ``action(key, value)``, or ``action(key, value, idempotency_key)``, for each record, and end the stream.
 
-        It is called at least once for each record: a task that fails and is tried again, and a run that was killed and
-        is computed again, call it again, for the same records in the same order of the partition. The idempotency key is
-        the same each time and another for each call: the place of the input record and what became of it,
-        ``topic/partition/offset/name/n``, or ``partition/name/n`` for what a punctuation or an epoch's end sent. It does
-        not depend on how landings are put together into runs; a `backfill` of the same landings gives the same keys.
-        Give it to what you write to, so that the second time does nothing. Raises `TopologyError` for another signature.
+        The action is called at least once for each record: a retried task and a repeated run call it again, for the
+        same records in the same order within the partition. The idempotency key is unique to the call and the same in
+        every repetition, however landings are grouped into runs, and in a `backfill` of the same landings, too. It
+        names the input and the node, as in ``job/topic/partition/offset/name/n``: see
+        `ProcessorContext.idempotency_key`. Pass it to the system you write to, so that a repeated call has no effect.
+        Raises `TopologyError` for any other signature.
         """
         foreach.calling(action)
         self.graph.add("foreach", foreach.ForEach(action), self.node, name=name)
 
     def split(self, *, name: str | None = None) -> BranchedKStream:
-        """Begin to split the stream by predicates, see `BranchedKStream`; ``name`` begins the names of its branches."""
+        """Split the stream by predicates: see `BranchedKStream` (KIP-418). ``name`` prefixes the names of its branches."""
         split = Split()
         node = self._then("split", split, name)
         return BranchedKStream(node, node.node, split)
 
     def branch(self, *predicates: Callable[[Any, Any], bool], name: str | None = None) -> list[KStream]:
-        """Split by predicates and return the streams in their order (the form before KIP-418; use `split`)."""
+        """Split by predicates and return the branches in their order (deprecated by KIP-418: use `split`)."""
         deprecated("branch(*predicates)", "split().branch(predicate)...")
         if not predicates:
             raise TopologyError("branch(): give it a predicate for each branch")
@@ -100,15 +99,15 @@ class KStream(RecordVerbs):
         holds: str | timedelta = "0s",
         on_error: str = "fail",
     ) -> KStream:
-        """Run a processor of your own. ``name`` identifies its schedules and clock in checkpoints.
+        """Run your own `Processor`. ``name`` identifies its schedules and its clock in checkpoints.
 
-        ``stores`` gives new stores, or the names of stores that other nodes have too. ``key`` and ``value`` declare the
-        types that it forwards. ``holds``: the longest it holds a result back, where time follows the watermark.
-        ``on_error``: what becomes of a record at which it fails, ``fail``, ``retry 3``, ``quarantine`` or ``retry 3
-        quarantine`` (`streams.error_policy`); the job's file may say it for every node.
+        ``stores`` lists new stores, or the names of stores that other nodes share. ``key`` and ``value`` declare the
+        types of the records it forwards. ``holds`` is the longest time it holds a result back, by which the watermark
+        below is lowered (D22). ``on_error`` is the policy for a record at which it fails: ``fail``, ``retry 3``,
+        ``quarantine`` or ``retry 3 quarantine``. The job's file may override it for any node.
         """
         options = NodeOptions(to_ms(holds), OnError.parse(on_error))
-        node = self.graph.run("process", self.node, supplier, name, stores, options)
+        node = self.graph.add_user_processor("process", self.node, supplier, name, stores, options)
         return KStream(self.graph, node, key, value, is_rekeyed=True)
 
     def process_values(
@@ -121,8 +120,8 @@ class KStream(RecordVerbs):
         holds: str | timedelta = "0s",
         on_error: str = "fail",
     ) -> KStream:
-        """Run a `FixedKeyProcessor` of your own: as `process`, but the key stays, so grouping needs no repartition (KIP-820)."""
-        node = self.graph.run(
+        """Run your own `FixedKeyProcessor`: see `process`. The key stays, so grouping needs no repartition (KIP-820)."""
+        node = self.graph.add_user_processor(
             "process-values",
             self.node,
             ProcessValues(function_of(supplier, "process_values")),
@@ -133,27 +132,25 @@ class KStream(RecordVerbs):
         return replace(self, node=node, value=value)
 
     def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:
-        """Send each record to the partition of its key, through an internal log."""
+        """Send each record to the partition of its key, through an internal log named after ``name``."""
         key, value = key or self.key, value or self.value
         node = self.graph.topology.add_repartition(name, self.node, key=key, value=value)
         return KStream(self.graph, node, key, value)
 
     def to_table(self, *, store: StoreSpec, name: str | None = None) -> KTable:
-        """Take the records as updates of a table, as `StreamsBuilder.table` does; a null value is a tombstone.
+        """Interpret the records as updates of a table, as `StreamsBuilder.table` does; a null value is a tombstone.
 
-        Where the key was changed, through a repartition that is named after the store.
+        If the key was changed, records cross a repartition named after the store, and null keys are dropped and counted.
         """
-        from rewindow.dsl.table_store import kept_table  # noqa: PLC0415 - streams and tables make each other
-
         stream = keyed(self, materialized(store).name)
         return kept_table(stream.graph, stream.node, stream.key, stream.value, store, name=name)
 
     def group_by_key(self) -> KGroupedStream:
-        """Group by the key; where it was changed, through a repartition that is named after the store."""
+        """Group by the key. If it was changed, records cross a repartition named after the store of the aggregate."""
         return KGroupedStream(self)
 
     def group_by(self, mapper: Callable[[Any, Any], Any], *, key: Any = None) -> KGroupedStream:
-        """Group by a new key, ``mapper(key, value)``; a record whose new key is null is dropped."""
+        """Group by a new key, ``mapper(key, value)``. A record whose new key is null is dropped and counted."""
         return KGroupedStream(self.select_key(mapper, key=key))
 
     def join(
@@ -168,28 +165,28 @@ class KStream(RecordVerbs):
         with_key: bool = False,
         value: Any = None,
     ) -> KStream:
-        """Join with the records of another stream that lie close in time, or with the row that a table has of the key.
+        """Inner-join with the records of another stream that are close in time, or with the current row of a table.
 
-        The result is ``joiner(left, right)``, with ``with_key`` ``joiner(key, left, right)``; ``value`` declares its
-        type if the joiner does not. A record without key or value is skipped and counted. Of both, equal keys must be
-        in the same partition: sides that were re-keyed cross a repartition named after the join, ``name``.
+        The result is ``joiner(left, right)``, or ``joiner(key, left, right)`` with ``with_key``. ``value`` declares its
+        type; the default is the joiner's annotation. A record without key or value is skipped and counted. Equal keys
+        must be in the same partition, so a re-keyed side crosses a repartition named after the join's ``name``.
 
-        **A stream**, with ``windows``. Time: this stream's record at ``t`` joins those of the other from ``t - before``
-        to ``t + after``, both included; no record is too late for that while the other side's store retains its
-        partners: before + after + grace behind the newest record put there. The result's timestamp is the larger of the
-        two. Order: the results of one record come by the partner's timestamp, then as the partners came. A stream
-        joined with itself joins each record with itself, too. ``name`` is also that of the node and its stores,
-        ``<name>-left`` and ``<name>-right``, unless ``store`` names them: a base name, a `Materialized` with a
+        **With a stream**, ``windows`` is required. This stream's record at ``t`` joins the other's records from
+        ``t - before`` to ``t + after``, both inclusive. Late records are joined, too, while the other side's store
+        retains their partners: up to before + after + grace behind the newest record put there. A result has the larger
+        of the two timestamps. The results of one record are sent in the order of the partners' timestamps, then of
+        their arrival. In a self-join each record also joins itself. ``name`` names the node and the stores
+        ``<name>-left`` and ``<name>-right``. ``store`` overrides the store names: a base name, a `Materialized` with a
         retention, or a pair for this side and the other.
 
-        **A table**. Only the stream's records send results, at their own timestamps; a record finds the row that the
-        table has when it is taken, of a versioned table what held at the record's timestamp. With ``grace`` (KIP-923,
-        versioned tables only) records wait in the store ``name`` until the newest of them is ``grace`` ahead, or the
-        watermark is, and then join by timestamp, key bytes and arrival, without their headers; one that is behind that
-        already joins at once. Where source and table get records of the same timestamp, the topic that the topology
-        reads first goes first.
+        **With a table**, only the stream's records send results, with their own timestamps. A record joins the row that
+        the table has when the record is processed, or, in a versioned table, the row that was valid at the record's
+        timestamp. With ``grace`` (KIP-923, versioned tables only), records wait in the store ``name`` until a record or
+        the watermark is ``grace`` ahead. They then join in the order of timestamp, key bytes and arrival, without their
+        headers. A record that arrives later than that joins at once. If stream and table have records with the same
+        timestamp, the topic that the topology reads first is processed first.
 
-        Raises `TopologyError` if windows, keys, stores or history do not fit, naming the fix.
+        Raises `TopologyError`, with the fix, if windows, keys, stores or history do not fit.
         """
         options = joins.Options(windows, name, store, grace, with_key, value)
         return joins.join(self, other, joins.INNER, joiner, options)
@@ -206,16 +203,17 @@ class KStream(RecordVerbs):
         with_key: bool = False,
         value: Any = None,
     ) -> KStream:
-        """Join as `join` does, and send each record of this stream that finds nothing, as ``joiner(left, None)``.
+        """Join as `join` does, and send each record of this stream without a match as ``joiner(left, None)``.
 
-        With a table that is at once. With a stream it is sent when nobody is waited for any more, once, at the record's
-        own timestamp: as soon as ``timestamp + after + grace`` lies before the highest timestamp that the join has seen,
-        before the results of the record that shows it, or at the watermark; a record that comes after that is sent at
-        once (D12). What is due together leaves by timestamp, then key bytes, then as it came. A partner that is later
-        than the grace is still joined as far as the record is retained. The records that wait are kept in
-        ``<name>-left-unmatched``; below, the watermark is lowered by before + after + grace (D22).
+        With a table, that result is sent at once. With a stream, it is sent once, with the record's own timestamp, when
+        its time is over: when the highest timestamp that the join has seen, or the watermark, exceeds
+        ``timestamp + after + grace``. It leaves before the results of the record that exceeded it. A record that
+        arrives when its time is already over is sent at once (D12). Results that are due together leave in the order of
+        timestamp, key bytes and arrival. A partner that arrives even later still joins, while the record is retained.
+        Waiting records are kept in ``<name>-left-unmatched``. The watermark below is lowered by before + after + grace
+        (D22).
 
-        A record without a key goes with null at once (KIP-962); one of the other stream is skipped.
+        A record of this stream without a key is sent with None at once (KIP-962); one of the other stream is skipped.
         """
         options = joins.Options(windows, name, store, grace, with_key, value)
         return joins.join(self, other, joins.LEFT, joiner, options)
@@ -231,20 +229,23 @@ class KStream(RecordVerbs):
         with_key: bool = False,
         value: Any = None,
     ) -> KStream:
-        """Join streams as `left_join` does, and send the lone records of the other one too, as ``joiner(None, right)``.
+        """Join streams as `left_join` does, and also send the other stream's records without a match as ``joiner(None, right)``.
 
-        Of a right record the time is over once ``timestamp + before + grace`` lies before the join's clock. At equal
-        timestamps right records leave before left ones.
+        The time of a right record is over when the join's clock exceeds ``timestamp + before + grace``. At equal
+        timestamps, right records leave before left ones.
         """
         options = joins.Options(windows, name, store, None, with_key, value)
         return joins.join(self, other, joins.OUTER, joiner, options)
 
     def to(self, topic: str, *, key: Any = None, value: Any = None) -> None:
-        """Write an output; the job's configuration says to which table. ``key`` and ``value`` declare column types."""
+        """Write the records to a topic, which the job's configuration maps to a table.
+
+        ``key`` and ``value`` declare the types of its columns.
+        """
         self.graph.topology.add_sink(f"{topic}-sink", topic, self.node, key=key or self.key, value=value or self.value)
 
 
 def _common(types: Iterable[Any]) -> Any:
-    """Return the type of streams that meet. Whether two logs have the same columns is known when types are bound."""
+    """Return the common type of merged streams. Whether two logs have equal columns is checked when types are bound."""
     different = list(dict.fromkeys(types))
     return different[0] if len(different) == 1 else EqualType(tuple(different))

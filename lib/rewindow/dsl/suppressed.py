@@ -1,4 +1,4 @@
-"""What a suppress waits for and how much it may hold, as values (KIP-328). The names are Kafka's.
+"""The configuration of `KTable.suppress`: what it waits for, and how much it may buffer (KIP-328).
 
 table.suppress(until_window_closes(), name="closed-hours")
 table.suppress(until_window_closes(max_bytes(5_000_000).shut_down_when_full()))
@@ -17,41 +17,41 @@ from rewindow.streams.duration import to_ms
 
 @dataclass(frozen=True, slots=True)
 class BufferConfig:
-    """How much a suppress may hold back, and what it does when it is full.
+    """How much a suppress may buffer, and what it does when the buffer is full.
 
-    A buffer is strict if it never emits early: unbounded, or one that shuts down or spills when it is full. An entry's
-    bytes are Kafka's estimate over the documented encoding of keys and values (D24).
+    A buffer is strict if it never emits early: it is unbounded, or it shuts down or spills when it is full. The size of
+    an entry in bytes is Kafka's estimate over the documented encoding of keys and values (D24).
     """
 
     bounds: Bounds = NO_BOUNDS
 
     @property
     def is_strict(self) -> bool:
-        """Whether it never emits early."""
+        """Whether the buffer never emits early."""
         return self.bounds.when_full is not BufferFull.EMIT_EARLY
 
     def with_max_records(self, record_limit: int) -> BufferConfig:
-        """Hold at most so many keys. Raises `ConfigError` below 0."""
+        """Limit the number of buffered keys. Raises `ConfigError` if the limit is negative."""
         return BufferConfig(replace(self.bounds, records=_limit(record_limit, "max_records")))
 
     def with_max_bytes(self, byte_limit: int) -> BufferConfig:
-        """Hold at most so many bytes. Raises `ConfigError` below 0."""
+        """Limit the size in bytes. Raises `ConfigError` if the limit is negative."""
         return BufferConfig(replace(self.bounds, bytes=_limit(byte_limit, "max_bytes")))
 
     def with_no_bound(self) -> BufferConfig:
-        """Hold as much as there is. The buffer is strict then."""
+        """Remove all limits, which makes the buffer strict."""
         return _UNBOUNDED
 
     def emit_early_when_full(self) -> BufferConfig:
-        """Emit the oldest early when a bound is passed: fewer duplicates, but not none. This is not strict."""
+        """Emit the oldest entries early when a limit is exceeded. A key may then have more than one result: it is not strict."""
         return self._when_full(BufferFull.EMIT_EARLY)
 
     def shut_down_when_full(self) -> BufferConfig:
-        """End the run (exit code 71, nothing committed) when a bound is passed. Raising it fits the checkpoint."""
+        """Fail the run (exit code 71, nothing committed) when a limit is exceeded. Raising the limit keeps checkpoints valid."""
         return self._when_full(BufferFull.SHUT_DOWN)
 
     def spill_to_disk_when_full(self) -> BufferConfig:
-        """Put what is held into a local file when a bound is passed (D15). The results are those of one without a bound."""
+        """Spill entries to a local file when a limit is exceeded (D15). Results are the same as without a limit."""
         return self._when_full(BufferFull.SPILL_TO_DISK)
 
     def _when_full(self, when_full: BufferFull) -> BufferConfig:
@@ -62,23 +62,23 @@ _UNBOUNDED = BufferConfig()
 
 
 def max_records(record_limit: int) -> BufferConfig:
-    """A buffer of so many keys that emits early when it is full, unless told otherwise."""
+    """Return a buffer of at most this many keys. By default it emits early when it is full."""
     return BufferConfig(Bounds(records=_limit(record_limit, "max_records"), when_full=BufferFull.EMIT_EARLY))
 
 
 def max_bytes(byte_limit: int) -> BufferConfig:
-    """A buffer of so many bytes that emits early when it is full, unless told otherwise."""
+    """Return a buffer of at most this many bytes. By default it emits early when it is full."""
     return BufferConfig(Bounds(bytes=_limit(byte_limit, "max_bytes"), when_full=BufferFull.EMIT_EARLY))
 
 
 def unbounded() -> BufferConfig:
-    """A buffer without a bound: it holds all that the time bound asks for."""
+    """Return a buffer without a limit."""
     return _UNBOUNDED
 
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """What a suppress waits for: a window's close where ``limit_ms`` is None, else a time."""
+    """What a suppress waits for: a time limit, or the close of the window if ``limit_ms`` is None."""
 
     limit_ms: int | None = None
     buffer: BufferConfig = _UNBOUNDED
@@ -86,16 +86,16 @@ class Suppressed:
     name: str | None = None
 
     def with_name(self, name: str) -> Suppressed:
-        """Name the node and its buffer: so it can be put into a running job and taken out again."""
+        """Name the node and its buffer, so that the suppress can be added to a running job and removed again."""
         return replace(self, name=name)
 
 
 def until_window_closes(buffer: BufferConfig | None = None, *, name: str | None = None) -> Suppressed:
-    """Emit one final result for each key and window: when the window and its grace are over, and it can change no more.
+    """Emit one final result for each key and window, when the window and its grace period are over.
 
-    Results leave in the order (window end, key bytes), each with the timestamp of its newest update. A window that was
-    emptied before it closed sends nothing.
-    Raises `TopologyError` for a buffer that is not strict: a result that is emitted early is not final.
+    Results leave in the order of window end and key bytes, each with the timestamp of its last update. A window that
+    was deleted before it closed sends nothing.
+    Raises `TopologyError` for a buffer that is not strict, because a result that is emitted early is not final.
     """
     given = _buffer(buffer, "until_window_closes")
     if not given.is_strict:
@@ -114,16 +114,16 @@ def until_time_limit(
     buffer_time: str = BufferTime.FIRST,
     name: str | None = None,
 ) -> Suppressed:
-    """Wait so long for more updates of a key before the newest is emitted; ``"0s"`` lets everything through.
+    """Wait this long for further updates of a key, then emit the last one. ``"0s"`` passes every update through.
 
-    The time counts from the first update that is held: later ones do not begin it anew (D9). ``buffer_time="latest"``
-    begins it anew, as in the proposal's worked tables; ``"window_start"`` counts from the start of the key's window
-    (D23). A tombstone is held and emitted like any update. Results leave in the order (buffer time, key bytes).
-    Raises `ConfigError` for a negative time and for another word.
+    The time counts from the first buffered update; later updates do not restart it (D9). ``buffer_time="latest"``
+    restarts it with every update, as in the examples of KIP-328, and ``"window_start"`` counts from the start of the
+    key's window (D23). Tombstones are buffered and emitted like any update. Results leave in the order of buffer time
+    and key bytes. Raises `ConfigError` for a negative time and an unknown ``buffer_time``.
     """
     limit_ms = to_ms(time_to_wait_for_more_events)
     if limit_ms < 0:
-        message = f"until_time_limit({time_to_wait_for_more_events!r}): the time to wait is 0 or more"
+        message = f"until_time_limit({time_to_wait_for_more_events!r}): the time is negative: give 0 or more"
         raise ConfigError(message)
     if buffer_time not in list(BufferTime):
         message = f"until_time_limit(buffer_time={buffer_time!r}): give one of {', '.join(BufferTime)}"

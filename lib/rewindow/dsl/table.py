@@ -1,4 +1,4 @@
-"""Tables: the newest value of each key, and the verbs on their updates."""
+"""`KTable`: the current value of each key, and the verbs on its updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindow.dsl.operators.table_group import TableGroupBy
 from rewindow.dsl.operators.table_verbs import TableDerive, TableToStream, kept_by
 from rewindow.dsl.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
 from rewindow.dsl.suppressed import Suppressed
-from rewindow.dsl.table_joins import Joiner, Kept, join_tables
+from rewindow.dsl.table_joins import Joiner, Unmatched, join_tables
 from rewindow.errors import TopologyError
 from rewindow.streams.state.stores import BUFFER, StoreBuilder
 from rewindow.streams.windows.time import Windows
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KTable:
-    """A table. Every update goes downstream: there is no record cache. ``windows`` is set for windowed tables.
+    """A table: the current value of each key. Every update is sent downstream, because there is no record cache.
 
-    ``view`` says how joins look the current value of a key up (`TableView`). ``knows_old``: an update has with it what
-    was last emitted, which `filter`, `group_by` and `suppress` need (see `join` for the one table that does not).
+    ``key`` and ``value`` are the types as far as they are known. ``windows`` is set for a windowed table. ``view`` looks
+    up the current value of a key for joins. ``knows_old`` says whether an update carries the value that was last sent,
+    which `filter`, `group_by` and `suppress` need; `join` names the one table whose updates do not.
     """
 
     graph: Graph
@@ -44,11 +45,11 @@ class KTable:
     def filter(
         self, predicate: Callable[[Any, Any], bool], *, store: StoreSpec | None = None, name: str | None = None
     ) -> KTable:
-        """Keep the rows for which ``predicate(key, value)`` is true; one that fits no longer becomes a tombstone.
+        """Keep the rows for which ``predicate(key, value)`` is true. A row that no longer matches becomes a tombstone.
 
-        An update from a row that did not fit to another one sends nothing; of a versioned table it sends a tombstone,
-        as its order says nothing of what was sent before (KIP-914). ``store`` keeps the rows in a store of that name.
-        The timestamp is the update's.
+        An update sends nothing if neither the old nor the new row matches. A versioned table sends a tombstone even
+        then, because the order of its updates does not tell what was sent before (KIP-914). ``store`` keeps the rows in
+        a store of that name. Results have the timestamps of the updates.
         """
         return self._filtered(predicate, store, name, negate=False)
 
@@ -67,9 +68,10 @@ class KTable:
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
-        """Make a new value, ``mapper(value)`` or with ``with_key`` ``mapper(key, value)``; a tombstone stays one.
+        """Replace each value by ``mapper(value)``, or by ``mapper(key, value)`` with ``with_key``.
 
-        A mapper that gives None makes a tombstone. ``store`` keeps the mapped values. The timestamp is the update's.
+        A tombstone stays a tombstone, and a result of None makes one. ``store`` keeps the mapped values; ``value``
+        declares their type. Results have the timestamps of the updates.
         """
         function_of(mapper, "map_values")
         derive = mapper if with_key else lambda _key, value: mapper(value)
@@ -83,18 +85,16 @@ class KTable:
         value: Any = None,
         name: str | None = None,
     ) -> KGroupedTable:
-        """Group the rows, ``mapper(key, value) -> (group, value)``, to aggregate them as they are now (`KGroupedTable`).
+        """Group the rows by ``mapper(key, value) -> (group, value)``, to aggregate their current values.
 
-        A row whose group or value is null belongs to none. ``key`` and ``value`` declare the types that the mapper
-        gives; one that is not declared is taken from its annotation, else kept as JSON text.
-        Of a versioned table late updates are dropped and counted.
+        A row whose group or value is null belongs to no group. ``key`` and ``value`` declare the types of the result;
+        by default they come from the mapper's annotation, else the columns are JSON text. Late updates of a versioned
+        table are dropped and counted.
         """
-        from rewindow.dsl.grouped_table import KGroupedTable  # noqa: PLC0415 - tables and groups make each other
-
         self.check_old("group_by")
         known = returned_pair(mapper)
         node = self.graph.add("table-group-by", TableGroupBy(function_of(mapper, "group_by")), self.node, name=name)
-        return KGroupedTable(self.graph, node, key or known[0], value or known[1])
+        return self.graph.fluent.grouped_table(self.graph, node, key or known[0], value or known[1])
 
     def join(
         self,
@@ -106,27 +106,28 @@ class KTable:
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
-        """Join with the row of the same key in another table, ``joiner(value, other_value)``: rows that both have.
+        """Inner-join with another table: ``joiner(value, other_value)`` for keys that both tables have.
 
-        An update of either side sends the joined row with the larger of both timestamps, a deletion a tombstone; nothing
-        is sent where the other side has no row. A repeated tombstone is sent again while the other side has its row.
-        ``store`` keeps the joined rows, ``value`` declares their type. Of a versioned side late updates are dropped and
-        counted. Both tables must be in the same partitions: of the same feed, by the same key.
+        An update of either table sends the joined row, a deletion sends a tombstone, both with the larger of the two
+        rows' timestamps. Nothing is sent while the other table lacks the row. A repeated tombstone is sent again while
+        the other table has the row. ``store`` keeps the joined rows; ``value`` declares their type. Late updates of a
+        versioned table are dropped and counted. Both tables must be partitioned alike: the same feed, the same key.
 
-        Where one update reaches both sides (a table joined with itself, or with its own filter) it is joined twice, each
-        time with what the other side says by then; both results are sent, and the deletion of a row in both sends
-        nothing. Such a join does not know what it emitted last unless it has a store.
+        If one update reaches both sides (a table joined with itself or with its own filter), it is joined twice, each
+        time with the value that the other side has at that moment. Both results are sent; deleting a row from both
+        sides sends nothing. Without a store, the updates of such a join do not carry the value that was last sent.
 
-        With ``foreign_key`` each row is joined with the row that it names, ``foreign_key(key, value)`` (KIP-213), and the
-        result is kept in ``store``, which is needed. An update of the other table sends all rows that name it, with its
-        own timestamp. A row that names none, or one that is not there, is not in the result: a tombstone is sent where
-        it may have been. It takes three sub-topologies and internal logs between them: of several updates of a row in
-        one epoch only the last may be joined. Tables of one sub-topology (a table joined with itself) are parted first:
-        ``other.to_stream().repartition(name=...).to_table(store=...)``. ``name`` (by default the store's) also names
-        ``<name>-left``, a copy of this table, ``<name>-subscribers`` and ``<name>-updates``.
-        Raises `TopologyError` if a side keeps nothing to look up, or a foreign key comes without a store.
+        With ``foreign_key``, each row is joined with the row of the other table whose key is ``foreign_key(key, value)``
+        (KIP-213). The result must be kept in ``store``. An update of the other table sends all rows that refer to it,
+        with its own timestamp. A row whose foreign key is null or not found is not in the result; a tombstone is sent
+        where it may have been. The join takes three sub-topologies linked by internal logs, so of several updates of a
+        row in one epoch only the last may be joined. Tables of the same sub-topology must be separated first, with
+        ``other.to_stream().repartition(name=...).to_table(store=...)``. ``name``, by default the store's name, prefixes
+        the stores ``<name>-left`` (a copy of this table), ``<name>-subscribers`` and ``<name>-updates``.
+
+        Raises `TopologyError` if a table keeps no values to look up, or for a foreign key without a store.
         """
-        return self._joined(Kept(), other, joiner, foreign_key, store, value, name)
+        return self._joined(Unmatched(), other, joiner, foreign_key, store, value, name)
 
     def left_join(
         self,
@@ -138,8 +139,8 @@ class KTable:
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
-        """Join as `join` does, and keep the rows that the other table has not: ``joiner(value, None)``."""
-        return self._joined(Kept(left=True), other, joiner, foreign_key, store, value, name)
+        """Join as `join` does, and keep rows without a match in the other table: ``joiner(value, None)``."""
+        return self._joined(Unmatched(left=True), other, joiner, foreign_key, store, value, name)
 
     def outer_join(
         self,
@@ -150,20 +151,20 @@ class KTable:
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
-        """Join as `join` does, and keep the rows that only one table has: ``joiner(value, None)``, ``joiner(None, other)``."""
-        return self._joined(Kept(left=True, right=True), other, joiner, None, store, value, name)
+        """Join as `left_join` does, and also keep the other table's rows without a match: ``joiner(None, other_value)``."""
+        return self._joined(Unmatched(left=True, right=True), other, joiner, None, store, value, name)
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
-        """Hold updates back as `until_window_closes` or `until_time_limit` says; only the newest of a key leaves (KIP-328).
+        """Hold updates back and send only the last of each key: see `until_window_closes`, `until_time_limit` (KIP-328).
 
-        Time is the node's own: the highest timestamp of the updates that reach it. What leaves has the timestamp of its
-        newest update, and its old value is what was last emitted of its key (D13). ``name`` (or the configuration's)
-        is that of node and buffer; by default ``<parent>-suppress``. A named one may be put into a running job, where
-        it begins empty, and taken out while it is empty; a time limit of zero disables it.
-        Raises `TopologyError` if there is no window where one is needed, for anything but these two, and for a versioned
-        table, whose late updates are no news.
+        The buffer's clock is the highest timestamp of the updates that reached it. A result has the timestamp of its
+        last update, and its old value is the one last sent for its key (D13). ``name`` (or that of the configuration)
+        names the node and its buffer; the default is ``<parent>-suppress``. A named suppress can be added to a running
+        job, where it starts empty, and removed while it is empty; a time limit of zero disables it.
+        Raises `TopologyError` if the configuration needs windows and there are none, and for a versioned table, whose
+        late updates do not change its current value.
         """
-        given: object = suppressed  # it is up to the user
+        given: object = suppressed  # user code may pass anything
         if not isinstance(given, Suppressed):
             message = (
                 f"suppress({suppressed!r}) after {self.node!r}: give it until_window_closes() or until_time_limit(...)"
@@ -171,7 +172,7 @@ class KTable:
             raise TopologyError(message)
         self.check_old("suppress")
         if self.view is not None and self.view.history_ms is not None:
-            message = f"suppress after {self.node!r}, which is versioned: keep its values in a plain store first"
+            message = f"suppress after {self.node!r}, which is versioned: keep its values in an unversioned store first"
             raise TopologyError(f"{message}, map_values(..., store=...)")
         store = name or suppressed.name or f"{self.node}-suppress"
         bounds, windows = suppressed.buffer.bounds, self.windows
@@ -185,7 +186,8 @@ class KTable:
             keep_until_final(self.graph, self.node)
         else:
             message = (
-                f"suppress({store!r}) after {self.node!r}: there is no window; use windowed_by before, or a time limit"
+                f"suppress({store!r}) after {self.node!r}: the table is not windowed: use windowed_by before it, or a "
+                "time limit"
             )
             raise TopologyError(message)
         records, size = bounds.memory
@@ -196,15 +198,13 @@ class KTable:
         return replace(self, node=node, view=self.view and HeldBackView(self.view, store))
 
     def to_stream(self, *, name: str | None = None) -> KStream:
-        """Send the updates as records: the new value, null for a tombstone."""
-        from rewindow.dsl.stream import KStream  # noqa: PLC0415 - streams and tables make each other
-
+        """Send each update as a record with the new value, null for a tombstone."""
         node = self.graph.add("to-stream", TableToStream(), self.node, name=name)
-        return KStream(self.graph, node, self.key, self.value)
+        return self.graph.fluent.stream(self.graph, node, self.key, self.value)
 
     def _joined(
         self,
-        kept: Kept,
+        unmatched: Unmatched,
         other: KTable,
         joiner: Joiner,
         foreign_key: ForeignKey | None,
@@ -212,19 +212,19 @@ class KTable:
         value: Any,
         name: str | None,
     ) -> KTable:
-        given: object = other  # it is up to the user
+        given: object = other  # user code may pass anything
         if not isinstance(given, KTable) or given.graph is not self.graph:
             message = f"join of {self.node!r} with {getattr(other, 'node', other)!r}: give it a KTable of the same StreamsBuilder"
             raise TopologyError(f"{message}; a stream joins a table, stream.join(table, ...)")
         function_of(joiner, "join")
         if foreign_key is None:
-            return join_tables(self, other, joiner, kept, store=store, value=value, name=name)
+            return join_tables(self, other, joiner, unmatched, store=store, value=value, name=name)
         function_of(foreign_key, "foreign_key=")
         if store is None:
-            message = f"the join of {self.node!r} by a foreign key keeps its result: give it a store=..."
+            message = f"the foreign-key join of {self.node!r} must keep its result: give it a store=..."
             raise TopologyError(message)
         return join_by_foreign_key(
-            self, other, foreign_key, joiner, store=store, keeps_left=kept.left, value=value, name=name
+            self, other, foreign_key, joiner, store=store, keeps_left=unmatched.left, value=value, name=name
         )
 
     def _filtered(
@@ -249,15 +249,15 @@ class KTable:
             return replace(self, node=node, value=value, view=view)
         kept = materialized(store)
         self.graph.topology.add_store(kept.key_values(self.key, value))
-        keep_functions = replace(supplier, store=kept.name)
-        node = self.graph.add(verb, keep_functions, self.node, name=name or kept.name, stores=(kept.name,))
+        stored = replace(supplier, store=kept.name)
+        node = self.graph.add(verb, stored, self.node, name=name or kept.name, stores=(kept.name,))
         return replace(self, node=node, value=value, view=StoreView(kept.name), knows_old=True)
 
     def check_old(self, verb: str) -> None:
-        """Raise `TopologyError` if a verb needs what was last emitted, and the table does not know it."""
+        """Raise `TopologyError` if the table's updates do not carry the value last sent, which a verb needs."""
         if not self.knows_old:
             message = (
-                f"{verb} after {self.node!r} needs to know what was emitted last, and above it is a join both of whose "
-                "sides get the same update: give the join a store=..."
+                f"{verb} after {self.node!r} needs the value that was last sent for a key, and a join above it gets the same "
+                "update on both sides: give the join a store=..."
             )
             raise TopologyError(message)

@@ -1,9 +1,9 @@
-"""Joins of tables, as nodes of the graph: a processor for each side, and one for the result."""
+"""Joins of two tables by key, as nodes of the graph: one processor for each side, and one for the result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.graph import returned_type
@@ -18,34 +18,39 @@ if TYPE_CHECKING:
     from rewindow.dsl.table import KTable
 
 Joiner = Callable[[Any, Any], Any]
-"""Takes the left and the right value; the missing one of an outer join is None."""
+"""``joiner(left_value, right_value)``; in an outer join a missing value is None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Which rows stay without the other side."""
+class Unmatched:
+    """Which sides keep their rows that have no match on the other side."""
 
     left: bool = False
     right: bool = False
 
 
 def join_tables(
-    left: KTable, right: KTable, joiner: Joiner, kept: Kept, *, store: StoreSpec | None, value: Any, name: str | None
+    left: KTable,
+    right: KTable,
+    joiner: Joiner,
+    unmatched: Unmatched,
+    *,
+    store: StoreSpec | None,
+    value: Any,
+    name: str | None,
 ) -> KTable:
-    """Join two tables by their keys. See `KTable.join`."""
-    from rewindow.dsl.table import KTable  # noqa: PLC0415 - tables and their joins make each other
-
+    """Join two tables by key. See `KTable.join`."""
     graph, value = left.graph, value or returned_type(joiner)
     own = None if store is None else materialized(store)
     name = name or (own.name if own is not None else graph.number("table-join"))
     left_view, right_view = view_of(left, name), view_of(right, name)
-    if kept.left:
+    if unmatched.left:
         left.check_old("a left or outer join")
-    if kept.right:
+    if unmatched.right:
         right.check_old("an outer join")
     sides = (
-        (f"{name}-left", left, right_view, joiner, kept.left, kept.right),
-        (f"{name}-right", right, left_view, lambda value, other: joiner(other, value), kept.right, kept.left),
+        (f"{name}-left", left, right_view, joiner, unmatched.left, unmatched.right),
+        (f"{name}-right", right, left_view, lambda value, other: joiner(other, value), unmatched.right, unmatched.left),
     )
     for side, table, other, joined, keeps_own, keeps_other in sides:
         is_versioned = view_of(table, name).history_ms is not None
@@ -62,17 +67,21 @@ def join_tables(
         name=name,
         stores=stores,
     )
-    is_ring = _reaches(graph.topology, left_view, right.node) or _reaches(graph.topology, right_view, left.node)
-    exact = own is not None or (left.knows_old and right.knows_old and not is_ring)
+    shares_updates = _is_below(graph.topology, right.node, left_view) or _is_below(
+        graph.topology, left.node, right_view
+    )
+    knows_old = own is not None or (left.knows_old and right.knows_old and not shares_updates)
     view: TableView = (
-        StoreView(own.name) if own is not None else JoinedView(left_view, right_view, joiner, kept.left, kept.right)
+        StoreView(own.name)
+        if own is not None
+        else JoinedView(left_view, right_view, joiner, unmatched.left, unmatched.right)
     )
     windows = max((left.windows, right.windows), key=lambda one: one.final_after_end_ms if one else -1)
-    return KTable(graph, node, left.key, value, windows, view, exact)
+    return replace(left, node=node, value=value, windows=windows, view=view, knows_old=knows_old)
 
 
-def _reaches(topology: Topology, view: TableView, node: str) -> bool:
-    """Return whether an update that a view shows at once goes on to a node: it is joined twice then."""
+def _is_below(topology: Topology, node: str, view: TableView) -> bool:
+    """Return whether an update that a view already shows still flows to a node, so that it is joined twice."""
     upstream, waiting = {node}, [node]
     while waiting:
         parents = [one for one in topology.nodes[waiting.pop()].parents if one not in upstream]
@@ -82,13 +91,13 @@ def _reaches(topology: Topology, view: TableView, node: str) -> bool:
 
 
 def _writer_of(topology: Topology, store: str) -> str:
-    """Return the node that was connected to a store first."""
+    """Return the first node that was connected to a store."""
     nodes = topology.nodes.values()
     return next(node.name for node in nodes if isinstance(node, ProcessorNode) and store in node.stores)
 
 
 def view_of(table: KTable, name: str) -> TableView:
-    """Return how a table's values are looked up. Raises `TopologyError` if they cannot be."""
+    """Return the view that looks up a table's values. Raises `TopologyError` if the table keeps none."""
     if table.view is None:
         message = f"the join {name!r} looks values up in {table.node!r}, which keeps none: give it a store=..."
         raise TopologyError(message)

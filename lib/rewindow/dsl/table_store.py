@@ -1,4 +1,4 @@
-"""Tables that keep what they are sent in a store of their own."""
+"""Tables that keep the records of a node in a store."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rewindow.streams.state.stores import VERSIONED
 
 
 def kept_table(graph: Graph, parent: str, key: Any, value: Any, store: StoreSpec, *, name: str | None = None) -> KTable:
-    """Keep the records of a node as a table. ``store``: a name, or a store made before, perhaps a `versioned_store`.
+    """Keep the records of a node as a table. ``store`` is a name or a ready-made store, such as a `versioned_store`.
 
-    Raises `TopologyError` for a store of windows.
+    Raises `TopologyError` for a window or session store.
     """
     kept = materialized(store)
     made = kept.ready_made

@@ -1,4 +1,4 @@
-"""Streams by key and window: what is aggregated, and when the results leave."""
+"""Streams grouped by key and window: `TimeWindowedKStream` and `SessionWindowedKStream`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindowedKStream:
-    """Records by key and window: tumbling, hopping, sliding or unlimited.
+    """A stream grouped by key and window: tumbling, hopping, sliding or unlimited (KIP-328, KIP-450).
 
-    The node's clock is the highest timestamp of the records with a key that it has seen. A window takes no record any
-    more once the clock has reached its end + grace (sliding: passed it); a record that is late is dropped, and counted
-    for each window that does not take it. A null key is skipped; so is a null value by sliding windows, while the others
-    count it. The timestamp of a result is the largest of its records. (KIP-328, KIP-450)
+    The node's clock is the highest timestamp of the records with a key that it has seen. A window closes when the clock
+    reaches its end + grace; a sliding window closes when the clock exceeds it. A late record is dropped, and counted
+    for each closed window. Records with a null key are skipped. Sliding windows also skip null values; the others
+    aggregate them. A result has the largest timestamp of its records.
     """
 
     stream: KStream
@@ -41,10 +41,10 @@ class TimeWindowedKStream:
     emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
     def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream:
-        """Send each update, which is the default, or only what is final, once a window closes (KIP-825).
+        """Send each update (the default), or only the final result of a window when it closes (KIP-825).
 
-        Finals leave at the record or watermark that closes their window, by window start, then key bytes.
-        Raises `TopologyError` for windows that never close.
+        Final results are sent at the record or watermark that closes their windows, in the order of window start and
+        key bytes. Raises `TopologyError` for windows that never close.
         """
         if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self.windows, UnlimitedWindows):
             message = "an unlimited window never closes: use emit_strategy(EmitStrategy.on_window_update())"
@@ -56,7 +56,7 @@ class TimeWindowedKStream:
         return self.aggregate(Count(), store=store)
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
-        """Combine values, ``reducer(aggregate, value)``; the first value of a window starts."""
+        """Combine the values of each window: ``reducer(aggregate, value)``, starting with the first value."""
         stream = replace(self.stream, value=value) if value else self.stream
         return replace(self, stream=stream).aggregate(Reduce(reducer), store=store)
 
@@ -68,9 +68,9 @@ class TimeWindowedKStream:
         store: StoreSpec,
         value: Any = None,
     ) -> KTable:
-        """Aggregate each window: a built-in one, a dictionary of named ones, or ``initializer, aggregator``.
+        """Aggregate the values of each key and window: see `KGroupedStream.aggregate`.
 
-        See `KGroupedStream.aggregate`. ``store`` is a name, a `Materialized` with a retention, or a store made before.
+        ``store`` is a name, a `Materialized` with a retention, or a ready-made store.
         """
         made = aggregator_of(aggregate, aggregator, value)
         name, windows, emit = materialized(store).name, self.windows, self.emit
@@ -81,11 +81,11 @@ class TimeWindowedKStream:
 
 @dataclass(frozen=True, slots=True)
 class SessionWindowedKStream:
-    """Records by key and session: those with no longer pause between them than the gap.
+    """A stream grouped by key and session: records that are at most the gap apart.
 
-    A record joins all sessions that it touches, exactly the gap apart too; they become one. For each that it touched a
-    tombstone is sent, and then the new session; the timestamp of both is the session's end. The joined session is late,
-    and its record dropped and counted, once the node's clock has passed its end + gap + grace. A null key is skipped.
+    A record merges all sessions within the gap, inclusive, into one. A tombstone is sent for each merged session, then
+    the new session, both with the session's end as their timestamp. A record is late, dropped and counted, if the node's
+    clock exceeds the end + gap + grace of the merged session. Records with a null key are skipped.
     """
 
     stream: KStream
@@ -93,9 +93,10 @@ class SessionWindowedKStream:
     emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
     def emit_strategy(self, emit: EmitStrategy) -> SessionWindowedKStream:
-        """Send each update, which is the default, or only what is final, once a session is over (KIP-825).
+        """Send each update (the default), or only the final result of a session when it closes (KIP-825).
 
-        Finals leave at the record or watermark that closes their session, by end, start, then key bytes.
+        Final results are sent at the record or watermark that closes their sessions, in the order of end, start and
+        key bytes.
         """
         return replace(self, emit=_strategy(emit))
 
@@ -104,7 +105,7 @@ class SessionWindowedKStream:
         return self.aggregate(Count(), store=store)
 
     def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
-        """Combine values, ``reducer(aggregate, value)``, and so the aggregates of sessions that become one."""
+        """Combine the values of each session, and the aggregates of merged sessions: ``reducer(aggregate, value)``."""
         stream = replace(self.stream, value=value) if value else self.stream
         return replace(self, stream=stream).aggregate(Reduce(reducer), store=store)
 
@@ -117,10 +118,10 @@ class SessionWindowedKStream:
         store: StoreSpec,
         value: Any = None,
     ) -> KTable:
-        """Aggregate each session: a built-in one, a dictionary of them, or ``initializer, aggregator, merger``.
+        """Aggregate the values of each key and session: see `KGroupedStream.aggregate`.
 
-        ``merger(key, one, later)`` gives the aggregate of two sessions that become one; the first ``one`` is what the
-        initializer gives. Raises `TopologyError` if it is missing.
+        A custom aggregate also needs ``merger(key, one, later)``, which returns the aggregate of two merged sessions.
+        The first ``one`` is the initializer's result. Raises `TopologyError` if the merger is missing.
         """
         made = aggregator_of(aggregate, aggregator, value)
         merge = merger_of(aggregate, made, merger)
@@ -140,7 +141,7 @@ def _windowed_table(
     holds_ms = windows.holds_ms if is_final else 0
     node = stream.graph.add("window", supplier, stream.node, name=name, stores=(name,), holds_ms=holds_ms)
     if is_final:
-        keep_longer(stream.graph, name)  # it is still there at the very moment in which it closes, as in Kafka
+        keep_longer(stream.graph, name)  # as in Kafka, the window is still stored when it closes
         keep_until_final(stream.graph, node)
     view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
     key = WindowedType(stream.key, isinstance(windows, SessionWindows))

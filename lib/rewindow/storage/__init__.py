@@ -1,1 +1,1 @@
-"""Where bytes lie: a folder of this machine or a bucket; what Spark's workers and the tables share."""
+"""Storage that workers and tables share: local folders and buckets."""

@@ -1,4 +1,4 @@
-"""Files that come into being: drafts, which get their name when they are whole, and the marks of those who are at work."""
+"""Files that appear atomically: drafts get their name when they are complete. Also heartbeat files."""
 
 from __future__ import annotations
 
@@ -11,72 +11,72 @@ from typing import IO
 
 from pyarrow import fs
 
-from rewindow.storage.locations import is_uri, opened
+from rewindow.storage.locations import filesystem_of, is_uri
 
 _BLOCK = 1 << 20
 
 
 def touch(path: str) -> None:
-    """Make a small file, or make it young again."""
-    system, place = opened(path)
+    """Create a small file, or update its modification time."""
+    system, location = filesystem_of(path)
     if is_uri(path):
-        with system.open_output_stream(place, compression=None) as stream:
+        with system.open_output_stream(location, compression=None) as stream:
             stream.write(b".")
     else:
-        Path(place).parent.mkdir(parents=True, exist_ok=True)
-        Path(place).touch()
+        Path(location).parent.mkdir(parents=True, exist_ok=True)
+        Path(location).touch()
 
 
 def modified_s(path: str) -> float | None:
-    """Return when a file was last changed, in seconds since 1970; None if there is none."""
-    system, place = opened(path)
-    info = system.get_file_info(place)
+    """Return the modification time of a file in seconds since 1970; None if there is no file."""
+    system, location = filesystem_of(path)
+    info = system.get_file_info(location)
     return None if info.type != fs.FileType.File else (info.mtime_ns or 0) / 1e9
 
 
 def remove(path: str) -> None:
-    """Remove a file, if it is there."""
-    system, place = opened(path)
+    """Remove a file if it exists."""
+    system, location = filesystem_of(path)
     with suppress(FileNotFoundError):
-        system.delete_file(place)
+        system.delete_file(location)
 
 
 class Draft:
-    """A new file that is being written: it gets its name when it is whole, and what is left of a failure is no harm."""
+    """A new file that gets its final name when it is complete. Leftovers of a failure are harmless."""
 
     def __init__(self, root: str, directory: str, name: str) -> None:
-        """Prepare a file below a table's root. Nothing is made yet."""
-        self._place = Path(root.removeprefix("file://")) / directory / name
+        """Prepare a file below a table's root. Creates nothing."""
+        self._path = Path(root.removeprefix("file://")) / directory / name
         self._file: IO[bytes] | None = None
 
     def __str__(self) -> str:
-        """Return where it is, for people."""
-        return str(self._place)
+        """Return the path, for messages."""
+        return str(self._path)
 
     def open(self) -> IO[bytes]:
-        """Make the file. Raises OSError if it is there already, or cannot be made."""
-        self._place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        """Create the file. Raises OSError if it exists or cannot be created."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._file = os.fdopen(descriptor, "wb")
         return self._file
 
     def keep(self, name: str) -> None:
-        """Make it durable under its last name, in the same directory."""
+        """Make the file durable under its final name, in the same directory."""
         if self._file is not None:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-        self._place = self._place.rename(self._place.with_name(name))
+        self._path = self._path.rename(self._path.with_name(name))
 
     def discard(self) -> None:
-        """Give it up: close and delete it."""
+        """Close and delete the file."""
         if self._file is not None:
             self._file.close()
-            self._place.unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
 
 
 class BucketDraft(Draft):
-    """The same in a bucket, where nothing is renamed: the bytes wait in a nameless file of this machine."""
+    """A new object in a bucket, which cannot rename: the bytes wait in an unnamed local file."""
 
     def __init__(self, root: str, directory: str, name: str) -> None:
         """Prepare an object below a table's root."""
@@ -85,29 +85,29 @@ class BucketDraft(Draft):
         self._file: IO[bytes] | None = None
 
     def __str__(self) -> str:
-        """Return where it will be, for people."""
+        """Return the URI, for messages."""
         return f"{self._folder}/{self._name}"
 
     def open(self) -> IO[bytes]:
-        """Make the nameless file, in ``TMPDIR``."""
+        """Create the unnamed file in ``TMPDIR``."""
         self._file = tempfile.TemporaryFile(prefix="rewindow-")  # noqa: SIM115 - `keep` and `discard` close it
         return self._file
 
     def keep(self, name: str) -> None:
-        """Put the object. It is there, whole, or not at all."""
+        """Upload the object, atomically."""
         self._name = name
         if self._file is not None:
             self._file.seek(0)
-            system, place = opened(str(self))
-            with self._file, system.open_output_stream(place, compression=None) as stream:
+            system, location = filesystem_of(str(self))
+            with self._file, system.open_output_stream(location, compression=None) as stream:
                 shutil.copyfileobj(self._file, stream, _BLOCK)
 
     def discard(self) -> None:
-        """Give it up."""
+        """Close the file, which deletes it."""
         if self._file is not None:
             self._file.close()
 
 
 def draft(root: str, directory: str, name: str) -> Draft:
-    """Return a new file below a table's root, wherever that is."""
+    """Return a draft below a table's root, local or in a bucket."""
     return (BucketDraft if is_uri(root.removeprefix("file://")) else Draft)(root, directory, name)

@@ -1,8 +1,7 @@
-"""Where bytes lie: a folder of this machine or a bucket, and with which settings a bucket is opened.
+"""Storage locations: local folders and buckets, and the settings with which a bucket is opened.
 
-Two clients open a bucket: delta-rs commits, Arrow reads and writes files. Both get the same settings, from the target's
-``storage_options`` or from the environment. Workers are sent what the driver was told, and look into their own environment
-for the rest.
+Two clients open a bucket: delta-rs commits, Arrow reads and writes files. Both use the target's ``storage_options``, then
+the environment. The driver sends the ``storage_options`` to workers, which read the rest from their own environment.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pyarrow import fs
 from rewindow.errors import AccessError, ConfigError, RewindowError, StorageError
 
 BUCKETS = ("s3", "s3a", "gs", "abfss")
-"""The schemes of storage on which a warehouse may lie: Arrow opens it, and delta-rs puts there only if absent."""
+"""The URI schemes that may hold a warehouse: Arrow can open them, and delta-rs commits with put-if-absent."""
 
 _S3 = ("s3", "s3a")
 _ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -30,33 +29,33 @@ _KNOWN: dict[str, dict[str, str]] = {}
 
 
 def is_uri(path: str) -> bool:
-    """Say whether a path names a scheme (``s3://...``) and is no local path."""
+    """Return whether a path is a URI (``s3://...``) and not a local path."""
     return len(urlsplit(path).scheme) > 1
 
 
 def use(uri: str, options: Mapping[str, str]) -> None:
-    """Open whatever lies below a URI with these settings from now on, and what they leave open with the environment's.
+    """Register the settings for everything below a URI. The environment supplies settings that are not given.
 
-    Raises `ConfigError` (78) for settings under which two writers could both win, or that open nothing.
+    Raises `ConfigError` (78) for settings with which two writers could commit the same version, or that cannot work.
     """
     _KNOWN[uri.rstrip("/")] = {name.upper(): value for name, value in options.items()}
     _check(uri)
 
 
 def known() -> Mapping[str, Mapping[str, str]]:
-    """Return what `use` was told, for `adopt` in another process. It may hold secrets: pass it on, never show it."""
+    """Return the registered settings, for `adopt` in another process. They may contain secrets: never show them."""
     return {uri: dict(options) for uri, options in _KNOWN.items()}
 
 
 def adopt(known: Mapping[str, Mapping[str, str]]) -> None:
-    """Take over what another process was told."""
+    """Register the settings of another process."""
     _KNOWN.update({uri: dict(options) for uri, options in known.items()})
 
 
 def options_of(path: str) -> dict[str, str] | None:
     """Return the settings that delta-rs needs for a table besides the environment; None for a local path.
 
-    Where the two clients might read the environment differently, the choice is made for both.
+    Endpoint and region are always explicit, because the two clients read them from different environment variables.
     """
     if not is_uri(path):
         return None
@@ -69,35 +68,35 @@ def options_of(path: str) -> dict[str, str] | None:
     return options
 
 
-def opened(path: str) -> tuple[Any, str]:
-    """Return the Arrow file system of a folder or file, and its path there. Nothing is read.
+def filesystem_of(path: str) -> tuple[Any, str]:
+    """Return the Arrow file system of a folder or file, and its path there. Does no I/O.
 
-    Raises `ConfigError` (78) for a scheme that Arrow does not know, or settings that open nothing.
+    Raises `ConfigError` (78) for settings with which Arrow cannot create the file system.
     """
     if not is_uri(path):
         return fs.LocalFileSystem(), path
-    place = urlsplit(path)
-    if place.scheme not in BUCKETS:
+    url = urlsplit(path)
+    if url.scheme not in BUCKETS:
         return tuple(fs.FileSystem.from_uri(path))
-    within = f"{place.netloc.partition('@')[0]}{place.path}".rstrip("/")
-    return _client(place.scheme, place.netloc, tuple(sorted(_options_of(path).items()))), within
+    within = f"{url.netloc.partition('@')[0]}{url.path}".rstrip("/")
+    return _client(url.scheme, url.netloc, tuple(sorted(_options_of(path).items()))), within
 
 
-def check_spark_reads(place: str, why: str) -> None:
-    """Raise `ConfigError` (78) for a table in a bucket that only Spark could read: its JVM opens none here."""
-    if is_uri(place):
+def check_spark_reads(location: str, why: str) -> None:
+    """Raise `ConfigError` (78) for a table in a bucket that only Spark can read: our Spark has no bucket client."""
+    if is_uri(location):
         message = (
-            f"{place} would be read by Spark itself ({why}), which has no client for buckets here: keep it on a disk"
+            f"{location} can only be read by Spark ({why}), which has no client for buckets. Keep it on a local disk"
         )
         raise ConfigError(message)
 
 
 def failed(path: str, error: Exception) -> RewindowError:
-    """Return what a client's error about a bucket is to a person and to a scheduler (77 or 74)."""
+    """Return the error to raise for a client's error about a bucket: `AccessError` (77) or `StorageError` (74)."""
     said = " ".join(_COLOURS.sub("", str(error)).split())
     kind = AccessError if _REFUSED.search(said) else StorageError
     return kind(
-        f"{path} cannot be opened: {said}. See to endpoint, region, credentials and bucket (README, Object stores)"
+        f"{path} cannot be opened: {said}. Check endpoint, region, credentials and bucket (README, Object stores)"
     )
 
 
@@ -109,47 +108,51 @@ def _options_of(path: str) -> Mapping[str, str]:
 def _check(uri: str) -> None:
     scheme, get = urlsplit(uri).scheme, _Settings(_options_of(uri))
     if scheme not in BUCKETS:
-        message = f"{uri}: a warehouse is a folder of a disk, or lies on {', '.join(BUCKETS)}"
+        message = f"{uri}: a warehouse must be a local folder or a URI with one of the schemes {', '.join(BUCKETS)}"
         raise ConfigError(message)
     if scheme == "gs" and _options_of(uri):
-        message = f"storage_options: {uri} is opened with what GOOGLE_APPLICATION_CREDENTIALS names in the environment"
+        message = (
+            f"storage_options: not supported for {uri}. Set GOOGLE_APPLICATION_CREDENTIALS in the environment instead"
+        )
         raise ConfigError(message)
     if scheme not in _S3:
         return
     for name in ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_ALLOW_UNSAFE_RENAME"):
         if get.is_on(name):
-            message = f"{name} is set: two writers could both get one version of the ledger. Unset it; {uri} must put if absent"
+            message = f"{name} is set, so two writers could commit the same version of the ledger in {uri}. Unset it"
             raise ConfigError(message)
     if get("AWS_CONDITIONAL_PUT", "CONDITIONAL_PUT") not in (None, "etag"):
-        message = f"AWS_CONDITIONAL_PUT must be etag, or unset: else two writers could both get one version of {uri}"
+        message = (
+            f"AWS_CONDITIONAL_PUT must be etag or unset: otherwise two writers could commit the same version in {uri}"
+        )
         raise ConfigError(message)
     if _endpoint(get).startswith("http://") and not get.is_on("AWS_ALLOW_HTTP"):
         message = (
-            "AWS_ENDPOINT_URL is http://, so what is read and written can be seen: https://, or AWS_ALLOW_HTTP: true"
+            "AWS_ENDPOINT_URL is http://, which does not encrypt traffic. Use https://, or set AWS_ALLOW_HTTP: true"
         )
         raise ConfigError(message)
 
 
 class _Settings:
-    """What was told, else the environment."""
+    """Looks up settings: registered ones first, then the environment."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
 
     def __call__(self, *names: str) -> str | None:
-        """Return the first of these names of one setting that was told, else the first that the environment has."""
+        """Return the value of a setting that has several names; None if it is not set."""
         found = (where.get(name) for where in (self._options, os.environ) for name in names)
         return next(filter(None, found), None)
 
     def is_on(self, name: str) -> bool:
-        """Whether a switch is on, as delta-rs reads it."""
+        """Return whether a boolean setting is on, as delta-rs parses it."""
         return (self(name) or "").lower() in ("1", "true", "on", "yes", "y")
 
 
 def _endpoint(get: _Settings) -> str:
     found = get(*_ENDPOINT) or ""
     if found and not found.startswith(("http://", "https://")):
-        message = f"AWS_ENDPOINT_URL: {found} does not say how: write it like https://{found}"
+        message = f"AWS_ENDPOINT_URL: {found} has no scheme. Write https://{found}"
         raise ConfigError(message)
     return found
 
@@ -160,12 +163,12 @@ def _region(get: _Settings) -> str | None:
 
 @cache
 def _client(scheme: str, host: str, options: tuple[tuple[str, str], ...]) -> Any:
-    """Return the Arrow file system of a bucket: one a process, which keeps its connections."""
+    """Return the Arrow file system of a bucket: one per process, because it keeps connections open."""
     get = _Settings(dict(options))
     try:
         return fs.GcsFileSystem() if scheme == "gs" else _azure(host, get) if scheme == "abfss" else _s3(get)
     except ValueError as error:
-        message = f"{scheme}://{host} cannot be opened: {error}. Fix storage_options, or the environment"
+        message = f"{scheme}://{host} cannot be opened: {error}. Fix storage_options or the environment"
         raise ConfigError(message) from error
 
 

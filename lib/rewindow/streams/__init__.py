@@ -1,1 +1,1 @@
-"""The framework: records, time, order, state, topology and the task. Standard library only, no clock, no I/O."""
+"""The semantics: records, time, order, state, topology and the task. Standard library only; no clock, no I/O."""

@@ -1,4 +1,4 @@
-"""A task's graph for one epoch: processors made by their suppliers, connected by name, in the topology's order."""
+"""The running graph of one epoch: processors from their suppliers, connected in the topology's order."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.error_context import where
 from rewindow.streams.error_policy import ErrorPolicy
-from rewindow.streams.fixed_key import Adapted
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
-from rewindow.streams.processor import Processor, ProcessorContext, Take, to_all
+from rewindow.streams.processor import AdaptedProcessor, Processor
+from rewindow.streams.processor_context import ProcessorContext, Take, to_all
 from rewindow.streams.sink import Sink
 from rewindow.streams.state.stores import Store
 from rewindow.streams.task_context import TaskContext
@@ -19,7 +19,7 @@ from rewindow.streams.topology import SubTopology
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The processors and contexts by node, upstream first, and for each source what takes its records."""
+    """The processors and contexts by node, upstream first, and one entry function for each source."""
 
     processors: dict[str, Processor]
     contexts: dict[str, ProcessorContext]
@@ -30,9 +30,9 @@ def assemble(
     part: SubTopology,
     task_context: TaskContext,
     sinks: Mapping[str, Sink],
-    error_policies: Mapping[str, ErrorPolicy] | None = None,
+    policies: Mapping[str, ErrorPolicy],
 ) -> Assembly:
-    """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier gives what it gave before."""
+    """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier fails."""
     processors = {node.name: _make(node) for node in part.nodes if isinstance(node, ProcessorNode)}
     contexts = {name: _context(processor, name, task_context) for name, processor in processors.items()}
     entries: dict[str, list[Take]] = {source.name: [] for source in part.sources}
@@ -40,19 +40,19 @@ def assemble(
         if isinstance(node, SourceNode):
             continue
         take = _take(sinks[node.topic] if isinstance(node, SinkNode) else processors[node.name])
-        if error_policies and node.name in error_policies:
-            take = error_policies[node.name].before(take)
+        if node.name in policies:
+            take = policies[node.name].before(take)
         for parent in node.parents:
             if parent in entries:
                 entries[parent].append(take)
             else:
-                policy = error_policies.get(parent) if error_policies else None
+                policy = policies.get(parent)
                 contexts[parent].attach(node.name, policy.behind(take) if policy else take)
     return Assembly(processors, contexts, [to_all(entries[source.name]) for source in part.sources])
 
 
 def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
-    """Return each store with the nodes that are connected to it."""
+    """Return each store with the names of the nodes connected to it."""
     users: dict[str, list[str]] = {name: [] for name in stores}
     for node in part.nodes:
         for store in node.stores if isinstance(node, ProcessorNode) else ():
@@ -61,7 +61,7 @@ def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tup
 
 
 def check_suppliers(part: SubTopology) -> None:
-    """See that each supplier makes a new processor at every call. Raises `ConfigError` (78) naming the one that does not."""
+    """Check that each supplier makes a new processor in every call. Raises `ConfigError` (78) naming the one that does not."""
     made: list[Processor] = []
     for node in part.nodes:
         if isinstance(node, ProcessorNode):
@@ -69,7 +69,7 @@ def check_suppliers(part: SubTopology) -> None:
                 processor = _make(node)
                 if any(processor is other for other in made):
                     message = (
-                        f"node {node.name!r}: its supplier gives the same processor again, whose fields would outlive "
+                        f"node {node.name!r}: its supplier returned the same processor twice, whose fields would outlive "
                         "the epoch: pass the class, or a function that makes a new one"
                     )
                     raise ConfigError(message)
@@ -78,21 +78,21 @@ def check_suppliers(part: SubTopology) -> None:
 
 def _make(node: ProcessorNode) -> Processor:
     try:
-        processor: object = node.supplier()  # what it gives is up to the user
+        processor: object = node.supplier()  # user code may return anything
     except RewindowError:
         raise
     except Exception as error:
         message = f"node {node.name!r}: its supplier failed, {type(error).__name__}: {error}{where(error)}"
         raise ConfigError(f"{message}: pass a class without arguments, or a function that makes a new one") from error
     if not isinstance(processor, Processor):
-        message = f"node {node.name!r}: its supplier gave a {type(processor).__name__}, not a Processor"
+        message = f"node {node.name!r}: its supplier returned a {type(processor).__name__}, not a Processor"
         raise ConfigError(message)
     return processor
 
 
 def _context(processor: Processor, name: str, task_context: TaskContext) -> ProcessorContext:
-    return (processor.context_type if isinstance(processor, Adapted) else ProcessorContext)(name, task_context)
+    return (processor.context_type if isinstance(processor, AdaptedProcessor) else ProcessorContext)(name, task_context)
 
 
 def _take(target: Processor | Sink) -> Take:
-    return target.take if isinstance(target, Adapted) else target.process
+    return target.take if isinstance(target, AdaptedProcessor) else target.process

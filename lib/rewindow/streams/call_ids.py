@@ -1,64 +1,63 @@
-"""What user code takes instead of a clock and a die: keys, ids and random numbers that follow from where a call stands.
+"""Deterministic ids: idempotency keys, UUIDs and random numbers for user code, instead of a clock and a generator.
 
 Rules of this file:
 
-1. The place of a call is its event, the node, and how many such calls the node made at that event before. The event is
-   a record (topic, partition, offset), a punctuation (the schedule and the time it was due) or an epoch's end.
-2. A place does not know the run, the attempt, the branch or the layout: whoever computes it again gets it again. It
-   does know the job: two jobs that read one log are two effects.
-3. In `init` and `close` there is no place: they are called as often as epochs are made.
+1. A call id is made of the event, the node, and how many such calls the node has made at this event. The event is a
+   record (topic, partition, offset), a punctuation (the schedule and its due time) or the end of an epoch.
+2. A call id does not depend on the run, the attempt, the branch or the layout, so a repeated computation gets the same
+   ids. It depends on the job: two jobs that read one log are two side effects.
+3. `init` and `close` have no call ids: how often they run depends on how epochs are grouped into runs.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from rewindow.errors import DataError
+from rewindow.streams.record_context import RecordContext
 from rewindow.streams.seeded_random import SeededRandom
-
-if TYPE_CHECKING:
-    from rewindow.streams.task_context import RecordContext
 
 KEY, RANDOM, UUID = "key", "random", "uuid"
 
+Counts = tuple[tuple[tuple[str, str], tuple[str, int] | None], ...]
+"""Of each (node, kind of call) the last event and the number of calls at it."""
+
 
 class CallIds:
-    """The places of one task's calls."""
+    """Hands out the call ids of one task."""
 
     def __init__(self, job: str, partition: int, record_context: RecordContext) -> None:
         """``job`` may be empty, as in the test driver."""
         self._job, self._partition, self._record_context = f"{job}/" if job else "", partition, record_context
         self._last: dict[tuple[str, str], tuple[str, int]] = {}
-        """Of each node and kind of call the last event, and how many calls there were at it."""
 
     def key(self, node: str) -> str:
-        """Return the idempotency key of the node's next effect: ``topic/partition/offset/node/n``, after the job."""
+        """Return the node's next idempotency key: ``job/topic/partition/offset/node/n``."""
         return self._next(node, KEY)
 
     def random(self, node: str) -> SeededRandom:
-        """Return random numbers of the node's own."""
+        """Return a random number generator seeded with the node's next call id."""
         return SeededRandom(self._next(node, RANDOM))
 
     def uuid(self, node: str) -> str:
-        """Return an id as text: RFC 9562's version 8, from a SHA-256."""
+        """Return a UUID as text: RFC 9562, version 8, from the SHA-256 of the node's next call id."""
         digest = hashlib.sha256(f"uuid:{self._next(node, UUID)}".encode()).digest()
         number = int.from_bytes(digest[:16])
         number = number & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62  # version 8, the RFC's variant
         text = f"{number:032x}"
         return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
-    def counts(self, node: str) -> tuple[tuple[tuple[str, str], tuple[str, int] | None], ...]:
-        """Return how far a node has counted, for `restore`."""
+    def counts(self, node: str) -> Counts:
+        """Return the node's call counts, for `restore`."""
         return tuple(((node, kind), self._last.get((node, kind))) for kind in (KEY, RANDOM, UUID))
 
-    def restore(self, counts: tuple[tuple[tuple[str, str], tuple[str, int] | None], ...]) -> None:
-        """Let a node count on from where `counts` saw it."""
-        for place, last in counts:
+    def restore(self, counts: Counts) -> None:
+        """Reset a node's call counts to what `counts` returned."""
+        for node_and_kind, last in counts:
             if last is None:
-                self._last.pop(place, None)
+                self._last.pop(node_and_kind, None)
             else:
-                self._last[place] = last
+                self._last[node_and_kind] = last
 
     def _next(self, node: str, kind: str) -> str:
         event = self._event(node)

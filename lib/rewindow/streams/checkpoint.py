@@ -1,4 +1,4 @@
-"""The small part of a task's state, as plain data: clocks, positions, schedules. Stores are kept in their changelogs."""
+"""The checkpoint of a task: clocks, offsets and schedules as data, and the rows of its stores."""
 
 from __future__ import annotations
 
@@ -7,22 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rewindow.streams.punctuation import Schedule
-from rewindow.streams.record import MAX_MS, UNKNOWN
+from rewindow.streams.record import UNKNOWN
 from rewindow.streams.state.join_store import JoinStore, RecordStore
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.prefix_store import PrefixStore
 from rewindow.streams.state.session_store import SessionStore
-from rewindow.streams.state.spill import Disk, OpenTimedSpill
-from rewindow.streams.state.spilling_key_value import SpillingStore
-from rewindow.streams.state.spilling_kinds import (
-    SpillingBuffer,
-    SpillingJoin,
-    SpillingPairs,
-    SpillingRecords,
-    SpillingSessions,
-    SpillingVersions,
-)
-from rewindow.streams.state.spilling_windows import SpillingWindows
+from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import (
     BUFFER,
     JOIN,
@@ -39,7 +29,7 @@ from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer
 from rewindow.streams.state.versioned_store import VersionedStore
 from rewindow.streams.state.window_store import WindowStore
 
-STORE_KINDS: Mapping[str, type[Store]] = {
+STORE_KINDS: Mapping[str, Callable[[StoreBuilder, Disk | None], Store]] = {
     KEY_VALUE: KeyValueStore,
     WINDOW: WindowStore,
     BUFFER: TimeOrderedBuffer,
@@ -50,58 +40,46 @@ STORE_KINDS: Mapping[str, type[Store]] = {
     PREFIX: PrefixStore,
 }
 
-_SPILLING: Mapping[str, Callable[[StoreBuilder, OpenTimedSpill, int], Store]] = {
-    KEY_VALUE: SpillingStore,
-    WINDOW: SpillingWindows,
-    BUFFER: SpillingBuffer,
-    VERSIONED: SpillingVersions,
-    RECORDS: SpillingRecords,
-    JOIN: SpillingJoin,
-    SESSION: SpillingSessions,
-    PREFIX: SpillingPairs,
-}
-"""The same for stores that may be larger than their memory."""
-
 
 def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) -> Store:
-    """Return an empty store of the builder's kind, one of so many that share the task's memory.
+    """Return an empty store of the builder's kind. ``stores``: how many stores share the memory of the disk.
 
-    One that may not be all in memory opens a file when it needs one.
+    A store that may outgrow its memory opens a file when it needs one.
     """
-    is_bound = builder.memory_records is not None or builder.memory_bytes is not None
-    if disk is None or not (is_bound or disk.memory_bytes is not None):
-        return STORE_KINDS[builder.kind](builder)
-    memory_bytes = MAX_MS if disk.memory_bytes is None else disk.memory_bytes // stores
-    return _SPILLING[builder.kind](builder, disk.spill, memory_bytes)
+    has_limit = builder.memory_records is not None or builder.memory_bytes is not None
+    if disk is None or not (has_limit or disk.memory_bytes is not None):
+        return STORE_KINDS[builder.kind](builder, None)
+    share = None if disk.memory_bytes is None else disk.memory_bytes // stores
+    return STORE_KINDS[builder.kind](builder, Disk(disk.spill, share))
 
 
 def open_stores(
     builders: Sequence[StoreBuilder],
-    state: TaskState,
-    restored: Mapping[str, Iterable[tuple[Any, Any]]],
+    checkpoint: Checkpoint,
     disk: Disk | None,
 ) -> dict[str, Store]:
-    """Return stores as a checkpoint has them: ``restored`` are their ``(key, value)`` rows."""
+    """Return the stores of a checkpoint, with their restored rows."""
     stores = {builder.name: new_store(builder, disk, len(builders)) for builder in builders}
+    state = checkpoint.state
     for name, store in stores.items():
-        store.restore(restored.get(name, ()), state.store_clocks.get(name, UNKNOWN))
+        store.restore(checkpoint.rows.get(name, ()), state.store_clocks.get(name, UNKNOWN))
         if isinstance(store, TimeOrderedBuffer):
             store.is_new = name not in state.held
     return stores
 
 
 def held_in(stores: Mapping[str, Store]) -> dict[str, int]:
-    """Return how many records each buffer holds back."""
+    """Return the number of records in each suppress buffer."""
     return {name: len(store) for name, store in stores.items() if isinstance(store, TimeOrderedBuffer)}
 
 
 @dataclass(slots=True)
 class TaskState:
-    """What a task remembers besides its stores.
+    """The state of a task apart from its stores.
 
-    Times are epoch milliseconds, -1 for unknown. ``offsets`` is the next offset to take of each topic, ``emitted``
-    the next offset to give in each topic written, ``calls`` and ``registrations`` number the schedules ever made.
-    ``held`` is the number of records that each buffer holds back.
+    Times are epoch milliseconds, -1 if unknown. ``offsets`` has the next offset to read of each topic, ``emitted`` the
+    next offset to write. ``calls`` and ``registrations`` number the schedules ever made. ``held`` has the number of
+    records in each suppress buffer.
     """
 
     stream_time_ms: int = UNKNOWN
@@ -117,10 +95,18 @@ class TaskState:
     held: dict[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write; equal states give equal ones."""
+        """Return a dictionary for `json`; equal states give equal dictionaries."""
         return {**asdict(self), "schedules": [schedule.as_json() for schedule in self.schedules]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TaskState:
-        """Rebuild what `as_json` made."""
+        """Return the state that `as_json` described."""
         return cls(**{**data, "schedules": [Schedule.from_json(schedule) for schedule in data["schedules"]]})
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a task is restored from: its state, and the ``(key, value)`` rows of its stores by name. Empty for a new task."""
+
+    state: TaskState = field(default_factory=TaskState)
+    rows: Mapping[str, Iterable[tuple[Any, Any]]] = field(default_factory=dict)

@@ -1,8 +1,8 @@
-"""A task's two clocks, and what fires as they move: stream time and the simulated wall clock (D1, D5, D8, KIP-138).
+"""The two clocks of a task, stream time and the simulated wall clock, and the schedules they fire (D1, D5, D8, KIP-138).
 
-The wall clock moves first. What it passes on its way fires at its own due time, and that is its place among the records
-(D21); a jump fires what is due once, with the clock. Stream-time punctuations fire after the record that moved time has
-passed through the graph, so here time only moves, and `fire_stream_time` comes later.
+The wall clock advances first. When it advances with time, a schedule fires at its own due time, which is also its order
+key (D21); when it jumps, each due schedule fires once, with the clock. Stream-time schedules fire after the record that
+advanced stream time has passed through the graph, so the task fires them later, in `fire_stream_time` and in its loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewindow.streams.task_context import TaskContext
 
 
 class Clocks:
-    """Moves the clocks of a task's scope. ``partition_times``: the highest timestamp of each topic so far."""
+    """Advances the clocks of a task. ``partition_times`` has the highest timestamp of each topic so far."""
 
     def __init__(
         self, task_context: TaskContext, semantics: Semantics, partition_times: list[int], limits: Limits
@@ -31,13 +31,13 @@ class Clocks:
         self._punctuations = Punctuations(limits, task_context)
 
     def take(self, rank: int, timestamp: int) -> None:
-        """Take the highest timestamp of a topic so far."""
+        """Advance both clocks to a new highest timestamp of a topic."""
         self.glide(timestamp)
         self.partition_times[rank] = timestamp
         self.move_stream_time(min(self.partition_times) if self._is_lowest else timestamp)
 
     def move_stream_time(self, reached: int) -> None:
-        """Move stream time, which never goes back."""
+        """Advance stream time; it never goes back."""
         task_context = self._task_context
         if reached <= task_context.stream_time_ms:
             return
@@ -47,7 +47,7 @@ class Clocks:
         task_context.stream_time_ms = reached
 
     def glide(self, now_ms: int) -> None:
-        """Move the wall clock where it follows time, firing on the way what is due, each at its own time (D8)."""
+        """Advance a wall clock that follows time; each due schedule fires at its own due time (D8)."""
         task_context = self._task_context
         if not self._glides or now_ms <= task_context.wall_clock_ms:
             return
@@ -56,36 +56,36 @@ class Clocks:
             task_context.begin_time()
             self._wall_queue.clock_became_known(now_ms)
         if self._wall_queue.next_due_ms <= now_ms:
-            self._wall_queue.fire_each(now_ms, self._punctuate_on_the_way)
+            self._wall_queue.fire_each(now_ms, self._punctuate_in_order)
         task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
 
     def jump(self, now_ms: int) -> None:
-        """Move the wall clock at once: what is due fires once, with the clock as argument (D8, ``run``)."""
+        """Set the wall clock: each due schedule fires once, with the clock as argument (D8, ``run``)."""
         task_context = self._task_context
         if task_context.wall_clock_ms == UNKNOWN:
             self._wall_queue.clock_became_known(now_ms)
         task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
-        # The records are done: what a jump emits comes after all that they did (D8, D21).
+        # All records are done, so the output of a jump comes after theirs (D8, D21).
         task_context.record_context.order_ms = MAX_MS
         self._wall_queue.fire(task_context.wall_clock_ms, self.punctuate)
 
     def fire_stream_time(self) -> None:
-        """Fire what is due by stream time at an epoch's end, after all that its records did."""
+        """Fire the due stream-time schedules at an epoch's end, after the output of its records."""
         self._task_context.record_context.order_ms = MAX_MS
         self.stream_queue.fire(self._task_context.stream_time_ms, self.punctuate)
 
     def fire_last(self) -> None:
         """Fire each schedule one last time, at its next due time (D18)."""
-        self._wall_queue.fire_last(self._punctuate_on_the_way)
+        self._wall_queue.fire_last(self._punctuate_in_order)
         self._task_context.record_context.order_ms = MAX_MS
         self.stream_queue.fire_last(self.punctuate)
 
     def end_epoch(self) -> None:
-        """Begin to count the punctuations of another epoch."""
+        """Reset the count of punctuations."""
         self._punctuations.clear()
 
     def punctuate(self, schedule: Schedule, now_ms: int) -> None:
-        """Call a schedule. Raises `LimitError` (71) if the epoch has had too many."""
+        """Call a schedule. Raises `LimitError` (71) if this epoch has had too many punctuations."""
         task_context, record_context = self._task_context, self._task_context.record_context
         if schedule.type is PunctuationType.WALL_CLOCK_TIME:
             task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
@@ -99,7 +99,7 @@ class Clocks:
         task_context.schedules.call(schedule, now_ms)
         record_context.scheduled_ms = UNKNOWN
 
-    def _punctuate_on_the_way(self, schedule: Schedule, now_ms: int) -> None:
-        """Fire at its own due time, which is its place among the records (D21)."""
+    def _punctuate_in_order(self, schedule: Schedule, now_ms: int) -> None:
+        """Call a schedule at its own due time, which is also its order key (D21)."""
         self._task_context.record_context.order_ms = now_ms
         self.punctuate(schedule, now_ms)

@@ -1,6 +1,7 @@
-"""Records that a task takes and that go no further: late, skipped, expired. They are counted, never just away.
+"""Records that are not processed further: late, skipped, expired. Each one is counted.
 
-Where the job says ``dropped: quarantine``, each becomes a row too, with the place it came from, the node and the reason.
+If the job is configured with ``dropped: quarantine``, each one is also written to the quarantine, with its source, the
+node and the reason.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from rewindow.streams.serde.canonical_json import dump_value
 
 
 class Dropped(NamedTuple):
-    """What the quarantine says of a record: its source, what it was, where it stopped and why.
+    """A dropped record, as the quarantine stores it.
 
-    ``record`` is JSON of its key and value, ``at`` the topic, partition and offset that the task was taking;
+    ``record`` is JSON of its key and value. ``at`` is the topic, partition and offset of the input record being handled,
     ``(None, -1, -1)`` in a punctuation and between epochs.
     """
 
@@ -28,17 +29,17 @@ class Dropped(NamedTuple):
 
 
 Drop = Callable[[Dropped], None]
-"""Takes what is dropped: a writer of the quarantine table, or a test."""
+"""Receives dropped records: the writer of the quarantine, or a test."""
 
 _PAIR = row_class(("key", "value"))
 
 
 def record_text(key: Any, value: Any) -> str:
-    """Return a record as canonical JSON; of what is no plain data the name of its class."""
-    return dump_value(_PAIR(_plain(key), _plain(value)))
+    """Return key and value as canonical JSON. An object that cannot be encoded is replaced by the name of its class."""
+    return dump_value(_PAIR(_encodable(key), _encodable(value)))
 
 
-def _plain(part: Any) -> Any:
+def _encodable(part: Any) -> Any:
     try:
         dump_value(part)
     except DataError:

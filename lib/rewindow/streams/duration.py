@@ -1,4 +1,4 @@
-"""Durations in words (``"1h30m"``) to milliseconds, and points on a grid of time."""
+"""Durations as text (``"1h30m"``), and points on a time grid. All results are in milliseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHOLE = re.compile(r"-?(?:\d+(?:ms|[smhdw]))+")
 
 
 def to_ms(value: str | int | timedelta) -> int:
-    """Return a duration in milliseconds: ``"10m"``, ``"1h30m"``, ``"-5s"``, a `timedelta`, or an int that is ms already.
+    """Return a duration in milliseconds, given as ``"10m"``, ``"1h30m"``, ``"-5s"``, a `timedelta`, or an int of milliseconds.
 
     Raises `ConfigError` for anything else, and for a `timedelta` finer than a millisecond.
     """
@@ -24,22 +24,22 @@ def to_ms(value: str | int | timedelta) -> int:
         return value // timedelta(milliseconds=1)
     if isinstance(value, int):
         return value
-    given: object = value  # it is up to the user
+    given: object = value  # user code may pass anything
     text = given.strip() if isinstance(given, str) else ""
     if text == "0":
         return 0
     if not _WHOLE.fullmatch(text):
-        message = f"{value!r} is no duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"
+        message = f"{value!r} is not a duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"
         raise ConfigError(message)
     total = sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(text))
     return -total if text.startswith("-") else total
 
 
 def at_or_after(now: int, shift: int, interval: int) -> int:
-    """Return the first point ``shift + k * interval`` (any integer k) that is not before ``now``. All in ms."""
+    """Return the first point ``shift + k * interval`` (for an integer k) at or after ``now``."""
     return now + (shift - now) % interval
 
 
 def strictly_after(now: int, shift: int, interval: int) -> int:
-    """Return the first point ``shift + k * interval`` (any integer k) after ``now``. All in ms."""
+    """Return the first point ``shift + k * interval`` (for an integer k) after ``now``."""
     return now + interval - (now - shift) % interval

@@ -1,4 +1,4 @@
-"""What a task says when something fails in it: which node, at which record, and what to do."""
+"""Errors of a task: each names the node and the record at which it happened, and the fix."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ from traceback import extract_tb, walk_tb
 from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError
 from rewindow.streams.task_context import TaskContext
 
+_OURS = __file__.rpartition("streams")[0]
+_LONGEST_REASON, _LONGEST_MESSAGE = 200, 2_000
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
+_SECRET = re.compile(
+    r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
+)
+_WRONG_CALL = re.compile(r"\w+Context\.(forward|schedule)\(\) (?:takes|missing|got) ")
+_SIGNATURES = {
+    "forward": "forward takes one Record: write forward(Record(key, value), to=To.child(name))",
+    "schedule": "schedule takes an interval, a PunctuationType and a callback: give all three",
+}
+
 
 @contextmanager
 def explained(task_context: TaskContext) -> Iterator[None]:
-    """Say at which record and node it was that something failed: user code's errors become a `DataError`."""
+    """Add node and record to the errors raised inside. Errors of user code become a `DataError`."""
     try:
         yield
     except EmissionError:
@@ -40,20 +52,25 @@ def explained(task_context: TaskContext) -> Iterator[None]:
 def _explain(error: BaseException, task_context: TaskContext) -> DataError:
     node = _node(error, task_context)
     at = f"{task_context.record_context}, partition {task_context.partition}"
-    what = f"{type(error).__name__}: {_clipped(_words(error), _LONGEST_SAID)}{where(error)}"
-    forgiven = (
-        " (on_error is for records, not for this)"
-        if task_context.record_context.topic is None and node in task_context.forgiving
-        else ""
-    )
+    what = f"{type(error).__name__}: {_clipped(_message(error), _LONGEST_MESSAGE)}{where(error)}"
+    has_unused_policy = task_context.record_context.topic is None and node in task_context.nodes_with_policy
+    note = " (on_error is for records, not for this)" if has_unused_policy else ""
     return DataError(
-        f"node {node!r} failed at {at}: {what}{forgiven}. Nothing was committed: fix the code and run again"
+        f"node {node!r} failed at {at}: {what}{note}{_signature(error)}. Nothing was committed: fix the code and run again"
     )
+
+
+def _signature(error: BaseException) -> str:
+    """Return how to call ``forward`` or ``schedule``, if the error is a wrong call of one of them."""
+    found = _WRONG_CALL.match(_message(error)) if isinstance(error, TypeError) else None
+    if found is None:
+        return ""
+    return f". {_SIGNATURES[found[1]]}, or derive the class from LegacyProcessor to keep Kafka's old signatures"
 
 
 def _node(error: BaseException, task_context: TaskContext) -> str:
-    """Return the node whose code it was in the end; nothing if it was none's."""
-    names = {id(processor): name for name, processor in task_context.processors.items()}
+    """Return the innermost node whose code was running; nothing if there was none."""
+    names = {id(processor): name for name, processor in task_context.schedules.processors.items()}
     node = ""
     for frame, _ in walk_tb(error.__traceback__):
         code = frame.f_code
@@ -63,39 +80,30 @@ def _node(error: BaseException, task_context: TaskContext) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """Return class, words and a digest of the stack: the same wherever the same code fails at the same record."""
-    words = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(_words(error).split())))
+    """Return class, message and a digest of the stack: equal for the same code failing at the same record."""
+    message = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(_message(error).split())))
     stack = "\n".join(
         f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}:{line}"
         for frame, line in walk_tb(error.__traceback__)
         if not frame.f_code.co_filename.startswith(_OURS)
     )
-    return (
-        f"{type(error).__name__}: {_clipped(words, _LONGEST)} [stack {hashlib.sha256(stack.encode()).hexdigest()[:12]}]"
-    )
+    digest = hashlib.sha256(stack.encode()).hexdigest()[:12]
+    return f"{type(error).__name__}: {_clipped(message, _LONGEST_REASON)} [stack {digest}]"
 
 
-def _words(error: BaseException) -> str:
-    """Return what an error says; the code that says it is the user's too, and may fail."""
+def _message(error: BaseException) -> str:
+    """Return the error's message. Its ``__str__`` is user code too, and may fail."""
     try:
         return str(error)
-    except Exception as second:  # noqa: BLE001 - whatever it is, the first error is what counts
-        return f"(its own words failed with {type(second).__name__})"
+    except Exception as second:  # noqa: BLE001 - the first error is the one to report
+        return f"(its message failed with {type(second).__name__})"
 
 
-def _clipped(words: str, longest: int) -> str:
-    return words if len(words) <= longest else f"{words[:longest]} ..."
+def _clipped(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]} ..."
 
 
 def where(error: BaseException) -> str:
     """Return `` (file:line)`` of the deepest frame outside rewindow, the user's own; nothing if there is none."""
     frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-
-
-_OURS = __file__.rpartition("streams")[0]
-_LONGEST, _LONGEST_SAID = 200, 2_000
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
-_SECRET = re.compile(
-    r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
-)

@@ -1,14 +1,14 @@
-"""Nodes that try again, or go on without a record, when their code fails at it (`settings.OnError`).
+"""Error policies: a node that retries or quarantines a record at which its code fails (`settings.OnError`).
 
 Rules of this file:
 
-1. What such a node forwards leaves it when its record is done: a failed attempt has sent nothing, and whatever fails
-   further down is not its own failure.
-2. A failed attempt leaves no trace in stores, schedules, clocks, metrics, places and what was dropped. Fields of the
-   processor are its author's business.
-3. Only errors of user code and of data are forgiven, and no lack of memory: another machine has more. Punctuations,
-   `init`, `on_watermark` and `close` always fail.
-4. Retries are not counted: what is counted is the same in every attempt of a run.
+1. Records that such a node forwards leave it only when its record is done. A failed attempt has sent nothing, and a
+   failure further down is not this node's failure.
+2. A failed attempt leaves no trace in stores, schedules, clocks, metrics, call ids and dropped records. Fields of the
+   processor are not restored.
+3. A policy covers errors of user code and of data. `MemoryError` always fails the run, because another machine may have
+   more memory. Errors in punctuations, `init`, `on_watermark` and `close` always fail the run, too.
+4. Retries are not counted, so that every attempt of a run has the same metrics.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rewindow.errors import ConfigError, DataError, RewindowError
 from rewindow.streams.error_context import reason_of
 from rewindow.streams.metrics import QUARANTINED
 from rewindow.streams.nodes import ProcessorNode
+from rewindow.streams.processor_context import Take
 from rewindow.streams.record import Record
 from rewindow.streams.serde.values import is_frozen
 from rewindow.streams.settings import OnError, Settings
@@ -28,23 +29,21 @@ from rewindow.streams.state.stores import Store
 from rewindow.streams.task_context import TaskContext
 from rewindow.streams.topology import SubTopology, Topology
 
-Take = Callable[[Record], None]
-
 
 class ErrorPolicy:
-    """Stands before one node."""
+    """The policy of one node. The task calls it instead of the node, and it calls the node's children."""
 
     def __init__(
         self, node: ProcessorNode, policy: OnError, task_context: TaskContext, undos: Mapping[str, Undo]
     ) -> None:
-        """``undos`` has each of the node's stores."""
+        """``undos`` maps each of the node's stores to its undo log."""
         self._node, self._policy, self._task_context = node.name, policy, task_context
         self._undos = [undos[store] for store in node.stores]
         self._measured = (node.name, *node.stores)
         self._pending: list[tuple[Take, Record, int]] | None = None
 
     def before(self, take: Take) -> Take:
-        """Return what takes the node's records."""
+        """Return the function that takes the node's records."""
 
         def with_policy(record: Record) -> None:
             self._handle(take, record)
@@ -52,13 +51,13 @@ class ErrorPolicy:
         return with_policy
 
     def behind(self, take: Take) -> Take:
-        """Return what takes the node's forwards to one child: they wait until its record is done."""
+        """Return the function that takes the node's forwards to one child and holds them until its record is done."""
 
         def later(record: Record) -> None:
             if self._pending is None:
-                take(record)  # of a punctuation
+                take(record)  # a punctuation forwards at once
             else:
-                if not is_frozen(record.value):  # whoever forwards it may go on changing it
+                if not is_frozen(record.value):  # the processor may still modify it
                     record = record.with_value(deepcopy(record.value))
                 self._pending.append((take, record, self._task_context.record_context.timestamp))
 
@@ -66,11 +65,11 @@ class ErrorPolicy:
 
     def _handle(self, take: Take, record: Record) -> None:
         for left in range(self._policy.retries, -1, -1):
-            put_back = self._begin()
+            roll_back = self._begin()
             try:
                 take(record)
             except Exception as error:
-                put_back()
+                roll_back()
                 is_ours = isinstance(error, RewindowError) and not isinstance(error, DataError)
                 if is_ours or isinstance(error, MemoryError) or (not left and not self._policy.quarantines):
                     raise
@@ -83,20 +82,20 @@ class ErrorPolicy:
     def _begin(self) -> Callable[[], None]:
         task_context = self._task_context
         self._pending = []
-        schedules, metrics = task_context.schedules.mark(), task_context.metrics.mark(self._measured)
+        restore_schedules, restore_metrics = task_context.schedules.mark(), task_context.metrics.mark(self._measured)
         call_ids, clock = task_context.call_ids.counts(self._node), task_context.node_times.get(self._node)
         timestamp = task_context.record_context.timestamp
         task_context.hold_drops()
         for undo in self._undos:
             undo.begin()
 
-        def put_back() -> None:
+        def roll_back() -> None:
             self._pending = None
             for undo in self._undos:
                 undo.roll_back()
-            task_context.let_drops_go(keep=False)
-            schedules()
-            metrics()
+            task_context.release_drops(keep=False)
+            restore_schedules()
+            restore_metrics()
             task_context.call_ids.restore(call_ids)
             task_context.record_context.timestamp = timestamp
             if clock is None:
@@ -104,12 +103,12 @@ class ErrorPolicy:
             else:
                 task_context.node_times[self._node] = clock
 
-        return put_back
+        return roll_back
 
     def _end(self) -> None:
         for undo in self._undos:
             undo.end()
-        self._task_context.let_drops_go(keep=True)
+        self._task_context.release_drops(keep=True)
         pending, self._pending = self._pending or [], None
         record_context = self._task_context.record_context
         before = record_context.timestamp
@@ -124,22 +123,22 @@ class ErrorPolicy:
 
 
 def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, OnError]:
-    """Return the policies of a sub-topology's nodes that are not ``fail``: the job's file wins over the code.
+    """Return the policies of a sub-topology's nodes other than ``fail``. The job's file overrides the code.
 
-    Raises `ConfigError` (78) for a node that runs no code of users, and whose store has no undo therefore.
+    Raises `ConfigError` (78) for a built-in node whose store cannot be rolled back.
     """
     kinds = {store.name: store.kind for store in part.stores}
     found = {}
     for node in part.nodes:
         if isinstance(node, ProcessorNode):
             policy = given.get(node.name, node.on_error)
-            if policy.is_undeclared:
+            if policy.is_fail:
                 continue
             for store in node.stores:
                 if kinds[store] not in UNDOABLE:
                     message = (
                         f"node {node.name!r} has on_error, but runs no code of yours (its store {store!r} is a "
-                        f"{kinds[store]} one): give the policy to the node before it, whose function makes its records"
+                        f"{kinds[store]} store): give the policy to the node before it, whose function makes its records"
                     )
                     raise ConfigError(message)
             found[node.name] = policy
@@ -149,7 +148,7 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
 def error_policies(
     part: SubTopology, settings: Settings, task_context: TaskContext, stores: Mapping[str, Store]
 ) -> dict[str, ErrorPolicy]:
-    """Return a guard for each node that has a policy. Raises `ConfigError` as `policies_of` does."""
+    """Return an `ErrorPolicy` for each node that has one. Raises `ConfigError` as `policies_of` does."""
     policies = policies_of(part, settings.on_error)
     nodes = [node for node in part.nodes if isinstance(node, ProcessorNode) and node.name in policies]
     undos = {name: Undo(stores[name]) for node in nodes for name in node.stores}
@@ -157,14 +156,14 @@ def error_policies(
 
 
 def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:
-    """Return whether any node of a topology quarantines.
+    """Return whether any node of a topology quarantines records.
 
-    Raises `ConfigError` (78) as `policies_of` does, and for a policy of a node that is not there or has no code.
+    Raises `ConfigError` (78) as `policies_of` does, and for a policy of an unknown node or one without code.
     """
     nodes = [node.name for node in topology.nodes.values() if isinstance(node, ProcessorNode)]
     for name in given:
         if name not in nodes:
-            message = f"on_error names the node {name!r}, which is none that has code (there are {', '.join(nodes)})"
+            message = f"on_error names {name!r}, which is not a node with code (those are {', '.join(nodes)})"
             raise ConfigError(message)
     policies = [policies_of(part, given) for part in topology.sub_topologies()]
     return any(policy.quarantines for found in policies for policy in found.values())

@@ -1,6 +1,6 @@
-"""Limits with names: what a task may use up before it is stopped with a sentence, and not by a dead worker.
+"""Resource limits of a task, which stop it with a clear error before a worker dies.
 
-They are set in the job's file, under ``limits:``, and change no row.
+They are set in the job's file, under ``limits:``, and do not affect results.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rewindow.streams.task_context import TaskContext
 from rewindow.streams.topology import SubTopology
 
 CHECK_EVERY = 65_536
-"""How many records go by until the stores are looked at again."""
+"""The number of records between two checks of the stores."""
 
 
 def check_stores(part: SubTopology, stores: Mapping[str, Store], limits: Limits, task_context: TaskContext) -> None:
-    """Raise `LimitError` (71) if a store has more rows than it may."""
+    """Raise `LimitError` (71) if a store has more rows than allowed."""
     for name, store in stores.items():
         if len(store) > limits.store_rows:
             nodes = [node.name for node in part.nodes if isinstance(node, ProcessorNode) and name in node.stores]
@@ -30,10 +30,10 @@ def check_stores(part: SubTopology, stores: Mapping[str, Store], limits: Limits,
 
 
 def passed(name: str, limit: int, what: str, nodes: Iterable[str], task_context: TaskContext) -> LimitError:
-    """Return the error of a limit that was passed; ``what`` says by what and how far."""
+    """Return the error for an exceeded limit; ``what`` says what exceeded it and by how much."""
     message = (
         f"the limit {name} is {limit}, and {what} (node {', '.join(nodes)}, at {task_context.record_context}, partition "
-        f"{task_context.partition}). Find out why, or raise it in the job's file: limits: {{{name}: {2 * limit}}}"
+        f"{task_context.partition}). Find the cause, or raise the limit in the job's file: limits: {{{name}: {2 * limit}}}"
     )
     return LimitError(message)
 
@@ -45,19 +45,19 @@ class Punctuations:
         self._most, self._task_context, self._count = limits.punctuations_per_epoch, task_context, 0
 
     def add(self, node: str) -> None:
-        """Count one. Raises `LimitError` (71) if it is one too many."""
+        """Count one punctuation. Raises `LimitError` (71) if it is one too many."""
         self._count += 1
         if self._count > self._most:
             what = f"schedules were called {self._count} times in this epoch"
             raise passed("punctuations_per_epoch", self._most, what, (node,), self._task_context)
 
     def clear(self) -> None:
-        """Begin another epoch."""
+        """Start counting another epoch."""
         self._count = 0
 
 
 class Outputs:
-    """Watches how many records reach one topic while one input record is handled."""
+    """Counts the records that reach one topic while one input record is handled."""
 
     __slots__ = ("_first", "_most", "_node", "_offset", "_record_context", "_task_context", "_topic")
 
@@ -72,10 +72,10 @@ class Outputs:
         self._offset, self._first = UNKNOWN, 0
 
     def see(self, number: int) -> None:
-        """Look at the number of the next record. Raises `LimitError` (71) if too many came since the same input was seen."""
+        """Check the number of the next output. Raises `LimitError` (71) if one input record has caused too many outputs."""
         record_context = self._record_context
         if record_context.offset != self._offset or record_context.topic is not self._topic:
             self._topic, self._offset, self._first = record_context.topic, record_context.offset, number
         elif number - self._first >= self._most and record_context.topic is not None:
-            what = f"{number - self._first + 1} records came of one in the topic {self._node.topic!r}"
+            what = f"one record caused {number - self._first + 1} records in the topic {self._node.topic!r}"
             raise passed("outputs_per_record", self._most, what, self._node.parents, self._task_context)

@@ -1,7 +1,7 @@
-"""What a task counts, under the proposals' own names (KIP-328, KIP-353).
+"""The metrics of a task, under the names of KIP-328 and KIP-353.
 
-A measure keeps count, total, minimum and maximum: of samples, or of ones for a counter. Runs and tasks add up by
-adding counts and totals and taking extrema, so an average is never averaged.
+A measure keeps count, total, minimum and maximum of its samples; a counter's samples are ones. Measures of several tasks
+and runs are combined by adding counts and totals and taking extrema, so averages are never averaged.
 """
 
 from __future__ import annotations
@@ -22,19 +22,17 @@ SUPPRESSION_OVERTIME = "intermediate-result-suppression-overtime"
 ENFORCED_PROCESSING = "enforced-processing"
 WINDOW_FINAL_EMIT = "window-aggregate-final-emit"
 QUARANTINED = "quarantined-records"
-
-
 SIMULATED_TIME = "simulated-time"
 
 TASK, NODE, STORE = "task", "node", "store"
-"""The levels: what a metric is of."""
+"""The levels of metrics."""
 
 
 class Kind(NamedTuple):
-    """What a proposal says of a metric: its unit, the level at which Kafka records it, and what is shown of it.
+    """The unit of a metric, the recording level that Kafka gives it, and the values to show.
 
-    ``parts`` are the endings of its names: ``rate`` (total by simulated second), ``total``, ``current``, ``avg``,
-    ``min``, ``max``. Everything is counted at every level here.
+    ``parts`` are the suffixes of its names: ``rate`` (total per simulated second), ``total``, ``current``, ``avg``,
+    ``min``, ``max``. Here every metric is recorded, whatever its level.
     """
 
     unit: str = ""
@@ -59,24 +57,24 @@ KINDS: Mapping[str, Kind] = {
     QUARANTINED: Kind("records", "INFO"),
     SIMULATED_TIME: Kind("ms", parts=("total",)),
 }
-"""The metrics of KIP-328 and KIP-353, and a few more; simulated time is what a rate is counted by."""
+"""The metrics of KIP-328 and KIP-353, and a few more. Simulated time is the denominator of rates."""
 
 _OWN = Kind()
 _TYPES = {TASK: "stream-task-metrics", NODE: "stream-processor-node-metrics"}
 
 
 def kind_of(name: str) -> Kind:
-    """Return what is known of a metric; of a user's own, that it has a total and a rate."""
+    """Return the kind of a metric. A user's own metric has a total and a rate."""
     return KINDS.get(name, _OWN)
 
 
 def unit_of(name: str) -> str:
-    """Return what a metric counts; nothing for one of the user's own."""
+    """Return the unit of a metric, empty for a user's own."""
     return kind_of(name).unit
 
 
 def type_of(level: str, store_kind: str = "") -> str:
-    """Return a metric's type, as KIP-328 and KIP-353 name it: of a store after the store's kind."""
+    """Return a metric's type as KIP-328 and KIP-353 name it. A store's type contains its kind."""
     if level != STORE:
         return _TYPES.get(level, "")
     return "stream-buffer-metrics" if store_kind == "buffer" else f"stream-{store_kind}-state-metrics"
@@ -89,7 +87,7 @@ def tags_of(level: str, node: str, task: str, store_kind: str = "") -> str:
 
 
 class Measure:
-    """Count, total and extrema of one metric of one node. ``record()`` counts one, ``record(x)`` takes a sample."""
+    """Count, total and extrema of one metric of one node. ``record()`` counts one; ``record(x)`` adds a sample."""
 
     __slots__ = ("count", "current", "maximum", "minimum", "total")
 
@@ -97,7 +95,7 @@ class Measure:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew, with no sample."""
+        """Remove all samples."""
         self.count = 0
         self.total = 0
         self.current: int | None = None
@@ -106,7 +104,7 @@ class Measure:
         self.maximum: int | None = None
 
     def record(self, value: int = 1) -> None:
-        """Take one sample."""
+        """Add one sample."""
         self.count += 1
         self.total += value
         self.current = value
@@ -116,16 +114,16 @@ class Measure:
             self.maximum = value
 
     def mark(self) -> Callable[[], None]:
-        """Return what puts the measure back as it is now."""
+        """Return a function that restores the measure to its present state."""
         count, total, current, minimum, maximum = self.count, self.total, self.current, self.minimum, self.maximum
 
-        def put_back() -> None:
+        def restore() -> None:
             self.count, self.total, self.current, self.minimum, self.maximum = count, total, current, minimum, maximum
 
-        return put_back
+        return restore
 
     def record_many(self, count: int, total: int, minimum: int, maximum: int) -> None:
-        """Take the summary of several samples at once."""
+        """Add several samples, given their summary."""
         self.count += count
         self.total += total
         self.minimum = minimum if self.minimum is None else min(self.minimum, minimum)
@@ -143,25 +141,25 @@ class Metrics:
         return self._measures.setdefault((level, node, name, reason), Measure())
 
     def mark(self, names: Collection[str]) -> Callable[[], None]:
-        """Return what puts the measures of some nodes and stores back as they are now."""
+        """Return a function that restores the measures of these nodes and stores to their present state."""
         before = {key: measure.mark() for key, measure in self._measures.items() if key[1] in names}
 
-        def put_back() -> None:
+        def restore() -> None:
             for key, measure in self._measures.items():
                 if key in before:
                     before[key]()
                 elif key[1] in names:
                     measure.clear()
 
-        return put_back
+        return restore
 
     def as_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each measure that was taken, sorted by its name."""
+        """Return one dictionary for each measure with samples, sorted by level, node, name and reason."""
         return rows_of({key: measure for key, measure in self._measures.items() if measure.count})
 
 
 def rows_of(measures: Mapping[tuple[str, str, str, str], Measure]) -> list[dict[str, Any]]:
-    """Return measures by (level, node, name, reason) as one dictionary each, sorted by their names."""
+    """Return one dictionary for each measure, sorted by level, node, name and reason."""
     return [
         {
             "level": level,
@@ -179,7 +177,7 @@ def rows_of(measures: Mapping[tuple[str, str, str, str], Measure]) -> list[dict[
 
 
 def add_up(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, str], Measure]:
-    """Add the rows of several tasks or runs up, by (level, node, name, reason). What is current is the last row's."""
+    """Combine the rows of several tasks or runs by (level, node, name, reason). The last row gives the current value."""
     sums: dict[tuple[str, str, str, str], Measure] = {}
     for row in rows:
         key = (row["level"], row["node"], row["name"], row["reason"])

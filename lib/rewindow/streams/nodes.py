@@ -1,4 +1,4 @@
-"""What a topology is made of: sources, processors and sinks, as plain data."""
+"""The nodes of a topology: sources, processors and sinks, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindow.streams.settings import FAIL, OnError
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What every node has: its name and its parents' names."""
+    """A node's name and the names of its parents."""
 
     name: str
     parents: tuple[str, ...] = ()
@@ -28,19 +28,19 @@ class SourceNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class ProcessorNode(Node):
-    """Runs a processor that ``supplier`` makes for each task and epoch."""
+    """Runs a processor. ``supplier`` makes a new one for each task and epoch."""
 
     supplier: Callable[[], Processor] = Processor
     stores: tuple[str, ...] = ()
     holds_ms: int = 0
-    """The longest it can hold a result back; the watermark below it is lowered by that (D22)."""
+    """The longest time in ms it can hold a result back, by which the watermark below it is lowered (D22)."""
     on_error: OnError = FAIL
-    """What becomes of a record at which it fails; no part of the fingerprint."""
+    """The policy for a record at which it fails; not part of the fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)
 class SinkNode(Node):
-    """Writes a topic. ``key`` and ``value`` declare types for its columns; None leaves them to JSON text."""
+    """Writes a topic. ``key`` and ``value`` declare the types of its columns; None means JSON text."""
 
     topic: str = ""
     key: Any = None

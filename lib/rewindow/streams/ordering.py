@@ -1,12 +1,12 @@
 """The order of records within a task (L1, KIP-353).
 
-Kafka takes, of all partitions that have data, the head record with the smallest timestamp. With an epoch's records at
-hand that is one sort: a record's place is the *running maximum* of the timestamps in its topic-partition, because a
-record that comes after a later one cannot be taken before it. Ties go to the topic that stands first in the topology.
+Of all partitions that have data, Kafka takes the head record with the smallest timestamp. If all records of an epoch are
+available, this is one sort. A record is sorted by the *running maximum* of the timestamps in its topic-partition, because
+it cannot be taken before the records that precede it. Ties go to the topic that comes first in the topology.
 
     order key of an event = (running maximum in this epoch, rank of the topic, offset)
 
-A plain sort by timestamp gives another order as soon as one record is out of order.
+Sorting by timestamp alone gives a different order as soon as one record is out of order.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from itertools import accumulate, chain, repeat
 from typing import Any, NamedTuple
 
 Event = tuple[int, int, int, int, Any, Any]
-"""A record in its place: ``(order_ms, rank, offset, timestamp, key, value)``. Bare, as there is one for each record.
+"""A record with its order key: ``(order_ms, rank, offset, timestamp, key, value)``. A bare tuple for speed.
 
-``order_ms`` is the running maximum, ``rank`` the topic's number in the topology.
+``order_ms`` is the running maximum, ``rank`` the topic's index in the topology.
 """
 
 
 class Rows(NamedTuple):
-    """Consecutive records of one topic-partition, by columns: all of one length.
+    """Consecutive records of one topic-partition as columns of equal length.
 
-    ``running_ms`` has for each the running maximum of the timestamps from the first of these rows on.
+    ``running_ms`` is the running maximum of the timestamps, starting at the first of these rows.
     """
 
     offsets: Sequence[int]
@@ -38,17 +38,17 @@ class Rows(NamedTuple):
 
 
 def rows_of(rows: Iterable[tuple[int, int, Any, Any]]) -> Rows:
-    """Return rows ``(offset, timestamp, key, value)`` by columns."""
+    """Return rows of ``(offset, timestamp, key, value)`` as columns."""
     offsets, timestamps, keys, values = zip(*rows, strict=True) if (rows := list(rows)) else ((), (), (), ())
     return Rows(offsets, timestamps, list(accumulate(timestamps, max)), keys, values)
 
 
 def events(rank: int, epoch: Iterable[Rows]) -> Iterator[Event]:
-    """Give the records of one topic-partition and epoch their order keys. No step of Python's for each of them."""
-    return chain.from_iterable(_placed(rank, epoch))
+    """Add order keys to the records of one topic-partition and epoch, without Python code for each record."""
+    return chain.from_iterable(_events_of(rank, epoch))
 
 
-def _placed(rank: int, epoch: Iterable[Rows]) -> Iterator[Iterable[Event]]:
+def _events_of(rank: int, epoch: Iterable[Rows]) -> Iterator[Iterable[Event]]:
     highest = -1
     for offsets, timestamps, running_ms, keys, values in epoch:
         if not running_ms:
@@ -61,18 +61,18 @@ def _placed(rank: int, epoch: Iterable[Rows]) -> Iterator[Iterable[Event]]:
 
 
 def merge(topics: Sequence[Iterable[Event]]) -> Iterator[Event]:
-    """Merge the events of one epoch's topics into the order in which the task takes them."""
+    """Merge the events of an epoch's topics into the order in which the task processes them."""
     if len(topics) == 1:
         return iter(topics[0])
     return heapq.merge(*topics)
 
 
 class Emission(NamedTuple):
-    """A record on its way through a repartition, in the order in which the internal log of an epoch has it (D21).
+    """A record that crosses a repartition, with its position in the internal log of the epoch (D21).
 
-    ``order_ms`` is the emitting event's place in its own epoch: its order key, the due time of a wall-clock
-    punctuation, or `MAX_MS` for what the epoch's end emits; ``partition`` the task that emitted it; ``number`` counts
-    what that task sent to the topic. Tuples compare in this order, so sorting them is the rule.
+    ``order_ms`` is the order key of the event that sent it, the due time of a wall-clock punctuation, or `MAX_MS` at an
+    epoch's end. ``partition`` is the task that sent it; ``number`` counts that task's records in the topic. The first
+    three fields are the sort key of the log.
     """
 
     order_ms: int
@@ -84,7 +84,7 @@ class Emission(NamedTuple):
 
 
 def internal_log(emissions: Iterable[Emission], next_offset: int) -> Iterator[tuple[int, int, Any, Any]]:
-    """Give one partition's emissions of an epoch their offsets; return the rows that `events` takes."""
+    """Sort the emissions of one partition and epoch, and assign offsets. Yields rows for `rows_of`."""
     ordered = sorted(emissions, key=lambda emission: emission[:3])
     for offset, emission in enumerate(ordered, start=next_offset):
         yield offset, emission.timestamp, emission.key, emission.value

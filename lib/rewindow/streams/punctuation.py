@@ -3,10 +3,11 @@
 Rules of this file:
 
 1. A schedule is due when its clock has reached ``due_ms``; equality fires.
-2. After it fired at clock ``T`` it is next due at the first point of its own grid strictly after ``T``: a jump fires once.
-3. Before its clock is known a schedule is pending, unless ``start_time`` says when stream time shall reach it.
-4. Schedules due together fire by due time, then in the order of their registration (D6).
-5. A schedule is plain data: the node, a method's name, plain arguments. That is what lets it outlive an epoch (D7).
+2. After firing at clock ``T``, it is next due at the first point of its own grid strictly after ``T``. A jump of the
+   clock fires it once.
+3. A schedule is pending until its clock is known, unless it has a ``start_time``, which stream time can reach.
+4. Schedules that are due together fire in the order of due time, then of registration (D6).
+5. A schedule is data: the node, a method's name, and arguments that can be encoded. So it can outlive an epoch (D7).
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class PunctuationType(Enum):
 
 @dataclass(slots=True)
 class Schedule:
-    """One repeated callback of one node.
+    """A repeated callback of one node.
 
-    ``identity`` finds it again: ``name:<name>``, ``init:<k>`` for the k-th unnamed call in `init`, ``call:<n>``
-    for unnamed calls elsewhere. ``due_ms`` is None while its clock is unknown.
+    ``identity`` is ``name:<name>``, ``init:<k>`` for the k-th unnamed call in `init`, or ``call:<n>`` for an unnamed
+    call elsewhere. ``due_ms`` is None while the clock is unknown.
     """
 
     node: str
@@ -55,7 +56,7 @@ class Schedule:
     def arm(self, now_ms: int, *, is_firing: bool = False) -> None:
         """Set the first due time from the clock, which may be unknown (-1).
 
-        ``is_firing``: a punctuation of this clock is being handled; then the shifted grid goes on strictly after it (D3).
+        ``is_firing``: a punctuation of this clock is running, so a shifted grid continues strictly after it (D3).
         """
         is_stream = self.type is PunctuationType.STREAM_TIME
         if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
@@ -68,7 +69,7 @@ class Schedule:
             self.due_ms = now_ms + self.interval_ms
 
     def become_known(self, now_ms: int) -> None:
-        """Arm a pending schedule with the first known time: a plain stream-time schedule fires at it (D2)."""
+        """Arm a pending schedule with the clock's first value. A stream-time schedule without a shift fires at once (D2)."""
         fires_now = self.type is PunctuationType.STREAM_TIME and self.time_shift_ms is None
         if fires_now:
             self.due_ms = now_ms
@@ -76,17 +77,17 @@ class Schedule:
             self.arm(now_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Move the due time to the next grid point strictly after the clock."""
+        """Advance the due time to the next grid point strictly after the clock."""
         due_ms = self.due_ms if self.due_ms is not None else now_ms
         self.due_ms = strictly_after(now_ms, due_ms, self.interval_ms)
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return a dictionary for `json`."""
         return {**asdict(self), "type": self.type.value, "args": to_tagged(list(self.args))}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Schedule:
-        """Rebuild what `as_json` made."""
+        """Return the schedule that `as_json` described."""
         return cls(**{**data, "type": PunctuationType(data["type"]), "args": tuple(from_tagged(data["args"]))})
 
 
@@ -99,21 +100,21 @@ class Cancellable:
         self._schedule = schedule
 
     def cancel(self) -> None:
-        """Stop the schedule. One that is due in the same round does not fire any more."""
+        """Stop the schedule, even if it is due at this moment."""
         self._schedule.is_cancelled = True
 
 
 class PunctuationQueue:
-    """The schedules of one type in one task, by due time."""
+    """The schedules of one type in one task, ordered by due time."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Schedule]] = []
         self._pending: list[Schedule] = []
         self.next_due_ms = NEVER
-        """The earliest due time; `NEVER` if nothing is armed. A cancelled schedule may still stand here."""
+        """The earliest due time, possibly of a cancelled schedule; `NEVER` if nothing is armed."""
 
     def add(self, schedule: Schedule) -> None:
-        """Take in a schedule, armed or pending."""
+        """Add a schedule, armed or pending."""
         if schedule.due_ms is None:
             self._pending.append(schedule)
             return
@@ -121,7 +122,7 @@ class PunctuationQueue:
         self.next_due_ms = self._heap[0][0]
 
     def clock_became_known(self, now_ms: int) -> None:
-        """Arm what waited for the clock's first value."""
+        """Arm the pending schedules with the clock's first value."""
         pending, self._pending = self._pending, []
         for schedule in pending:
             if not schedule.is_cancelled:
@@ -129,19 +130,19 @@ class PunctuationQueue:
                 self.add(schedule)
 
     def fire(self, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
-        """Fire all that is due at a clock that jumped to ``now_ms``: each at most once, with the clock as argument."""
+        """Fire each schedule that is due at ``now_ms`` once, with the clock as argument: the clock has jumped there."""
         while (schedule := self._pop_due(now_ms)) is not None:
             self._run(schedule, now_ms, punctuate)
 
     def fire_each(self, until_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
-        """Fire all that is due on a clock that glides to ``until_ms``: each as often as it is due, at its due time."""
+        """Fire each schedule at every due time up to ``until_ms``: the clock advances there gradually."""
         while (schedule := self._pop_due(until_ms)) is not None:
             due_ms = schedule.due_ms
             if due_ms is not None:
                 self._run(schedule, due_ms, punctuate)
 
     def fire_last(self, punctuate: Callable[[Schedule, int], None]) -> None:
-        """Fire every live schedule once more at its next due time (D18), in order of due time."""
+        """Fire every live schedule once more, at its next due time and in that order (D18)."""
         entries, self._heap, self.next_due_ms = sorted(self._heap, key=lambda entry: entry[:2]), [], NEVER
         for due_ms, _, schedule in entries:
             if not schedule.is_cancelled:
@@ -149,23 +150,23 @@ class PunctuationQueue:
                 schedule.is_cancelled = True
 
     def mark(self) -> Callable[[], None]:
-        """Return what puts the queue back as it is now."""
+        """Return a function that restores the queue to its present state."""
         heap, pending, next_due_ms = self._heap.copy(), self._pending.copy(), self.next_due_ms
 
-        def put_back() -> None:
+        def restore() -> None:
             self._heap, self._pending, self.next_due_ms = heap, pending, next_due_ms
 
-        return put_back
+        return restore
 
     def forget_cancelled(self) -> None:
-        """Let go of what was cancelled before its time."""
+        """Remove cancelled schedules."""
         self._heap = [entry for entry in self._heap if not entry[2].is_cancelled]
         heapq.heapify(self._heap)
         self._pending = [schedule for schedule in self._pending if not schedule.is_cancelled]
         self.next_due_ms = self._heap[0][0] if self._heap else NEVER
 
     def __iter__(self) -> Iterator[Schedule]:
-        """All schedules that are not cancelled, in the order of registration."""
+        """Iterate over the live schedules in the order of registration."""
         entries = [schedule for _, _, schedule in self._heap] + self._pending
         return iter(sorted((s for s in entries if not s.is_cancelled), key=lambda s: s.registration))
 

@@ -1,4 +1,4 @@
-"""The data: a record, where it came from, where it goes, and the values that tables send downstream."""
+"""Records, their metadata and targets, windowed keys, and the changes that tables send downstream."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from rewindow.errors import DataError
 Made = TypeVar("Made")
 
 UNKNOWN = -1
-"""A time that is not known yet. Timestamps are never negative."""
+"""An unknown time or offset. Valid ones are never negative."""
 
 MAX_MS = 2**63 - 1
-"""Saturated time: the end of an unlimited window, and what `run --final` calls infinity."""
+"""The end of time: the end of an unlimited window, and the last watermark of `run --final`."""
 
 
 class Record(NamedTuple):
     """A key, a value and a timestamp in epoch milliseconds.
 
-    A record that is made without a timestamp gets, when it is forwarded, that of the record or punctuation being
-    handled (KIP-251): what a processor is given always has one.
+    A record created without a timestamp gets that of the record or punctuation being handled when it is forwarded
+    (KIP-251), so a record that a processor receives always has one.
     """
 
     key: Any
     value: Any
-    timestamp: int = None  # type: ignore[assignment] # only between a record's making and its forwarding
+    timestamp: int = None  # type: ignore[assignment] # only until it is forwarded
     headers: tuple[tuple[str, bytes], ...] = ()
 
     def with_key(self, key: Any) -> Record:
-        """Return the same record under another key."""
+        """Return a copy with another key."""
         return Record(key, self.value, self.timestamp, self.headers)
 
     def with_value(self, value: Any) -> Record:
-        """Return the same record with another value."""
+        """Return a copy with another value."""
         return Record(self.key, value, self.timestamp, self.headers)
 
     def with_timestamp(self, timestamp: int) -> Record:
-        """Return the same record at another time (epoch milliseconds)."""
+        """Return a copy with another timestamp (epoch milliseconds)."""
         return Record(self.key, self.value, timestamp, self.headers)
 
 
@@ -52,7 +52,7 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record being handled came from. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
+    """The source of the record being handled. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
 
     topic: str | None
     partition: int
@@ -61,18 +61,18 @@ class RecordMetadata(NamedTuple):
 
 @cache
 def row_class(fields: tuple[str, ...]) -> type[Any]:
-    """Return the named tuple of these fields: the value of a log of several columns. The same class for the same fields."""
+    """Return the named tuple class for a row of these fields. The same fields give the same class."""
     return namedtuple("Row", fields)  # noqa: PYI024 - the fields are data
 
 
 def as_log_row(value: Any) -> Any:
-    """Return a key or value as a log of several columns has it: a named tuple of any class as a row of its fields."""
+    """Return a named tuple of any class as a row of its fields, as logs contain it; any other value unchanged."""
     fields = getattr(value, "_fields", None)
     return value if fields is None or value.__class__ is Windowed else row_class(fields)(*value)
 
 
 class Window(NamedTuple):
-    """An interval of time in epoch milliseconds: ``[start, end)``, for sessions ``[start, end]``."""
+    """A time interval in epoch milliseconds: ``[start, end)``, for sessions ``[start, end]``."""
 
     start_ms: int
     end_ms: int
@@ -80,26 +80,26 @@ class Window(NamedTuple):
 
 
 class Windowed(NamedTuple):
-    """A key within a window: what windowed tables have for keys."""
+    """A key and a window: the key of a windowed table."""
 
     key: Any
     window: Window
 
 
 class Change(NamedTuple):
-    """An update of a table on its way downstream: the new value, and the one last emitted (D13)."""
+    """An update of a table: the new value, and the value last sent downstream (D13)."""
 
     new: Any
     old: Any = None
 
     @property
     def is_latest(self) -> bool:
-        """Whether it changes what the table says now. `PastChange` does not."""
+        """Whether it changes the table's current value. A `PastChange` does not."""
         return True
 
 
 class PastChange(Change):
-    """An update of a versioned table that came late: a newer version was there, ``old`` is that one's value (KIP-914)."""
+    """A late update of a versioned table, which already has a newer version; ``old`` is that version's value (KIP-914)."""
 
     __slots__ = ()
 
@@ -111,25 +111,25 @@ class PastChange(Change):
 
 @dataclass(frozen=True, slots=True)
 class To:
-    """Where a record is forwarded, and at what time (KIP-251)."""
+    """The target of a forwarded record, and its timestamp (KIP-251)."""
 
     child_name: str | None = None
     timestamp: int | None = None
 
     @classmethod
     def all(cls) -> To:
-        """To every child, in the order in which they were attached."""
+        """Forward to every child, in the order in which they were attached."""
         return cls()
 
     @classmethod
     def child(cls, name: str) -> To:
-        """To the child of that name only."""
+        """Forward only to the child of that name."""
         return cls(child_name=name)
 
     def with_timestamp(self, timestamp: int) -> To:
-        """At this time (epoch milliseconds), whatever the record says.
+        """Override the record's timestamp (epoch milliseconds).
 
-        Raises `DataError` if it is negative or no integer.
+        Raises `DataError` if it is negative or not an integer.
         """
         if timestamp.__class__ is not int or timestamp < 0:
             message = f"To.with_timestamp({timestamp!r}): a timestamp is an int of epoch milliseconds, never negative"
@@ -138,9 +138,9 @@ class To:
 
 
 def maker(named_tuple: type[Made]) -> Callable[[tuple[Any, ...]], Made]:
-    """Return what makes a named tuple of all its parts in a third of the time that calling it takes.
+    """Return a constructor that takes all parts as one tuple, three times as fast as the class itself.
 
-    For the few places that run for each record; nothing checks the number of parts.
+    For code that runs for each record. The number of parts is not checked.
     """
     return partial(tuple.__new__, named_tuple)  # type: ignore[type-var]  # it is a tuple: no type variable can say so
 

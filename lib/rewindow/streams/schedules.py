@@ -1,7 +1,8 @@
-"""The schedules of one task, and how a processor that is made anew in each epoch finds its own again (D7).
+"""The schedules of one task, and how a processor, which is recreated in each epoch, gets its own back (D7).
 
-A name identifies a schedule within its node: using it again replaces. Without a name the k-th call in `init` means the
-k-th that `init` ever made, live or cancelled; a call elsewhere is a schedule of its own, forgotten once it is cancelled.
+A name identifies a schedule within its node, and using it again replaces the schedule. Without a name, the k-th call in
+`init` refers to the k-th schedule that `init` ever made, live or cancelled. An unnamed call elsewhere makes a new
+schedule, which is forgotten once it is cancelled.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any
 
 from rewindow.errors import CheckpointError, ConfigError
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.processor import Processor
 from rewindow.streams.punctuation import Cancellable, PunctuationQueue, PunctuationType, Schedule
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 
@@ -20,15 +20,15 @@ _PRUNE_AT = 256
 
 
 class Schedules:
-    """All schedules of a task, by node and identity, and the queues in which they wait."""
+    """All schedules of a task by node and identity, and the queues in which they wait."""
 
     def __init__(self, state: TaskState) -> None:
-        """Take up the schedules of a checkpoint."""
+        """Restore the schedules of a checkpoint."""
         self.queues = {type_: PunctuationQueue() for type_ in PunctuationType}
-        self.processors: Mapping[str, Processor] = {}
-        """Those of the current epoch, by node."""
+        self.processors: Mapping[str, object] = {}
+        """The current epoch's processors by node; schedules call their methods."""
         self.firing: PunctuationType | None = None
-        """The clock whose punctuation is being handled."""
+        """The clock whose punctuation is running; None outside a punctuation."""
         self._known = {(schedule.node, schedule.identity): schedule for schedule in state.schedules}
         self._calls = dict(state.calls)
         self._registrations = state.registrations
@@ -40,12 +40,12 @@ class Schedules:
                 self.queues[schedule.type].add(schedule)
 
     def begin_init(self, node: str) -> None:
-        """From here to `end_init` calls are matched with those that ``node`` made in `init` before."""
+        """Match the calls until `end_init` with those that the node made in `init` in earlier epochs."""
         self._initializing = node
         self._found = {}
 
     def end_init(self, node: str) -> None:
-        """End `init` of a node. Raises `CheckpointError` (76) if a live schedule of it no longer finds its method."""
+        """End `init` of a node. Raises `CheckpointError` (76) if the method of one of its live schedules is gone."""
         self._initializing = None
         for schedule in self._known.values():
             if schedule.node == node and not schedule.is_cancelled:
@@ -76,10 +76,12 @@ class Schedules:
                 return Cancellable(known)
             known.is_cancelled = True
         self._found[identity] = None
-        # Through text and back at once: what the callback gets is the same with and without a restart.
-        plain = tuple(load_value(dump_value(list(args))))
+        # Round-trip through text now, so that the callback gets the same values with and without a restart.
+        stored_args = tuple(load_value(dump_value(list(args))))
         number, self._registrations = self._registrations, self._registrations + 1
-        schedule = Schedule(node, identity, type_, interval_ms, method, plain, time_shift_ms, start_time_ms, number)
+        schedule = Schedule(
+            node, identity, type_, interval_ms, method, stored_args, time_shift_ms, start_time_ms, number
+        )
         schedule.arm(now_ms, is_firing=self.firing is type_)
         self._known[node, identity] = schedule
         self.queues[type_].add(schedule)
@@ -94,18 +96,18 @@ class Schedules:
         return Cancellable(schedule)
 
     def callback(self, schedule: Schedule) -> Callable[..., None]:
-        """Return the method that a schedule calls. Raises `CheckpointError` (76) if the code has it no more."""
+        """Return the method that a schedule calls. Raises `CheckpointError` (76) if the code no longer has it."""
         method = getattr(self.processors.get(schedule.node), schedule.method, None)
         if method is None:
             message = (
                 f"the checkpoint has a schedule of {schedule.node} that calls {schedule.method!r}, which is gone: "
-                "keep the method, or start a branch of its own with --branch"
+                "keep the method, or start a new branch with --branch"
             )
             raise CheckpointError(message)
         return method  # type: ignore[no-any-return]
 
     def call(self, schedule: Schedule, now_ms: int) -> None:
-        """Run a schedule's method. It gets arguments of its own, whatever it does to them."""
+        """Run a schedule's method with a copy of its arguments, which the method may modify."""
         before, self.firing = self.firing, schedule.type
         try:
             self.callback(schedule)(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
@@ -113,22 +115,22 @@ class Schedules:
             self.firing = before
 
     def mark(self) -> Callable[[], None]:
-        """Return what puts all schedules back as they are now."""
+        """Return a function that restores all schedules to their present state."""
         known, calls, registrations = self._known.copy(), self._calls.copy(), self._registrations
         states = [(one, one.is_cancelled, one.due_ms) for one in known.values()]
         queues = [queue.mark() for queue in self.queues.values()]
 
-        def put_back() -> None:
+        def restore() -> None:
             self._known, self._calls, self._registrations = known, calls, registrations
             for schedule, is_cancelled, due_ms in states:
                 schedule.is_cancelled, schedule.due_ms = is_cancelled, due_ms
-            for put_queue_back in queues:
-                put_queue_back()
+            for restore_queue in queues:
+                restore_queue()
 
-        return put_back
+        return restore
 
     def state(self) -> dict[str, Any]:
-        """Return the parts of `TaskState` that live here. A cancelled schedule stays if `init` would ask for it again."""
+        """Return this object's part of `TaskState`, with the cancelled schedules that `init` may refer to again."""
         kept = [schedule for schedule in self._known.values() if not _is_forgotten(schedule)]
         return {
             "schedules": sorted(kept, key=lambda schedule: schedule.registration),
@@ -137,7 +139,7 @@ class Schedules:
         }
 
     def __iter__(self) -> Iterator[Schedule]:
-        """Iterate over the schedules that will fire, by type and registration."""
+        """Iterate over the live schedules, by type and registration."""
         for queue in self.queues.values():
             yield from queue
 
@@ -154,18 +156,18 @@ class Schedules:
     def _method_name(self, node: str, callback: Callable[..., None]) -> str:
         owner, name = getattr(callback, "__self__", None), getattr(callback, "__name__", "")
         if owner is not None and owner is self.processors.get(node):
-            # A private name is kept as Python spells it outside the class.
+            # A private method is stored under its mangled name.
             for spelled in (name, *(f"_{kind.__name__.lstrip('_')}{name}" for kind in type(owner).__mro__)):
                 if getattr(owner, spelled, None) == callback:
                     return spelled
         message = (
             f"{node}: the callback {callback!r} is not a method of this processor. A schedule outlives the processor, "
-            "so it is kept by the method's name: pass self.<method>, and what it needs as args=(...)"
+            "so it is stored by the method's name: pass self.<method>, and its arguments as args=(...)"
         )
         raise ConfigError(message)
 
     def _forget_cancelled(self) -> None:
-        """Drop what was cancelled and cannot be asked for, now and then, so that a long run does not grow."""
+        """Occasionally discard cancelled schedules that no call can refer to, so that memory stays bounded."""
         if len(self._known) < self._prune_at:
             return
         self._known = {key: schedule for key, schedule in self._known.items() if not _is_forgotten(schedule)}

@@ -1,7 +1,7 @@
-"""Random numbers that are a function of a text: the bits of SHA-256 over the text and a counter.
+"""A random number generator seeded with a text: the bits of SHA-256 over the text and a counter.
 
-Not Python's generator: of that only ``random()`` promises to give the same numbers in the next version of Python, and
-what a replay gives must not depend on it.
+Python's own generator does not qualify: only its ``random()`` is guaranteed to return the same numbers in later versions
+of Python, and a replay must not depend on the version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BLOCK_BITS = 256
 
 
 class SeededRandom:
-    """A stream of random numbers, with the names of Python's ``random.Random``."""
+    """A deterministic random number generator, with the method names of Python's ``random.Random``."""
 
     __slots__ = ("_bits", "_left", "_round", "_seed")
 
@@ -51,16 +51,16 @@ class SeededRandom:
         return a + (b - a) * self.random()
 
     def randbelow(self, n: int) -> int:
-        """Return an integer in [0, n), each equally likely. Raises `DataError` if there is none."""
+        """Return a uniformly distributed integer in [0, n). Raises `DataError` if ``n`` is below 1."""
         if n < 1:
-            raise DataError(f"there is nothing to draw from below {n}: give 1 or more")
+            raise DataError(f"there is no integer in [0, {n}): give 1 or more")
         bits = (n - 1).bit_length()
         while (drawn := self.getrandbits(bits)) >= n:
             pass
         return drawn
 
     def randint(self, a: int, b: int) -> int:
-        """Return an integer in [a, b], each equally likely. Raises `DataError` if there is none."""
+        """Return a uniformly distributed integer in [a, b]. Raises `DataError` if ``b`` is below ``a``."""
         return a + self.randbelow(b - a + 1)
 
     def choice(self, seq: Sequence[Item]) -> Item:
@@ -68,13 +68,13 @@ class SeededRandom:
         return seq[self.randbelow(len(seq))]
 
     def shuffle(self, x: MutableSequence[Any]) -> None:
-        """Put the items of a list into a random order, in place."""
+        """Shuffle a list in place."""
         for last in range(len(x) - 1, 0, -1):
             other = self.randbelow(last + 1)
             x[last], x[other] = x[other], x[last]
 
     def sample(self, population: Sequence[Item], k: int) -> list[Item]:
-        """Return ``k`` items of different places, in random order. Raises `DataError` if there are fewer."""
+        """Return ``k`` items from distinct positions, in random order. Raises `DataError` if there are fewer."""
         if not 0 <= k <= len(population):
             raise DataError(f"a sample of {k} out of {len(population)}: give 0 to {len(population)}")
         items = list(population)

@@ -1,4 +1,4 @@
-"""The settings that change output values (`conf/jobs`, ``semantics``). They are part of a job's fingerprint."""
+"""The settings that affect results (`conf/jobs`, ``semantics``). They are part of a job's fingerprint."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from rewindow.errors import ConfigError
 
 
 class StreamTime(StrEnum):
-    """Which time of its topic-partitions is a task's (D1)."""
+    """How a task's stream time follows from the times of its topic-partitions (D1)."""
 
     MAX = "max"
-    """The highest timestamp taken."""
+    """The highest timestamp of any topic-partition."""
     MIN = "min"
-    """The smallest partition time, -1 while one topic-partition has had no record: KIP-138's definition."""
+    """The smallest partition time, -1 until every topic-partition has had a record: KIP-138's definition."""
 
 
 class StreamTimeFrom(StrEnum):
-    """What moves stream time and the nodes' clocks (D22)."""
+    """What advances stream time and the nodes' clocks (D22)."""
 
     RECORDS = "records"
     WATERMARK = "watermark"
-    """Records, and at an epoch's end its watermark."""
+    """Records, and the watermark at an epoch's end."""
 
 
 class WallClock(StrEnum):
-    """How the simulated wall clock moves (D8)."""
+    """How the simulated wall clock advances (D8)."""
 
     STREAM_TIME = "stream_time"
-    """It glides after the largest timestamp or watermark taken; each punctuation fires at its own due time."""
+    """It follows the largest timestamp or watermark taken; each punctuation fires at its own due time."""
     RUN = "run"
-    """It jumps once, when a run's records are done; each schedule that is due fires once."""
+    """It jumps once, when all records of a run are done; each due schedule fires once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """How time goes in a job. Words are taken for the enums' values. Raises `ConfigError` (78) for any other word."""
+    """How time passes in a job. Accepts the enums' values as text. Raises `ConfigError` (78) for any other text."""
 
     stream_time: StreamTime | str = StreamTime.MAX
     stream_time_from: StreamTimeFrom | str = StreamTimeFrom.RECORDS

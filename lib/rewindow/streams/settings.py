@@ -1,7 +1,7 @@
-"""What a job's file says of how it runs: limits, and what becomes of records at which user code fails.
+"""How a job's tasks run: limits, error policies, and everything else that its tasks share.
 
-None of it is part of the fingerprint. A limit changes no row. A policy never turns one result into another: whoever
-fails makes no run, so of two runs that end, under whatever policy, the rows differ only by what was quarantined.
+Limits and policies are not part of the fingerprint. A limit does not affect results. A policy does not alter a result
+either: a failed run commits nothing, so two completed runs differ only by the records that were quarantined.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rewindow.errors import ConfigError
+from rewindow.streams.semantics import Semantics
 
 _POLICY = re.compile(r"fail|quarantine|retry (?P<times>[1-9][0-9]{0,2})(?P<then> quarantine)?")
 
 
 @dataclass(frozen=True, slots=True)
 class OnError:
-    """What a node does when its code fails at a record: try again so often, then fail, or quarantine the record."""
+    """A node's error policy: how often it retries a record at which its code fails, and whether it then quarantines it."""
 
     retries: int = 0
     quarantines: bool = False
 
     @classmethod
     def parse(cls, text: object) -> OnError:
-        """Read ``fail``, ``retry 3``, ``quarantine`` or ``retry 3 quarantine``. Raises `ConfigError` for anything else."""
+        """Parse ``fail``, ``retry 3``, ``quarantine`` or ``retry 3 quarantine``. Raises `ConfigError` for anything else."""
         found = _POLICY.fullmatch(text) if isinstance(text, str) else None
         if found is None or not isinstance(text, str):
             raise ConfigError(
-                f"on_error={text!r} is no policy: write fail, retry 3, quarantine, or retry 3 quarantine (1 to 999 times)"
+                f"on_error={text!r} is not a policy: write fail, retry 3, quarantine, or retry 3 quarantine (1 to 999 times)"
             )
         return cls(int(found["times"] or 0), text.endswith("quarantine"))
 
     @property
-    def is_undeclared(self) -> bool:
+    def is_fail(self) -> bool:
         """Whether it is ``fail``, the default."""
         return not self.retries and not self.quarantines
 
@@ -46,13 +47,13 @@ class Limits:
     """The limits of one task."""
 
     store_rows: int = 100_000_000
-    """Rows of one store. It is looked at every 65,536 records and at an epoch's end."""
+    """Rows of one store, checked every 65,536 records and at an epoch's end."""
     outputs_per_record: int = 1_000_000
-    """Records that reach one topic while one input record is handled."""
+    """Records written to one topic for one input record."""
     punctuations_per_epoch: int = 10_000_000
     """Calls of schedules in one epoch."""
     store_memory: int = 512 * 1024 * 1024
-    """Bytes of memory that the stores of a task have together, about; the rest of them lies on disk."""
+    """Approximate memory of all stores of a task, in bytes; what exceeds it spills to disk."""
 
 
 DEFAULTS = Limits()
@@ -60,9 +61,21 @@ DEFAULTS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a job's tasks run. ``on_error`` has the nodes for which the job's file says something: it wins over the code."""
+    """Limits and policies from the job's file. Its ``on_error``, by node, overrides the policies in the code."""
 
     on_error: Mapping[str, OnError] = field(default_factory=dict)
     limits: Limits = DEFAULTS
     keeps_dropped: bool = True
-    """Late, skipped and expired records become rows of the quarantine."""
+    """Whether late, skipped and expired records are written to the quarantine."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfig:
+    """What all tasks of one job share."""
+
+    job: str = ""
+    """The job's name, the prefix of its idempotency keys. The test driver has none."""
+    semantics: Semantics = field(default_factory=Semantics)
+    settings: Settings = field(default_factory=Settings)
+    watermark_lags: Mapping[str, int] = field(default_factory=dict)
+    """By how many milliseconds the watermark is lowered above each node: `Topology.watermark_lags`."""

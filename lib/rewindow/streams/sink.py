@@ -1,4 +1,4 @@
-"""What takes the records that reach a sink node, and numbers them: a record's number is its offset in the topic."""
+"""Sinks: receive the records of a sink node and number them. The number is the record's offset in the topic."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from collections.abc import Callable, Mapping
 from rewindow.streams.limits import Outputs
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import Record
+from rewindow.streams.record_context import RecordContext
 from rewindow.streams.settings import Limits
-from rewindow.streams.task_context import RecordContext, TaskContext
+from rewindow.streams.task_context import TaskContext
 from rewindow.streams.topology import SubTopology
 
 Write = Callable[[Record, int, int], None]
-"""Takes an emission: the record, its place in the epoch's order (`RecordContext.order_ms`) and its number in the topic."""
+"""Writes an output: the record, its order key (`RecordContext.order_ms`) and its number in the topic."""
 
 
 class Sink(ABC):
-    """Takes the emissions of one sink node."""
+    """Receives the output of one sink node."""
 
     process: Callable[[Record], None]
-    """Takes one record; there from `begin` on. Parents call it without a step in between."""
+    """Takes one record; set by `begin`. Parents call it directly."""
 
     @abstractmethod
     def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:
-        """Learn where to look for the present moment, and the number of the first record to come.
+        """Start with the context of the current event and the number of the first record.
 
-        ``outputs`` wants to see the number of the next record, now and then at least (`streams.limits`).
+        Call ``outputs.see`` with the number of the next record, at least occasionally (`streams.limits`).
         """
 
     @property
@@ -36,7 +37,7 @@ class Sink(ABC):
 
 
 class WriteSink(Sink):
-    """Hands what reaches a sink to a function."""
+    """A sink that calls a function for each record."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -66,7 +67,7 @@ def open_sinks(
     emitted: Mapping[str, int],
     limits: Limits,
 ) -> dict[str, Sink]:
-    """Return the sinks of a task by topic, ready to begin; ``emitted`` has the next number of each."""
+    """Return the sinks of a task by topic, started; ``emitted`` has the next number of each topic."""
     sinks: dict[str, Sink] = {}
     for node in part.sinks:
         writer = writers(node)

@@ -1,4 +1,4 @@
-"""Where a topology is cut: at repartitions, into parts that a run takes one after the other."""
+"""Splits a topology at its repartitions into sub-topologies, which a run processes one after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
 
 
 def connected(nodes: Collection[Node]) -> list[list[Node]]:
-    """Group the nodes that are joined by edges or stores, in the order of their first node."""
+    """Group the nodes that are connected by edges or stores, ordered by their first node."""
     group_of: dict[str, int] = {}
 
     def join(one: str, other: str) -> None:
@@ -29,7 +29,7 @@ def connected(nodes: Collection[Node]) -> list[list[Node]]:
 
 
 def in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
-    """Order the parts so that an internal topic is written before it is read. Raises `TopologyError` for a circle."""
+    """Order the parts so that an internal topic is written before it is read. Raises `TopologyError` for a cycle."""
     ordered: list[list[Node]] = []
     waiting = parts
     while waiting:
@@ -40,8 +40,8 @@ def in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
         if not ready:
             names = ", ".join(sorted(unwritten))
             message = (
-                f"the repartitions {names} go round in a circle, but a run takes sub-topologies one after the other: let "
-                "the streams that are joined below them cross a .repartition(name=...) of their own"
+                f"the repartitions {names} form a cycle, but a run processes sub-topologies one after the other: send "
+                "each stream that is joined below them through its own .repartition(name=...)"
             )
             raise TopologyError(message)
         ordered.append(ready[0])
@@ -60,7 +60,7 @@ def check_written_once(parts: list[list[Node]]) -> None:
         for node in part:
             if isinstance(node, SinkNode) and not node.is_internal and writer.setdefault(node.topic, index) != index:
                 message = (
-                    f"topic {node.topic!r} is written by two sub-topologies, whose order would be chance: "
+                    f"topic {node.topic!r} is written by two sub-topologies, whose order would be arbitrary: "
                     "merge the streams before the sink, or write two topics"
                 )
                 raise TopologyError(message)

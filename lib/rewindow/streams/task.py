@@ -2,14 +2,15 @@
 
 Rules of this file:
 
-1. Everything that happens, happens here, in one order. Nothing here knows a file, a table, a clock or a thread. How the
-   simulated clocks move, and what they fire, is in `streams.clocks`.
-2. For each record: wall-clock punctuations that are due -> stream time moves -> the record passes through the whole
-   graph, depth first -> stream-time punctuations that are due.
-3. At an epoch's end: the wall clock glides to the watermark; where time follows the watermark (D22), stream time and
-   then each node, upstream first, learn of it; then stream-time punctuations; then all processors are closed.
-4. Nothing but stores, schedules and clocks outlives an epoch. So it makes no difference whether a run ends there.
-5. The same events, state and settings give the same emissions and the same state (L6).
+1. All events of a task happen here, in one order. Nothing here knows a file, a table, a clock or a thread. `streams.clocks`
+   advances the simulated clocks and fires schedules.
+2. For each record: due wall-clock punctuations fire -> stream time advances -> the record passes through the whole graph,
+   depth first -> due stream-time punctuations fire.
+3. At an epoch's end: the wall clock advances to the watermark; where time follows the watermark (D22), stream time
+   advances and each node, upstream first, handles the watermark; then due stream-time punctuations fire; then all
+   processors are closed.
+4. Only stores, schedules and clocks outlive an epoch, so it does not matter whether a run ends there.
+5. The same events, checkpoint and configuration give the same output and the same checkpoint (L6).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from rewindow.errors import InvariantError
 from rewindow.streams.assembly import Assembly, assemble, check_suppliers, connections
-from rewindow.streams.checkpoint import TaskState, held_in, open_stores
+from rewindow.streams.checkpoint import Checkpoint, TaskState, held_in, open_stores
 from rewindow.streams.clocks import Clocks
 from rewindow.streams.dropped_records import Drop
 from rewindow.streams.error_context import explained
@@ -30,8 +31,8 @@ from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event
 from rewindow.streams.record import MAX_MS, UNKNOWN, make_record
-from rewindow.streams.semantics import Semantics, StreamTimeFrom
-from rewindow.streams.settings import Settings
+from rewindow.streams.semantics import StreamTimeFrom
+from rewindow.streams.settings import TaskConfig
 from rewindow.streams.sink import Sink, Write, open_sinks
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import Store
@@ -48,46 +49,44 @@ class Task:
         partition: int,
         *,
         writers: Callable[[SinkNode], Sink | Write],
-        semantics: Semantics | None = None,
-        state: TaskState | None = None,
-        restored: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
-        watermark_lags: Mapping[str, int] | None = None,
+        config: TaskConfig | None = None,
+        checkpoint: Checkpoint | None = None,
         dropped: Drop | None = None,
         disk: Disk | None = None,
-        job: str = "",
-        settings: Settings | None = None,
     ) -> None:
-        """Restore a task from its state and the ``(key, value)`` rows of its stores, or begin a new one.
+        """Restore a task from its checkpoint, or start a new one.
 
-        ``writers`` gives for each sink what takes the emissions there. ``watermark_lags``: see
-        `Topology.watermark_lags`. ``dropped`` takes the records that go no further, if anybody wants them: as
-        ``settings`` say all, or those at which a node failed. ``disk`` has the local files of stores that may not be
-        all in memory (without it, they are). ``job`` is the name that idempotency keys begin with.
+        ``writers`` returns the writer of each sink. ``dropped`` receives the records that are not processed further:
+        those at which a node failed, and if the settings ask for it, late, skipped and expired ones. ``disk`` provides
+        local files to stores that may spill; without it they stay in memory.
         """
-        state = state or TaskState()
-        self._part = part
-        self._semantics = semantics or Semantics()
-        self._lags = watermark_lags or {}
-        self._stores = open_stores(part.stores, state, restored or {}, disk)
-        settings, users = settings or Settings(), connections(part, self._stores)
+        config, checkpoint = config or TaskConfig(), checkpoint or Checkpoint()
+        state, settings = checkpoint.state, config.settings
+        self._part, self._config, self._limits = part, config, settings.limits
+        self._stores = open_stores(part.stores, checkpoint, disk)
         self._task_context = TaskContext(
-            partition, state, users, dropped if settings.keeps_dropped else None, dropped, job
+            partition,
+            state,
+            connections(part, self._stores),
+            dropped if settings.keeps_dropped else None,
+            dropped,
+            config.job,
         )
-        self._guards = self._task_context.forgiving = error_policies(part, settings, self._task_context, self._stores)
-        self._task_context.forget_all_but([node.name for node in part.nodes])
+        self._policies = error_policies(part, settings, self._task_context, self._stores)
+        self._task_context.nodes_with_policy = self._policies
+        self._task_context.retain_clocks([node.name for node in part.nodes])
         self._topics = [source.topic for source in part.sources]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
         self._sinks = open_sinks(part, writers, self._task_context, state.emitted, settings.limits)
-        self._limits = settings.limits
         times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
-        self._clocks = Clocks(self._task_context, self._semantics, times, settings.limits)
+        self._clocks = Clocks(self._task_context, config.semantics, times, settings.limits)
         self._assembly: Assembly | None = None
         self._ending = ("epoch", 0)
         self._is_checked = False
 
     @property
     def metrics_rows(self) -> list[dict[str, Any]]:
-        """What the task counted since it was made."""
+        """The metrics of this task since it was created."""
         return self._task_context.metrics.as_rows()
 
     @property
@@ -97,7 +96,7 @@ class Task:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """The next offset to take of each topic."""
+        """The next offset to read of each topic."""
         return dict(zip(self._topics, self._offsets, strict=True))
 
     @property
@@ -106,28 +105,28 @@ class Task:
         return self._stores
 
     def replay(self, events: Iterable[Event]) -> None:
-        """Take events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
+        """Process events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
         with explained(self._task_context):
             events = iter(events)
             while self._replay(islice(events, CHECK_EVERY)):
                 check_stores(self._part, self._stores, self._limits, self._task_context)
 
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
-        """Close the epoch at its watermark (-1: none). ``is_final``: after it comes nothing, ever (D18).
+        """Close the epoch at its watermark (-1: none). ``is_final``: no epoch will follow (D18).
 
-        ``number`` is the epoch's own: the place of what is drawn or sent at its end (`streams.call_ids`).
+        ``number`` identifies the epoch in the call ids of its end (`streams.call_ids`).
         """
         with explained(self._task_context):
             self._end_epoch(watermark_ms, is_final=is_final, number=number)
 
     def advance_wall_clock(self, now_ms: int) -> None:
-        """Let the wall clock jump: what is due fires once, with the clock as argument (D8, ``run``)."""
+        """Set the wall clock: each due schedule fires once, with the clock as argument (D8, ``run``)."""
         with explained(self._task_context):
             self._open()
             self._clocks.jump(now_ms)
 
     def state(self) -> TaskState:
-        """Return the small state, to be kept beside the stores' changes."""
+        """Return the state to checkpoint along with the stores' changes."""
         return TaskState(
             **self._task_context.live_state(),
             partition_times=dict(zip(self._topics, self._clocks.partition_times, strict=True)),
@@ -138,22 +137,22 @@ class Task:
         )
 
     def _replay(self, events: Iterable[Event]) -> int:
-        """Take some events; return how many there were."""
+        """Process events; return their number."""
         entries = self._open().entries
         task_context, record_context, clocks = self._task_context, self._task_context.record_context, self._clocks
         partition_times, offsets, topics = clocks.partition_times, self._offsets, self._topics
         stream_queue = clocks.stream_queue
         stream_ms = task_context.stream_time_ms
         last_order_ms, taken, late, late_ms, latest_ms, least_ms = UNKNOWN, 0, 0, 0, 0, MAX_MS
-        # What follows runs for each record of all history: what need not be done anew for each is done when it changes.
-        rank_at_hand, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
+        # This loop runs for each record: values that change seldom are looked up only when they change.
+        current_rank, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
-                raise InvariantError(f"{topics[rank]} offset {offset} comes too late in the order of its epoch")
+                raise InvariantError(f"{topics[rank]} offset {offset} violates the order of its epoch")
             last_order_ms = order_ms
-            if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock move
+            if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock advance
                 clocks.take(rank, timestamp)
-                stream_ms, rank_at_hand = task_context.stream_time_ms, UNKNOWN
+                stream_ms, current_rank = task_context.stream_time_ms, UNKNOWN
             late_by_ms = stream_ms - timestamp
             if late_by_ms > 0:
                 late += 1
@@ -162,17 +161,17 @@ class Task:
                     latest_ms = late_by_ms
                 if late_by_ms < least_ms:
                     least_ms = late_by_ms
-            if rank != rank_at_hand:
+            if rank != current_rank:
                 if taken:
                     offsets[last_rank] = last_offset + 1
-                rank_at_hand, take, record_context.topic = rank, entries[rank], topics[rank]
+                current_rank, take, record_context.topic = rank, entries[rank], topics[rank]
             last_rank, last_offset = rank, offset
             record_context.offset, record_context.timestamp, record_context.order_ms = offset, timestamp, order_ms
             taken += 1
             take(make_record((key, value, timestamp, ())))
             if stream_queue.next_due_ms <= stream_ms:
                 stream_queue.fire(stream_ms, clocks.punctuate)
-                rank_at_hand = UNKNOWN
+                current_rank = UNKNOWN
         if taken:
             offsets[last_rank] = last_offset + 1
             task_context.metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
@@ -182,49 +181,51 @@ class Task:
 
     def _end_epoch(self, watermark_ms: int, *, is_final: bool, number: int) -> None:
         assembly = self._open()
-        self._task_context.record_context.be_between(self._task_context.stream_time_ms, MAX_MS)
+        self._task_context.record_context.leave_event(self._task_context.stream_time_ms, MAX_MS)
         self._ending = ("epoch", number)
         self._clocks.glide(watermark_ms)
-        if self._semantics.stream_time_from is StreamTimeFrom.WATERMARK and watermark_ms != UNKNOWN:
-            self._take_watermark(watermark_ms)
+        if self._config.semantics.stream_time_from is StreamTimeFrom.WATERMARK and watermark_ms != UNKNOWN:
+            self._take_watermark(assembly, watermark_ms)
         if is_final:
-            self._finish(number)
+            self._finish(assembly, number)
         self._close(assembly)
 
-    def _take_watermark(self, watermark_ms: int) -> None:
-        lag = max((self._lags.get(source.name, 0) for source in self._part.sources), default=0)
+    def _take_watermark(self, assembly: Assembly, watermark_ms: int) -> None:
+        lag = max((self._config.watermark_lags.get(source.name, 0) for source in self._part.sources), default=0)
         if watermark_ms >= lag:
             self._clocks.move_stream_time(watermark_ms - lag)
-        self._tell_nodes(watermark_ms)
+        self._notify_nodes(assembly, watermark_ms)
         self._clocks.fire_stream_time()
 
-    def _finish(self, number: int) -> None:
+    def _finish(self, assembly: Assembly, number: int) -> None:
         self._ending = ("final", number)
         self._clocks.fire_last()
-        self._tell_nodes(MAX_MS)
+        self._notify_nodes(assembly, MAX_MS)
 
-    def _tell_nodes(self, watermark_ms: int) -> None:
+    def _notify_nodes(self, assembly: Assembly, watermark_ms: int) -> None:
         record_context = self._task_context.record_context
-        for name, processor in self._task_context.processors.items():
-            lowered = watermark_ms if watermark_ms == MAX_MS else watermark_ms - self._lags.get(name, 0)
+        for name, processor in assembly.processors.items():
+            lowered = (
+                watermark_ms if watermark_ms == MAX_MS else watermark_ms - self._config.watermark_lags.get(name, 0)
+            )
             if lowered >= 0:
-                # Infinity is no timestamp: a record of it would drag every clock below it there.
+                # The end of time is not a timestamp: a record with it would advance every clock below to it.
                 record_context.timestamp = lowered if lowered < MAX_MS else max(self._task_context.stream_time_ms, 0)
                 record_context.order_ms, record_context.firing = MAX_MS, self._ending
                 processor.on_watermark(lowered)
 
     def _open(self) -> Assembly:
-        """Make the processors of this epoch and initialise them, upstream first. What was handled before is forgotten."""
+        """Create and initialise the processors of this epoch, upstream first."""
         if self._assembly is not None:
             return self._assembly
         if not self._is_checked:
             check_suppliers(self._part)
             self._is_checked = True
         task_context = self._task_context
-        assembly = self._assembly = assemble(self._part, task_context, self._sinks, self._guards)
-        task_context.processors = task_context.schedules.processors = assembly.processors
+        assembly = self._assembly = assemble(self._part, task_context, self._sinks, self._policies)
+        task_context.schedules.processors = assembly.processors
         for name, processor in assembly.processors.items():
-            task_context.record_context.be_between(task_context.stream_time_ms, UNKNOWN)
+            task_context.record_context.leave_event(task_context.stream_time_ms, UNKNOWN)
             task_context.schedules.begin_init(name)
             processor.init(assembly.contexts[name])
             task_context.schedules.end_init(name)
@@ -232,7 +233,7 @@ class Task:
         return assembly
 
     def _close(self, assembly: Assembly) -> None:
-        self._task_context.record_context.be_between(self._task_context.stream_time_ms, MAX_MS)
+        self._task_context.record_context.leave_event(self._task_context.stream_time_ms, MAX_MS)
         check_stores(self._part, self._stores, self._limits, self._task_context)
         self._clocks.end_epoch()
         self._task_context.end_time()

@@ -1,4 +1,4 @@
-"""What the nodes of one task share: the clocks, the stores, the schedules and the moment that is being handled."""
+"""The state that all nodes of one task share: clocks, stores, schedules, metrics and the current event."""
 
 from __future__ import annotations
 
@@ -11,44 +11,14 @@ from rewindow.streams.call_ids import CallIds
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.dropped_records import Drop, Dropped, record_text
 from rewindow.streams.metrics import SIMULATED_TIME, TASK, Metrics
-from rewindow.streams.processor import Processor
-from rewindow.streams.record import UNKNOWN, Record, RecordMetadata
+from rewindow.streams.record import UNKNOWN, Record
+from rewindow.streams.record_context import RecordContext
 from rewindow.streams.schedules import Schedules
 from rewindow.streams.state.stores import Store
 
 
-class RecordContext:
-    """What is being handled now. ``order_ms`` is its place in the order of the epoch (L1, D21)."""
-
-    __slots__ = ("firing", "offset", "order_ms", "scheduled_ms", "timestamp", "topic")
-
-    def __init__(self) -> None:
-        self.topic: str | None = None
-        self.offset = UNKNOWN
-        self.timestamp = UNKNOWN
-        self.scheduled_ms = UNKNOWN
-        self.order_ms = UNKNOWN
-        self.firing: tuple[str, int] | None = None
-        """Which punctuation it is, or which epoch's end, if it is no record."""
-
-    def be_between(self, timestamp: int, order_ms: int) -> None:
-        """Handle no record and no punctuation: an epoch begins or ends. Nothing of before can be seen."""
-        self.topic, self.offset, self.scheduled_ms, self.firing = None, UNKNOWN, UNKNOWN, None
-        self.timestamp, self.order_ms = timestamp, order_ms
-
-    def metadata(self, partition: int) -> RecordMetadata:
-        """Return where the record came from; ``(None, -1, -1)`` if it is none."""
-        return RecordMetadata(self.topic, partition if self.topic else UNKNOWN, self.offset if self.topic else UNKNOWN)
-
-    def __str__(self) -> str:
-        """Say it to a person."""
-        if self.topic:
-            return f"{self.topic} offset {self.offset}"
-        return "an epoch's bounds" if self.scheduled_ms == UNKNOWN else f"the punctuation due at {self.scheduled_ms} ms"
-
-
 class TaskContext:
-    """The shared state of one task."""
+    """The shared state of one task. `ProcessorContext` is a node's view of it."""
 
     def __init__(
         self,
@@ -59,10 +29,11 @@ class TaskContext:
         quarantined: Drop | None = None,
         job: str = "",
     ) -> None:
-        """Take up the clocks and schedules of a checkpoint.
+        """Restore clocks and schedules from a checkpoint.
 
-        ``stores`` has each store and the nodes connected to it; ``dropped`` takes the records that go no further,
-        ``quarantined`` those at which a node with a policy failed; ``job`` is part of every `CallIds`.
+        ``stores`` maps each store's name to the store and the nodes connected to it. ``dropped`` receives late, skipped
+        and expired records, ``quarantined`` the records at which a node with an error policy failed. ``job`` prefixes
+        idempotency keys.
         """
         self.partition = partition
         self.record_context = RecordContext()
@@ -72,21 +43,19 @@ class TaskContext:
         self.stream_time_ms = state.stream_time_ms
         self.wall_clock_ms = state.wall_clock_ms
         self.node_times = dict(state.node_times)
-        self.processors: dict[str, Processor] = {}
         self._stores = stores
         self._dropped, self._quarantined = dropped, quarantined
-        self._held: Drop | None = None
-        self.forgiving: Collection[str] = ()
-        """The nodes that have a policy."""
+        self._receiver: Drop | None = None
         self._held_drops: list[Dropped] = []
+        self.nodes_with_policy: Collection[str] = ()
         for name, (store, _) in stores.items():
             store.measured_by(self.metrics)
             if dropped is not None:
                 store.lost = partial(self.drop, name, store.expired_reason)
         self._began_ms = UNKNOWN
 
-    def forget_all_but(self, nodes: Collection[str]) -> None:
-        """Let go of clocks of nodes that were taken out of the topology."""
+    def retain_clocks(self, nodes: Collection[str]) -> None:
+        """Discard the clocks of nodes that are no longer in the topology."""
         self.node_times = {name: at_ms for name, at_ms in self.node_times.items() if name in nodes}
 
     def store(self, node: str, name: str) -> Store:
@@ -98,42 +67,42 @@ class TaskContext:
         return store
 
     def drop(self, node: str, reason: str, key: Any, value: Any, timestamp: int | None = None) -> None:
-        """Hand on what is dropped, if anybody takes it; without a timestamp it has that of what is being handled."""
+        """Report a dropped record to the receiver, if there is one. The timestamp defaults to the current event's."""
         if self._dropped is not None:
             at = self.record_context.metadata(self.partition)
             timestamp = self.record_context.timestamp if timestamp is None else timestamp
             self._dropped(Dropped(at, timestamp, node, reason, record_text(key, value)))
 
     def quarantine(self, node: str, reason: str, record: Record) -> None:
-        """Hand on a record at which a node failed; without anybody who takes it, it is counted only."""
+        """Report a record at which a node failed to the receiver, if there is one."""
         if self._quarantined is not None:
             at = self.record_context.metadata(self.partition)
             self._quarantined(Dropped(at, record.timestamp, node, reason, record_text(record.key, record.value)))
 
     def hold_drops(self) -> None:
-        """Keep back what is dropped until `let_drops_go`."""
-        if self._dropped is not None and self._held is None:
-            self._held, self._held_drops = self._dropped, []
+        """Buffer dropped records until `release_drops`."""
+        if self._dropped is not None and self._receiver is None:
+            self._receiver, self._held_drops = self._dropped, []
             self._dropped = self._held_drops.append
 
-    def let_drops_go(self, *, keep: bool) -> None:
-        """Hand on what was kept back, or forget it."""
-        if self._held is not None:
-            self._dropped, self._held = self._held, None
+    def release_drops(self, *, keep: bool) -> None:
+        """Report the buffered records, or discard them."""
+        if self._receiver is not None:
+            self._dropped, self._receiver = self._receiver, None
             for one in self._held_drops if keep else ():
                 self._dropped(one)
 
     def begin_time(self) -> None:
-        """Note what the wall clock shows: when an epoch begins, or later when it is known for the first time."""
+        """Note the wall clock at the start of an epoch, or when it first becomes known."""
         self._began_ms = self.wall_clock_ms
 
     def end_time(self) -> None:
-        """Count the time that the wall clock went on in this epoch: what a rate is counted by."""
+        """Count the simulated time of this epoch, the denominator of every rate."""
         if self._began_ms != UNKNOWN and self.wall_clock_ms > self._began_ms:
             self.metrics.measure(TASK, "", SIMULATED_TIME).record(self.wall_clock_ms - self._began_ms)
 
     def live_state(self) -> dict[str, Any]:
-        """Return the parts of `TaskState` that live here."""
+        """Return this object's part of `TaskState`."""
         return {
             "stream_time_ms": self.stream_time_ms,
             "wall_clock_ms": self.wall_clock_ms,

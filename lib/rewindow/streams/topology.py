@@ -1,7 +1,7 @@
-"""The graph: sources, processors, sinks and stores by name; checked as it is built, cut at repartitions.
+"""The topology: a graph of sources, processors, sinks and stores, checked as it is built and split at repartitions.
 
-A topology is plain data and runs nothing. Children are served in the order in which they were added, and so is a tie
-between two topics: the source that was added first goes first.
+A topology is data and runs nothing. Records are forwarded to children in the order in which these were added. In the
+same way, ties between topics go to the source that was added first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REPARTITION_SUFFIX = "-repartition"
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """A part that one task runs: connected nodes and their stores. ``index`` is its place in the run."""
+    """The part of a topology that one task runs: connected nodes and their stores. ``index`` is its number in the run."""
 
     index: int
     nodes: tuple[Node, ...]
@@ -43,13 +43,13 @@ class SubTopology:
 
 @dataclass
 class Topology:
-    """A graph under construction, and when it is done."""
+    """A graph of named nodes and stores."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     stores: dict[str, StoreBuilder] = field(default_factory=dict)
 
     def add_source(self, name: str, topic: str) -> Topology:
-        """Read a topic of the feed. Raises `TopologyError` if another source reads it already."""
+        """Add a source for a topic of the feed. Raises `TopologyError` if another source already reads it."""
         self._check_topic_is_read_once(topic)
         return self._add(SourceNode(name, topic=topic))
 
@@ -62,32 +62,32 @@ class Topology:
         holds_ms: int = 0,
         on_error: OnError = FAIL,
     ) -> Topology:
-        """Add a node. ``stores`` names stores that were added before; ``holds_ms``, ``on_error`` see `ProcessorNode`."""
-        given: object = supplier  # it is up to the user
+        """Add a processor. ``stores`` names stores added before; for ``holds_ms`` and ``on_error`` see `ProcessorNode`."""
+        given: object = supplier  # user code may pass anything
         if not callable(given):
             raise TopologyError(
-                f"processor {name!r} is given {supplier!r}: pass the class, or a function that makes one"
+                f"processor {name!r} was given {supplier!r}: pass the class, or a function that makes one"
             )
         for store in stores:
             if store not in self.stores:
                 raise TopologyError(
-                    f"processor {name!r} wants the store {store!r}, which was not added: add_store it first"
+                    f"processor {name!r} needs the store {store!r}, which was not added: call add_store first"
                 )
         return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
 
     def add_store(self, builder: StoreBuilder) -> Topology:
-        """Declare a store; processors are connected by naming it."""
+        """Declare a store. Processors that name it are connected to it."""
         if self.stores.get(builder.name, builder) != builder:
-            raise TopologyError(f"two stores are called {builder.name!r}: give one of them another name")
+            raise TopologyError(f"two stores are called {builder.name!r}: rename one of them")
         self.stores[builder.name] = builder
         return self
 
     def add_sink(self, name: str, topic: str, *parents: str, key: Any = None, value: Any = None) -> Topology:
-        """Write a topic, which the job's configuration maps to a table."""
+        """Add a sink for a topic, which the job's configuration maps to a table."""
         return self._add(SinkNode(name, parents, topic, key, value))
 
     def add_repartition(self, name: str, *parents: str, key: Any = None, value: Any = None) -> str:
-        """Send records to the partitions of their keys; return the name of the source below, the new parent."""
+        """Add a repartition, which sends each record to the partition of its key. Returns its source, the new parent."""
         topic = name + REPARTITION_SUFFIX
         self._check_topic_is_read_once(topic)
         self._add(SinkNode(f"{topic}-sink", parents, topic, key, value, is_internal=True))
@@ -95,7 +95,7 @@ class Topology:
         return f"{topic}-source"
 
     def sub_topologies(self) -> tuple[SubTopology, ...]:
-        """Return the parts in the order in which a run takes them.
+        """Return the sub-topologies in the order in which a run processes them.
 
         Raises `TopologyError` for a cycle, a topic written by two parts, or a topology without a source.
         """
@@ -110,7 +110,7 @@ class Topology:
         )
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return the graph as plain data: for `explain`, and what the fingerprint covers."""
+        """Return the graph as data, for `explain` and for the fingerprint."""
         return [
             {
                 "sub_topology": part.index,
@@ -121,12 +121,12 @@ class Topology:
         ]
 
     def fingerprint(self) -> str:
-        """Return the hash of `describe`: two topologies with the same one fit the same checkpoint."""
+        """Return a hash of `describe`. Topologies with the same fingerprint can resume from the same checkpoint."""
         text = json.dumps(self.describe(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def watermark_lags(self) -> dict[str, int]:
-        """Return for each node by how much the watermark is lowered above it (D22): what its ancestors may hold back."""
+        """Return how long the ancestors of each node may hold results back, in ms: its watermark is lowered by that (D22)."""
         lags: dict[str, int] = {}
         written: dict[str, list[int]] = {}
         for part in self.sub_topologies():
@@ -147,16 +147,14 @@ class Topology:
         if isinstance(node, SinkNode) and node.name in self.nodes and not node.is_internal:
             raise TopologyError(f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})")
         if not isinstance(node.name, str):
-            raise TopologyError(f"{node.name!r} cannot name a node: give it a text")
+            raise TopologyError(f"{node.name!r} cannot name a node: give a string")
         if node.name in self.nodes:
-            raise TopologyError(f"two nodes are called {node.name!r}: give one of them another name")
+            raise TopologyError(f"two nodes are called {node.name!r}: rename one of them")
         if not node.parents and not isinstance(node, SourceNode):
-            raise TopologyError(f"node {node.name!r} has no parent: name the nodes whose records it shall get")
+            raise TopologyError(f"node {node.name!r} has no parent: name the nodes whose records it should get")
         for parent in node.parents:
             if not isinstance(self.nodes.get(parent), SourceNode | ProcessorNode):
-                message = (
-                    f"node {node.name!r} names the parent {parent!r}, which is no source or processor added before it"
-                )
+                message = f"node {node.name!r} names the parent {parent!r}, which is not a source or processor added before it"
                 raise TopologyError(message)
         self.nodes[node.name] = node
         return self
@@ -196,7 +194,7 @@ def _describe_store(store: StoreBuilder) -> dict[str, Any]:
 
 
 def describe_supplier(supplier: Any) -> str:
-    """Return a name for what a supplier makes: its own ``describe()``, else the class or function's name."""
+    """Describe a supplier by its own ``describe()``, else by the name of the class or function."""
     describe = getattr(supplier, "describe", None)
     return describe() if callable(describe) else getattr(supplier, "__name__", type(supplier).__name__)
 

@@ -1,4 +1,4 @@
-"""Test a topology without Spark, in milliseconds: the real tasks, fed by hand. Shipped for users' own tests."""
+"""Test topologies in milliseconds without Spark: feeds records to the real tasks. For users' own tests."""
 
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.settings import Limits, Settings

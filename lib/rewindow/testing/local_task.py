@@ -1,14 +1,14 @@
-"""A real task with its checkpoint in memory, as text: what the runner keeps in files and tables, without either."""
+"""A real task whose checkpoint is kept in memory as text instead of in files and tables."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rewindow.errors import DataError
-from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.dropped_records import Drop
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN, Record
@@ -16,48 +16,47 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.meta_columns import OUTPUT_META
-from rewindow.streams.serde.schema import fit_column, scalar_shape
-from rewindow.streams.settings import Settings
+from rewindow.streams.serde.schema import coerce, scalar_shape
+from rewindow.streams.settings import Settings, TaskConfig
 from rewindow.streams.sink import Write
-from rewindow.streams.state.spill import Disk, OpenTimedSpill
+from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.task import Task
 from rewindow.streams.topology import SubTopology, Topology
 from rewindow.testing.memory_spill import MemorySpill
 
 Deliver = Callable[[SinkNode, int, Record, int, int], None]
-"""Takes a sink, the task's partition, the emission, its place in the epoch's order and its number in the topic."""
+"""Takes a sink, the task's partition, the record, its order key in the epoch (D21) and its number in the topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What all tasks of one topology share, worked out once."""
+    """What all tasks of a topology share, computed once."""
 
     topology: Topology
     parts: tuple[SubTopology, ...]
-    watermark_lags: Mapping[str, int]
     logs: LogShapes
     sinks: LogShapes
-    """The shapes of what each topic takes."""
-    semantics: Semantics
-    settings: Settings
+    """The shapes of each sink's key and value."""
+    config: TaskConfig
 
     @classmethod
     def of(cls, topology: Topology, semantics: Semantics, settings: Settings | None = None) -> Blueprint:
-        """Look at a topology. Logs have no columns here, so their keys and values are JSON text in checkpoints."""
+        """Analyse a topology. Logs have no typed columns here, so their keys and values are JSON text in checkpoints."""
         parts = topology.sub_topologies()
         topics = [source.topic for part in parts for source in part.sources if not source.is_internal]
         logs = {topic: (scalar_shape("key", "json"), scalar_shape("value", "json")) for topic in topics}
         sinks = {sink.topic: bind_sink(sink, logs) for part in parts for sink in part.sinks}
-        return cls(topology, parts, topology.watermark_lags(), logs, sinks, semantics, settings or Settings())
+        config = TaskConfig("", semantics, settings or Settings(), topology.watermark_lags())
+        return cls(topology, parts, logs, sinks, config)
 
-    def crossed(self, sink: SinkNode, record: Record) -> tuple[Any, Any]:
-        """Return the key and value of a record as the topic's table gives them back.
+    def round_trip(self, sink: SinkNode, record: Record) -> tuple[Any, Any]:
+        """Return a record's key and value as read back from the sink's table.
 
-        Raises `DataError` naming the topic for what does not fit its columns, as a real run does.
+        Raises `DataError`, which names the topic, for values that do not fit its columns, as a real run does.
         """
         shapes = self.sinks[sink.topic]
         try:
-            fit_column(record.timestamp, OUTPUT_META[0])
+            coerce(record.timestamp, OUTPUT_META[0])
             rows = [shape.encode_checked(item) for shape, item in zip(shapes, (record.key, record.value), strict=True)]
         except DataError as error:
             message = f"topic {sink.topic}: {error}"
@@ -67,7 +66,7 @@ class Blueprint:
 
 
 class LocalTask:
-    """One task, and what a run would keep of it."""
+    """A task with its checkpoint."""
 
     def __init__(
         self,
@@ -78,19 +77,19 @@ class LocalTask:
         deliver: Deliver,
         wall_clock_ms: int = UNKNOWN,
         dropped: Drop | None = None,
-        spill: OpenTimedSpill = MemorySpill,
+        spill: OpenSpill = MemorySpill,
         is_bound: bool = False,
     ) -> None:
-        """Begin a task. ``wall_clock_ms``: what the clock shows before anything happens.
+        """Start a task. ``wall_clock_ms`` is the initial wall clock.
 
-        ``is_bound``: stores go to the spill when they are larger than their memory, as they do in a run.
+        With ``is_bound``, stores spill when they exceed ``store_memory``, as in a run.
         """
         self.part = part
         self.partition = partition
         self._blueprint = blueprint
         self._deliver = deliver
         self._dropped = dropped
-        self._disk = Disk(spill, blueprint.settings.limits.store_memory if is_bound else None)
+        self._disk = Disk(spill, blueprint.config.settings.limits.store_memory if is_bound else None)
         self._bound = bound(part, blueprint.logs)
         self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
@@ -98,7 +97,7 @@ class LocalTask:
         self.task = self._restored()
 
     def checkpoint(self) -> str:
-        """Fold in what changed since the last checkpoint; return it all as text, equal for equal checkpoints."""
+        """Update the checkpoint with the changes since the last one, and return it as text; equal states, equal texts."""
         for name, store in self.task.stores.items():
             key_shape, value_shape = self._shapes[name]
             rows = self._changelogs[name]
@@ -112,7 +111,7 @@ class LocalTask:
         return json.dumps({"state": json.loads(self._state), "stores": self._live_rows()}, sort_keys=True)
 
     def restart(self) -> None:
-        """Throw the task away and restore another one from the last checkpoint."""
+        """Discard the task and restore a new one from the last checkpoint."""
         self.task = self._restored()
 
     def _restored(self) -> Task:
@@ -120,20 +119,19 @@ class LocalTask:
             self._bound,
             self.partition,
             writers=self._writer,
-            semantics=self._blueprint.semantics,
-            state=TaskState.from_json(json.loads(self._state)),
-            restored={name: self._rows(name) for name in self._shapes},
-            watermark_lags=self._blueprint.watermark_lags,
+            config=self._blueprint.config,
+            checkpoint=Checkpoint(
+                TaskState.from_json(json.loads(self._state)), {name: self._rows(name) for name in self._shapes}
+            ),
             dropped=self._dropped,
             disk=self._disk,
-            settings=self._blueprint.settings,
         )
 
     def _writer(self, sink: SinkNode) -> Write:
         return lambda record, order_ms, number: self._deliver(sink, self.partition, record, order_ms, number)
 
     def _rows(self, name: str) -> list[tuple[Any, Any]]:
-        """Return a store's rows, sorted by their text: a restore must not depend on their order (L3)."""
+        """Return a store's rows sorted by their text, because a restore must not depend on their order (L3)."""
         key_shape, value_shape = self._shapes[name]
         return [
             (key_shape.decode(load_value(key)), value_shape.decode(load_value(value)))
@@ -141,12 +139,12 @@ class LocalTask:
         ]
 
     def _live_rows(self) -> dict[str, dict[str, str]]:
-        """Return what a restore would take in: expired rows stay in a changelog, but no reader sees them."""
+        """Return the live rows of each store. Expired rows stay in the changelog but are invisible."""
         live = {}
         for name, store in self.task.stores.items():
             key_shape, value_shape = self._shapes[name]
             live[name] = {
                 dump_value(key_shape.encode_checked(key)): dump_value(value_shape.encode_checked(value))
-                for key, value in store.contents()
+                for key, value in store.rows()
             }
         return live

@@ -1,17 +1,17 @@
 """Kafka's partition group: which record a task takes next, and whether it waits for more (KIP-353, KIP-695).
 
-A replay does not need it: with the landings at hand, order is one sort (`streams.ordering`) and waiting is data (D16). It
-is here for what sees records one by one: the test driver, and whoever wants to see that the sort is right (L1).
+A replay does not need it, because landings are known: ordering is one sort (`streams.ordering`), and waiting is recorded
+in the landings (D16). The test driver uses it to process records one by one, and the tests to check the sort (L1).
 
-Rules of this file:
+The rules:
 
-1. Of the partitions that hold records, the one whose head has the smallest timestamp is next; ties go to the one that
-   stands first in the group. Within a partition the order is that of the offsets.
-2. A timestamp is looked at when its record becomes the head. An invalid (negative) one fails, is skipped, or takes the
-   partition time, which then covers the records taken so far and not those that wait.
-3. A group is ready if every partition holds a record, or has been given up and another holds one. An empty partition
-   whose lag is unknown or positive is waited for, however long. One without lag is given up once it was seen empty for
-   ``max_task_idle_ms``; the timers run one after the other, since the first partition that is waited for ends the look.
+1. The partition whose head has the smallest timestamp is next; ties go to the first partition of the group. Within a
+   partition, records keep their offset order.
+2. A record's timestamp is validated when the record becomes the head. An invalid (negative) timestamp fails, is skipped,
+   or is replaced by the partition time, which covers the records taken so far.
+3. A group is ready if each partition either has a record or timed out, and at least one has a record. An empty partition
+   whose lag is unknown or positive never times out. One without lag times out after it has been empty for
+   ``max_task_idle_ms``. Timers run one after the other, because the check stops at the first partition to wait for.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rewindow.streams.metrics import ENFORCED_PROCESSING, SKIPPED_RECORDS, Metri
 from rewindow.streams.record import MAX_MS, UNKNOWN, TopicPartition
 
 NEVER_WAIT = -1
-"""``max_task_idle_ms``: take whatever is there."""
+"""Value of ``max_task_idle_ms`` that never waits."""
 
 
 class InvalidTimestamp(Enum):
-    """What a record with a negative timestamp gets."""
+    """What happens to a record with a negative timestamp."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -38,7 +38,7 @@ class InvalidTimestamp(Enum):
 
 
 class Picked(NamedTuple):
-    """A record that was taken. ``is_corrupted``: a skipped one that only moves the offset on, with timestamp -1."""
+    """A record taken from the group. ``is_corrupted``: a skipped one with timestamp -1, which only advances the offset."""
 
     partition: TopicPartition
     offset: int
@@ -49,7 +49,7 @@ class Picked(NamedTuple):
 
 
 class PartitionGroup:
-    """The queues of one task, in the order that decides ties: topics as in the topology, then partitions."""
+    """The queues of a task, in the order that decides ties: topics as in the topology, then partitions."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class PartitionGroup:
         invalid_timestamp: InvalidTimestamp = InvalidTimestamp.FAIL,
         metrics: Metrics | None = None,
     ) -> None:
-        """Begin empty. ``max_task_idle_ms``: `NEVER_WAIT`, 0 (only known lag is waited for), a limit, or `MAX_MS`."""
+        """Start empty. ``max_task_idle_ms``: `NEVER_WAIT`, 0 (wait only for known lag), a duration, or `MAX_MS`."""
         self.metrics = metrics or Metrics()
         self.stream_time_ms = UNKNOWN
         self.ties = 0
-        """How often rule 1's second half decided."""
+        """Number of times that a tie was decided by rule 1."""
         self._max_idle_ms = max_task_idle_ms
         skipped = self.metrics.measure("task", "", SKIPPED_RECORDS, "invalid-timestamp").record
         self._queues = {partition: _Queue(partition, invalid_timestamp, skipped) for partition in partitions}
@@ -71,23 +71,23 @@ class PartitionGroup:
         self._deadlines: dict[TopicPartition, int] = {}
 
     def add(self, partition: TopicPartition, rows: Iterable[tuple[int, int, Any, Any]]) -> None:
-        """Put records ``(offset, timestamp, key, value)`` into a partition's queue.
+        """Add records ``(offset, timestamp, key, value)`` to a partition's queue.
 
-        Raises `DataError` for an invalid timestamp at the head, unless the group skips or replaces them.
+        Raises `DataError` for an invalid timestamp at the head, unless the group skips or replaces it.
         """
         self._queues[partition].add(rows)
 
     def set_lag(self, partition: TopicPartition, lag: int | None) -> None:
-        """Say how many records the log has beyond the queue; None if that is not known."""
+        """Set the number of records that the log has beyond the queue; None if unknown."""
         self._lags[partition] = lag
 
     def set_partition_time(self, partition: TopicPartition, timestamp: int) -> None:
-        """Restore a partition time. Stream time is at least the largest of them."""
+        """Restore a partition time. Stream time becomes at least the largest partition time."""
         self._queues[partition].time_ms = timestamp
         self.stream_time_ms = max(self.stream_time_ms, timestamp)
 
     def is_ready(self, now_ms: int) -> bool:
-        """Say whether the task may take a record now. Asking starts timers, and counts enforced processing (rule 3)."""
+        """Return whether the task may take a record now. Starts timers, and counts enforced processing (rule 3)."""
         if self._max_idle_ms == NEVER_WAIT:
             return True
         given_up = held = 0
@@ -107,10 +107,9 @@ class PartitionGroup:
         return bool(held)
 
     def pick(self, released: Mapping[TopicPartition, int] | None = None) -> Picked | None:
-        """Take the next record, ready or not; None if there is none.
+        """Take the next record, even if the group is not ready; None if there is none.
 
-        ``released`` gives for some partitions the largest timestamp that may be taken; a head above it holds its
-        partition back.
+        ``released`` maps partitions to the largest timestamp that may be taken. A later head blocks its partition.
         """
         best: _Queue | None = None
         tied = False
@@ -134,19 +133,14 @@ class PartitionGroup:
         """The largest timestamp taken from each partition, -1 before the first."""
         return {partition: queue.time_ms for partition, queue in self._queues.items()}
 
-    @property
-    def all_buffered(self) -> bool:
-        """Whether every partition holds a record."""
-        return all(len(queue) for queue in self._queues.values())
-
     def buffered(self, partition: TopicPartition | None = None) -> int:
-        """Return the number of records that wait, in all partitions or in one."""
+        """Return the number of waiting records, in all partitions or in one."""
         queues = self._queues.values() if partition is None else (self._queues[partition],)
         return sum(len(queue) for queue in queues)
 
 
 class _Queue:
-    """The records of one partition; the head's timestamp has been looked at, those behind it have not."""
+    """The records of a partition. Only the head's timestamp has been validated."""
 
     def __init__(self, partition: TopicPartition, invalid: InvalidTimestamp, skipped: Any) -> None:
         self.head: Picked | None = None
@@ -161,16 +155,16 @@ class _Queue:
 
     def add(self, rows: Iterable[tuple[int, int, Any, Any]]) -> None:
         self._behind.extend(rows)
-        self._look_at_next()
+        self._advance()
 
     def take(self) -> Picked:
         picked, self.head = self.head, None
-        assert picked is not None, "a queue without a head is not taken from"
+        assert picked is not None, "the queue is empty"
         self.time_ms = max(self.time_ms, picked.timestamp)
-        self._look_at_next()
+        self._advance()
         return picked
 
-    def _look_at_next(self) -> None:
+    def _advance(self) -> None:
         dropped: Picked | None = None
         while self.head is None and self._behind:
             offset, timestamp, key, value = self._behind.popleft()
@@ -180,7 +174,7 @@ class _Queue:
                 dropped = Picked(self._partition, offset, UNKNOWN, None, None, is_corrupted=True)
             else:
                 self.head = Picked(self._partition, offset, timestamp, key, value)
-        # Kafka commits offsets of taken records only, so the last skipped one stands in for all of them.
+        # Kafka commits only offsets of taken records, so the last skipped record stands for all skipped ones.
         self.head = self.head or dropped
 
     def _valid(self, offset: int, timestamp: int) -> int:
@@ -190,7 +184,7 @@ class _Queue:
             return self.time_ms
         topic, partition = self._partition
         message = (
-            f"{topic} partition {partition} offset {offset} has the timestamp {timestamp}: epoch milliseconds are "
-            "never negative. Fix the source, or let the feed skip such records or give them the partition time"
+            f"{topic} partition {partition} offset {offset} has the timestamp {timestamp}, but epoch milliseconds are "
+            "never negative. Fix the source, or set invalid_timestamp to skip or partition_time"
         )
         raise DataError(message)

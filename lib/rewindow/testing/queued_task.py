@@ -1,4 +1,4 @@
-"""A task of the test driver, and what waits in front of it."""
+"""A task of the test driver with its input queues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindow.testing.partition_group import InvalidTimestamp, PartitionGroup, P
 
 
 class QueuedTask:
-    """A task and the queues in front of it."""
+    """A task and its input queues."""
 
     def __init__(self, local: LocalTask, max_task_idle_ms: int, invalid_timestamp: InvalidTimestamp) -> None:
         self.local = local
@@ -26,7 +26,7 @@ class QueuedTask:
             self.group.set_lag(partition, 0)
 
     def is_internal(self, topic: str) -> bool:
-        """Return whether a topic is a repartition."""
+        """Return whether a topic is a repartition topic."""
         return topic in self._internal
 
     def enqueue(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
@@ -36,7 +36,7 @@ class QueuedTask:
         self.group.add(TopicPartition(topic, self.local.partition), [(offset, timestamp, key, value)])
 
     def process(self, picked: Picked) -> None:
-        """Let the task take a record."""
+        """Process one record."""
         if not picked.is_corrupted:
             order_ms = self.group.partition_times[picked.partition]
             rank = self._ranks[picked.partition.topic]

@@ -1,7 +1,7 @@
 """A replay in memory: epochs in, outputs and checkpoints out, in the order of a real run and without files.
 
-Stage by stage (one a sub-topology), task by task, epoch by epoch, as the runner does it: a stage takes all epochs of a
-run before the next one starts, and what it sends through a repartition becomes an internal log by the rule of D21.
+As in a run, each sub-topology processes all epochs, task by task, before the next one starts. Records that it sends
+through a repartition become an internal log (D21).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewindow.testing.local_task import Blueprint, LocalTask
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What a landing releases: ``(topic, key, value, timestamp)`` in the order of their offsets, and a watermark."""
+    """What a landing releases: records ``(topic, key, value, timestamp)`` in offset order, and a watermark."""
 
     records: tuple[tuple[str, Any, Any, int], ...] = ()
     watermark_ms: int = UNKNOWN
@@ -35,7 +35,7 @@ class Epoch:
 
 
 class Sent(NamedTuple):
-    """A row of an output table: where it was sent, its offset there, the epoch that made it."""
+    """A row of an output: its topic, partition and offset, the epoch that produced it, and the record."""
 
     topic: str
     partition: int
@@ -45,7 +45,7 @@ class Sent(NamedTuple):
 
 
 class LocalReplay:
-    """A branch in memory: each `run` goes on where the last one ended."""
+    """A branch in memory: each `run` continues where the last one ended."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LocalReplay:
         semantics: Semantics | None = None,
         settings: Settings | None = None,
     ) -> None:
-        """Begin with empty stores. Raises `TopologyError` for a topology that cannot work."""
+        """Start with empty stores. Raises `TopologyError` for an invalid topology."""
         self._blueprint = Blueprint.of(topology, semantics or Semantics(), settings)
         self._partitions = partitions
         self._dropped: list[Dropped] = []
@@ -82,16 +82,16 @@ class LocalReplay:
         batch: int | None = None,
         backwards: bool = False,
     ) -> None:
-        """Replay some epochs; at the end every task is checkpointed, thrown away and restored.
+        """Replay epochs, then checkpoint, discard and restore every task.
 
-        ``wall_clock_ms``: where the clock jumps when the records are done (D8, ``run``). What must make no difference
-        can be varied: without ``restarts`` the tasks live on, ``batch`` records are given to a task at once, and
-        ``backwards`` takes the tasks of each stage in the opposite order.
+        ``wall_clock_ms`` is the time to which the clock jumps after the records (D8, ``run``). The other parameters vary
+        what must not change the result: without ``restarts`` the tasks live on, ``batch`` records are passed to a task at
+        once, and ``backwards`` runs the tasks of each sub-topology in reverse order.
         """
         logs = [self._by_partition(epoch) for epoch in epochs]
-        order = sorted(self._tasks, key=lambda place: (place[0], -place[1] if backwards else place[1]))
-        for place in order:
-            self._run_task(place, epochs, logs, wall_clock_ms, batch)
+        order = sorted(self._tasks, key=lambda index: (index[0], -index[1] if backwards else index[1]))
+        for sub_topology, partition in order:
+            self._run_task(sub_topology, partition, epochs, logs, wall_clock_ms, batch)
         self._epochs_taken += len(epochs)
         self._internal.clear()
         if restarts:
@@ -107,7 +107,7 @@ class LocalReplay:
 
     @property
     def dropped(self) -> list[Dropped]:
-        """The records that went no further, by source, node and reason."""
+        """The dropped records, by source, node and reason."""
         return sorted(self._dropped, key=lambda one: (one.at.topic or "", *one[0][1:], one.node, one.reason))
 
     @property
@@ -119,26 +119,27 @@ class LocalReplay:
         return {key: _numbers(measure) for key, measure in sorted(add_up(rows).items())}
 
     def checkpoints(self) -> dict[tuple[int, int], str]:
-        """Return every task's checkpoint as text by stage and partition; equal texts are equal states."""
-        return {place: local.checkpoint() for place, local in self._tasks.items()}
+        """Return every task's checkpoint as text, by sub-topology and partition; equal texts are equal states."""
+        return {index: local.checkpoint() for index, local in self._tasks.items()}
 
-    def task(self, stage: int, partition: int) -> Task:
-        """Return a live task, to look at."""
-        return self._tasks[stage, partition].task
+    def task(self, sub_topology: int, partition: int) -> Task:
+        """Return a live task, for inspection."""
+        return self._tasks[sub_topology, partition].task
 
     def _run_task(
         self,
-        place: tuple[int, int],
+        sub_topology: int,
+        partition: int,
         epochs: Sequence[Epoch],
         logs: Sequence[dict[tuple[str, int], list[tuple[int, int, Any, Any]]]],
         wall_clock_ms: int,
         batch: int | None,
     ) -> None:
-        local = self._tasks[place]
+        local = self._tasks[sub_topology, partition]
         for number, (epoch, rows) in enumerate(zip(epochs, logs, strict=True), start=self._epochs_taken):
             self._epoch = number
             topics = [
-                events(rank, [rows_of(self._rows(source, place[1], rows))])
+                events(rank, [rows_of(self._rows(source, partition, rows))])
                 for rank, source in enumerate(local.part.sources)
             ]
             for events_at_once in _batches(merge(topics), batch):
@@ -160,16 +161,16 @@ class LocalReplay:
     def _by_partition(self, epoch: Epoch) -> dict[tuple[str, int], list[tuple[int, int, Any, Any]]]:
         rows: dict[tuple[str, int], list[tuple[int, int, Any, Any]]] = {}
         for topic, key, value, timestamp in epoch.records:
-            place = (topic, self._partition_of(key))
-            offset = self._next_offsets.get(place, 0)
-            self._next_offsets[place] = offset + 1
-            rows.setdefault(place, []).append((offset, timestamp, key, value))
+            topic_partition = (topic, self._partition_of(key))
+            offset = self._next_offsets.get(topic_partition, 0)
+            self._next_offsets[topic_partition] = offset + 1
+            rows.setdefault(topic_partition, []).append((offset, timestamp, key, value))
         return rows
 
     def _deliver(self, sink: SinkNode, partition: int, record: Record, order_ms: int, number: int) -> None:
-        key, value = self._blueprint.crossed(sink, record)
+        key, value = self._blueprint.round_trip(sink, record)
         if not sink.is_internal:
-            # Whoever sent it may go on changing it.
+            # The sender may still modify the record.
             self._sent.append(Sent(sink.topic, partition, number, self._epoch, deepcopy(record)))
             return
         emission = Emission(order_ms, partition, number, record.timestamp, key, value)

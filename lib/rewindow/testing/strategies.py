@@ -1,4 +1,4 @@
-"""Hypothesis strategies for records and epochs, for properties of your own topologies. Needs `hypothesis`."""
+"""Hypothesis strategies for records and epochs, to test properties of your own topologies. Needs `hypothesis`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def epochs(
     max_ms: int = 60,
     max_epochs: int = 5,
 ) -> list[Epoch]:
-    """Return epochs whose watermarks never fall; some have none, and records may be older or newer than they say."""
-    made = []
+    """Return epochs with non-decreasing watermarks, or none at first. Records may be below or above their watermark."""
+    drawn = []
     watermark_ms = UNKNOWN
     for number in range(draw(st.integers(1, max_epochs))):
-        given = draw(records(topics, keys=keys, values=values, max_ms=max_ms * (number + 1)))
+        inputs = draw(records(topics, keys=keys, values=values, max_ms=max_ms * (number + 1)))
         if draw(st.booleans()):
             watermark_ms = max(watermark_ms, draw(st.integers(0, max_ms * (number + 1))))
-        made.append(Epoch(tuple(given), watermark_ms))
-    return made
+        drawn.append(Epoch(tuple(inputs), watermark_ms))
+    return drawn

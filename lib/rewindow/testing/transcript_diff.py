@@ -1,4 +1,4 @@
-"""What a transcript expected beside what was sent, for a person to read."""
+"""Format the difference between the records that a transcript expects and those that were sent."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ PARTS = ("topic", "key", "value", "timestamp")
 
 
 def compared(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> str:
-    """Return a line for each record ``[topic, key, value, timestamp]``, those that fit beside each other.
+    """Return a line for each record ``[topic, key, value, timestamp]``, with corresponding records next to each other.
 
-    A record that was sent in the place of another is told by the parts in which it differs.
+    A record that was sent instead of another is marked with the parts that differ.
     """
-    return "\n".join(f"{what:>12} {one}" for what, one in _lines(wanted, sent))
+    return "\n".join(f"{label:>12} {text}" for label, text in _lines(wanted, sent))
 
 
 def _lines(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> Iterator[tuple[str, str]]:
-    texts = [[repr(one) for one in side] for side in (wanted, sent)]
-    for what, a, b, c, d in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
-        if what == "equal":
+    texts = [[repr(record) for record in records] for records in (wanted, sent)]
+    for tag, a, b, c, d in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
+        if tag == "equal":
             yield from (("as expected", text) for text in texts[0][a:b])
             continue
         for one, other in zip_longest(wanted[a:b], sent[c:d]):
@@ -29,23 +29,23 @@ def _lines(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> Iterator[t
                 yield "expected", repr(one)
             if other is not None:
                 differs = [part for part, x, y in zip(PARTS, one, other, strict=True) if x != y] if one else []
-                yield "sent", f"{other!r}" + (f"   <- another {' and '.join(differs)}" if differs else "")
+                yield "sent", f"{other!r}" + (f"   <- different {' and '.join(differs)}" if differs else "")
             if one is None:
-                yield "", "^ too much"
+                yield "", "^ not expected"
             elif other is None:
-                yield "", "^ was not sent"
+                yield "", "^ not sent"
 
 
 def counted(wanted: dict[str, int], rows: Sequence[dict[str, Any]]) -> str:
-    """Return the metrics, ``name`` or ``name/reason``, whose totals are others than wanted; nothing if all fit.
+    """Return the metrics, ``name`` or ``name/reason``, whose totals differ from those wanted; empty if none do.
 
-    Of a metric that both tasks and nodes have (``record-lateness``) the tasks' counts.
+    If both tasks and nodes have a metric (``record-lateness``), the tasks' totals count.
     """
     wrong = []
-    for what, total in wanted.items():
-        name, _, reason = what.partition("/")
+    for metric, total in wanted.items():
+        name, _, reason = metric.partition("/")
         named = [row for row in rows if row["name"] == name and reason in ("", row["reason"])]
         found = sum(row["total"] for row in [row for row in named if row["level"] == "task"] or named)
         if found != total:
-            wrong.append(f"{what} is {found}, not {total}")
+            wrong.append(f"{metric} is {found}, not {total}")
     return "; ".join(wrong)

@@ -13,69 +13,69 @@ JUMPS = (-20, -10, -5, -3, -2, -1, 1, 2, 3, 5, 10, 20)
 
 def generate(base: Sequence[dict[str, Any]], seed: int, count: int) -> Iterator[dict[str, Any]]:
     """Yield new scenarios. The same seed gives the same ones."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for number in range(count):
-        scenario = deepcopy(chance.choice(base))
-        scenario["nodes"] = [_node(node, chance) if chance.random() < 0.7 else node for node in scenario["nodes"]]
-        scenario["steps"] = _steps(scenario["steps"], chance)
+        scenario = deepcopy(rng.choice(base))
+        scenario["nodes"] = [_node(node, rng) if rng.random() < 0.7 else node for node in scenario["nodes"]]
+        scenario["steps"] = _steps(scenario["steps"], rng)
         scenario["trace_buffers"] = False
         scenario["name"] = f"new_{seed}_{number}_{scenario['name']}"
         yield scenario
 
 
-def _node(node: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+def _node(node: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     for name in TIMES:
-        if name in node and chance.random() < 0.4:
-            node[name] = _number(node[name], chance)
+        if name in node and rng.random() < 0.4:
+            node[name] = _number(node[name], rng)
     if "size" in node:
         node["size"] = max(1, node["size"])
     if "diff" in node:
         node["diff"] = max(1, node["diff"])  # Kafka fails at the first record of sliding windows with a difference of 0
     if "advance" in node:
         node["advance"] = min(max(1, node["advance"]), node["size"])
-    if node["op"].endswith("_join") and chance.random() < 0.3:
-        node["how"] = chance.choice(["inner", "left", *([] if node["op"] == "stream_table_join" else ["outer"])])
+    if node["op"].endswith("_join") and rng.random() < 0.3:
+        node["how"] = rng.choice(["inner", "left", *([] if node["op"] == "stream_table_join" else ["outer"])])
     for name, bound in node.get("buffer", {}).items():
-        if isinstance(bound, int) and chance.random() < 0.4:
-            node["buffer"][name] = _number(bound, chance)
+        if isinstance(bound, int) and rng.random() < 0.4:
+            node["buffer"][name] = _number(bound, rng)
     return node
 
 
-def _number(before: int, chance: random.Random) -> int:
-    near = (before, before, before + 1, before - 1, before * 2, before // 2, chance.randint(0, 12), 0, 1)
-    return max(0, chance.choice(near))
+def _number(before: int, rng: random.Random) -> int:
+    near = (before, before, before + 1, before - 1, before * 2, before // 2, rng.randint(0, 12), 0, 1)
+    return max(0, rng.choice(near))
 
 
-def _steps(steps: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:
+def _steps(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for step in steps:
         for record in step.get("batch", [step] if "pipe" in step else []):
-            _record(record, chance)
-        made += [step] * chance.choices((0, 1, 2), (6, 88, 6))[0]
-    for place in range(len(made) - 1):
-        if chance.random() < 0.1:
-            made[place], made[place + 1] = made[place + 1], made[place]
-    return _batched(made, chance)
+            _record(record, rng)
+        made += [step] * rng.choices((0, 1, 2), (6, 88, 6))[0]
+    for index in range(len(made) - 1):
+        if rng.random() < 0.1:
+            made[index], made[index + 1] = made[index + 1], made[index]
+    return _batched(made, rng)
 
 
-def _record(record: dict[str, Any], chance: random.Random) -> None:
-    if chance.random() < 0.3:
-        record["ts"] = max(0, record["ts"] + chance.choice(JUMPS))
-    if chance.random() < 0.2:
-        record["key"] = chance.choice(["A", "AA", "B", "C", "A", "B"])
-    if chance.random() < 0.03:
+def _record(record: dict[str, Any], rng: random.Random) -> None:
+    if rng.random() < 0.3:
+        record["ts"] = max(0, record["ts"] + rng.choice(JUMPS))
+    if rng.random() < 0.2:
+        record["key"] = rng.choice(["A", "AA", "B", "C", "A", "B"])
+    if rng.random() < 0.03:
         record["key"] = None
-    if chance.random() < 0.15 and isinstance(record["value"], int):
-        record["value"] = chance.randint(0, 9)
-    if chance.random() < 0.05:
+    if rng.random() < 0.15 and isinstance(record["value"], int):
+        record["value"] = rng.randint(0, 9)
+    if rng.random() < 0.05:
         record["value"] = None
 
 
-def _batched(steps: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:
+def _batched(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
     """Now and then give three steps at once."""
-    if len(steps) < 5 or chance.random() > 0.3:
+    if len(steps) < 5 or rng.random() > 0.3:
         return steps
-    first = chance.randint(0, len(steps) - 3)
+    first = rng.randint(0, len(steps) - 3)
     some = steps[first : first + 3]
     if not all("pipe" in step for step in some):
         return steps

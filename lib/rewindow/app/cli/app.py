@@ -1,4 +1,4 @@
-"""The command line: parse, call the project, print. What is decided is decided elsewhere."""
+"""The command line: parse the arguments, call the project, print the result."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from rewindow.app.cli.branches import register as register_history
+from rewindow.app.cli.branches import register as register_branches
 from rewindow.app.cli.check import check
 from rewindow.app.cli.databricks import register as register_databricks
-from rewindow.app.cli.maintenance import register as register_recovery
-from rewindow.app.cli.options import Debug, Folder, Json, Target
+from rewindow.app.cli.maintenance import register as register_maintenance
+from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.progress import take_log_format
 from rewindow.app.cli.state import register as register_state
@@ -23,40 +23,59 @@ from rewindow.control.run import RunReport
 from rewindow.errors import RewindowError, UsageError, failed_io
 
 app = typer.Typer(
-    help="Replay event logs in Delta tables, deterministically. With --log-format json (or text) every command writes a "
-    "line to stderr for each of its steps.",
+    help="Replay event logs from Delta tables, deterministically.\n\n"
+    "Every command also takes --log-format json|text, which logs each of its steps to stderr.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
-Branch = Annotated[str, typer.Option(help="Replay into tables of its own; `main` has the published ones.")]
-Through = Annotated[str | None, typer.Option(help="Stop after this landing (a number), or after this time.")]
-Until = Annotated[
-    str | None, typer.Option(help="Stop after what had arrived in complete intervals by this time; so does --land.")
+Through = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LANDING|TIME", help="Stop after this landing (a number), or at this event time. Default: take all."
+    ),
 ]
-Final = Annotated[bool, typer.Option(help="Nothing comes after: close every window, then seal the branch.")]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="Take only complete intervals of arrival up to this time. Also applies to --land."
+    ),
+]
+Final = Annotated[bool, typer.Option(help="Close every open window, then seal the branch: no run can follow.")]
 
 
 @app.command()
 def land(
-    feed: str,
-    until: Annotated[str | None, typer.Option(help="Only complete intervals up to this time (default: now).")] = None,
-    watermark: Annotated[str | None, typer.Option(help="Declare: complete through this time.")] = None,
-    new_generation: Annotated[bool, typer.Option(help="Land under a changed definition.")] = False,
-    keep: Annotated[int | None, typer.Option(min=1, help="With --new-generation: share the first N landings.")] = None,
+    feed: Feed,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Land only complete intervals of arrival up to this time. Default: now."),
+    ] = None,
+    watermark: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Declare the log complete through this event time.")
+    ] = None,
+    new_generation: Annotated[
+        bool, typer.Option(help="Start a new generation: land again under the feed's current definition.")
+    ] = False,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="With --new-generation, keep the first N landings of the old generation."
+        ),
+    ] = None,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Land what is new of a feed's sources."""
+    """Land the new rows of a feed's sources."""
     if keep is not None and not new_generation:
-        message = "--keep says what a new generation shares: add --new-generation, or leave it out"
+        message = "--keep works only with --new-generation: add --new-generation, or remove --keep"
         raise UsageError(message)
-    opened = Project.open(project, target, debug=debug)
+    project = Project.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
     with printer.progress() as on_step:
-        report = opened.land(
+        report = project.land(
             feed,
             until_ms=parse_time(until),
             watermark_ms=parse_time(watermark),
@@ -69,48 +88,46 @@ def land(
 
 @app.command()
 def plan(
-    job: str,
+    job: Job,
     through: Through = None,
     until: Until = None,
     branch: Branch = "main",
     final: Final = False,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say what `run` would do and why, and what waits for what. Changes nothing."""
-    opened = Project.open(project, target, debug=debug)
+    """Show what `run` would do and why, and what is blocked on what. Changes nothing."""
+    project = Project.open(folder, target, debug=debug)
     request = parse_through(through, until, branch=branch, final=final)
-    Printer(as_json=as_json).planned(opened.plan(job, request))
+    Printer(as_json=as_json).planned(project.plan(job, request))
 
 
 @app.command()
 def run(
-    job: str,
+    job: Job,
     through: Through = None,
     until: Until = None,
-    land_first: Annotated[bool, typer.Option("--land", help="Land the feed before.")] = False,
+    land_first: Annotated[bool, typer.Option("--land", help="Land the job's feed first.")] = False,
     branch: Branch = "main",
     final: Final = False,
-    replan: Annotated[bool, typer.Option(help="Forget the plan of an attempt that died.")] = False,
-    drop_buffered: Annotated[bool, typer.Option(help="Let go of what a suppress holds that was taken out.")] = False,
-    accept_changes: Annotated[
-        bool, typer.Option(help="Go on with other code than the checkpoint's, where its stores allow it.")
-    ] = False,
-    takeover: Annotated[bool, typer.Option(help="Fence an attempt that still lives.")] = False,
+    replan: Annotated[bool, typer.Option(help="Discard the plan of a dead attempt and plan a new run.")] = False,
+    drop_buffered: Annotated[bool, typer.Option(help="Discard records buffered by a removed suppress().")] = False,
+    accept_changes: AcceptChanges = False,
+    takeover: Takeover = False,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Replay what is new, in one run."""
-    opened = Project.open(project, target, debug=debug)
+    """Replay the new landings in one run."""
+    project = Project.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
     if land_first:
-        feed = opened.job_config(job).feed
+        feed = project.job_config(job).feed
         with printer.progress() as on_step:
-            report = opened.land(feed, until_ms=parse_time(until), on_step=on_step)
+            report = project.land(feed, until_ms=parse_time(until), on_step=on_step)
         if not as_json:
             printer.landed(feed, report)
     request = parse_through(
@@ -124,71 +141,71 @@ def run(
         accept_changes=accept_changes,
     )
     with printer.progress() as on_step:
-        results = [opened.run(job, request, on_step)]
+        results = [project.run(job, request, on_step)]
         if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:
-            # That was the plan of an attempt that died; there may be more to do than it had planned.
-            results.append(opened.run(job, request, on_step))
-    printer.ran(results, on_step, opened.published(job, branch) if as_json else ())
+            # The first run completed a dead attempt's plan, which may stop short of this request.
+            results.append(project.run(job, request, on_step))
+    printer.ran(results, on_step, project.published(job, branch) if as_json else ())
 
 
 @app.command()
 def show(
-    job: str,
-    branch: Annotated[str, typer.Option(help="The branch to show.")] = "main",
-    hashes: Annotated[bool, typer.Option(help="Compute each table's content hash.")] = False,
+    job: Job,
+    branch: Branch = "main",
+    hashes: Annotated[bool, typer.Option(help="Compute the content hash of each output table.")] = False,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a job's runs, its tables and what its tasks counted."""
-    opened = Project.open(project, target, debug=debug)
-    Printer(as_json=as_json).shown(opened.show(job, branch=branch, hashes=hashes))
+    """Show a job's runs, tables and metrics."""
+    project = Project.open(folder, target, debug=debug)
+    Printer(as_json=as_json).shown(project.show(job, branch=branch, hashes=hashes))
 
 
 @app.command()
 def explain(
-    job: str,
-    spark: Annotated[bool, typer.Option("--spark", help="Show Spark's plan of each part too.")] = False,
+    job: Job,
+    spark: Annotated[bool, typer.Option("--spark", help="Also show Spark's plan of each sub-topology.")] = False,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a job's topology, and for each part where its records come from and how it runs."""
-    opened = Project.open(project, target, debug=debug)
-    Printer(as_json=as_json).explained(opened.explain(job, spark=spark))
+    """Show a job's topology: each sub-topology with its sources, nodes, stores and execution mode."""
+    project = Project.open(folder, target, debug=debug)
+    Printer(as_json=as_json).explained(project.explain(job, spark=spark))
 
 
 @app.command()
 def setup() -> None:
-    """Fetch the two Delta jars into the cache, once, and prepare a quick start of Spark."""
+    """Download the two Delta jars into the cache and prepare Spark for a fast start."""
     from rewindow.engine.spark.setup import set_up
 
     set_up(typer.echo)
 
 
 app.command()(check)
-register_history(app)
-register_recovery(app)
+register_branches(app)
+register_maintenance(app)
 register_databricks(app)
 register_state(app)
 
 
 def main() -> None:
-    """Run the command line and leave with one of the documented exit codes."""
+    """Run the command line and exit with one of the documented exit codes."""
     leave(run_command(sys.argv[1:]))
 
 
 def leave(code: int) -> None:
-    """End the process with this exit code. Native code of the Delta libraries now and then aborts an orderly exit."""
+    """Exit immediately with this code: native code of the Delta libraries sometimes aborts a normal exit (ADR-13)."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run one command line; return its exit code. Errors are printed, never raised."""
+    """Run one command line and return its exit code. Prints errors and never raises them."""
     as_json, debug = "--json" in arguments, "--debug" in arguments
     try:
         arguments = take_log_format(arguments)
@@ -199,15 +216,15 @@ def run_command(arguments: list[str]) -> int:
     except TyperException as error:
         return _fail(_usage(error), 2, as_json=as_json)
     except (KeyboardInterrupt, Abort):
-        return _fail("interrupted; run again, nothing is lost", 130, as_json=as_json)
+        return _fail("interrupted. Nothing is lost: run the command again", 130, as_json=as_json)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        message = f"{error.strerror or error}{where}. Check the warehouse in conf/targets, its access and its space"
+        message = f"{error.strerror or error}{where}. Check that the warehouse in conf/targets exists, is writable and has space"
         code = failed_io(error, message).exit_code
         return _fail(message, code, as_json=as_json, error=error if debug else None)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - no user shall meet a stack trace
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
         first = (str(error).strip().splitlines() or [""])[0]
-        message = f"{type(error).__name__}: {first}. This is a fault of rewindow: run with --debug and report it"
+        message = f"{type(error).__name__}: {first}. This is a bug in rewindow: run with --debug and report it"
         return _fail(message, 70, as_json=as_json, error=error if debug else None)
     return result if isinstance(result, int) else 0
 
@@ -215,13 +232,16 @@ def run_command(arguments: list[str]) -> int:
 def _check(arguments: list[str]) -> None:
     for argument in arguments:
         if "{{" in argument:
-            message = f"the argument {argument!r} still has a template in it: the scheduler did not fill it in"
+            message = (
+                f"the argument {argument!r} contains an unrendered template, which the scheduler should have replaced"
+            )
             raise UsageError(message)
 
 
 def _usage(error: TyperException) -> str:
-    said = getattr(error, "format_message", None)
-    return f"{(said() if callable(said) else str(error)) or 'no command was named'} (see --help)"
+    formatted = getattr(error, "format_message", None)
+    message = formatted() if callable(formatted) else str(error)
+    return f"{message.rstrip('.') or 'missing command'} (see --help)"
 
 
 def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:

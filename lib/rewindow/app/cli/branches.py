@@ -1,4 +1,4 @@
-"""The commands of time travel: rewind, backfill, diff, promote, branch and verify."""
+"""The commands that work on branches: rewind, backfill, diff, promote, verify and branch."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import Annotated
 
 import typer
 
-from rewindow.app.branches import History
-from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
-from rewindow.app.cli.printing_branches import HistoryPrinter
+from rewindow.app.branches import JobBranches
+from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target
+from rewindow.app.cli.printing_branches import BranchPrinter
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
 
 DIFFERENT = 1
 HASH_SEED = "20130101"
-"""Another order of sets and dictionaries' hashes than Spark's workers have by default, which is 0."""
+"""A hash seed other than 0, the default of Spark's workers, so that code that depends on set order shows."""
 
-branch_app = typer.Typer(help="List a job's branches, or give a branch up.", no_args_is_help=True)
+BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
+
+branch_app = typer.Typer(help="List or drop a job's branches.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -28,96 +30,113 @@ def register(app: typer.Typer) -> None:
 
 
 def rewind(
-    job: str,
-    to: Annotated[str, typer.Option(help="The run to go back to: main/3, its number, or 0 for the beginning.")],
+    job: Job,
+    to: Annotated[
+        str, typer.Option(metavar="RUN", help="Run to return to, as main/3 or 3; 0 is the state before the first run.")
+    ],
     branch: Branch = MAIN,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Go back to an earlier run. Its successors' rows leave the output tables; nothing is deleted."""
-    printer = HistoryPrinter(as_json=as_json)
+    """Return to an earlier run. Removes later runs' rows from the output tables, but deletes no file."""
+    printer = BranchPrinter(as_json=as_json)
     with printer.progress() as on_step:
-        done = _history(project, target, job, debug=debug).rewind(branch, to, on_step)
+        done = _branches(folder, target, job, debug=debug).rewind(branch, to, on_step)
     printer.rewound(job, done)
 
 
 def backfill(
-    job: str,
+    job: Job,
     start: Annotated[
-        str, typer.Option("--from", help="An event time, a landing or a run; rounded down to a run's end.")
+        str,
+        typer.Option(
+            "--from",
+            metavar="TIME|LANDING|RUN",
+            help="First event time, landing or run to replay; rounded down to the start of a run.",
+        ),
     ],
-    end: Annotated[str | None, typer.Option("--to", help="The same, inclusive (default: as far as main).")] = None,
-    branch: Annotated[str | None, typer.Option(help="The branch, new or begun (default: backfill-N).")] = None,
-    accept_changes: Annotated[
-        bool, typer.Option(help="Go on with other code than the checkpoint's, where its stores allow it.")
-    ] = False,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="TIME|LANDING|RUN",
+            help="Last event time, landing or run to replay. Default: the end of main.",
+        ),
+    ] = None,
+    branch: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Branch to create, or to continue if it exists. Default: backfill-N."),
+    ] = None,
+    accept_changes: AcceptChanges = False,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Replay history on a branch with tables of its own. What is published stays as it is until `promote`."""
-    printer = HistoryPrinter(as_json=as_json)
+    """Replay history on a branch with its own tables. Published tables do not change until `promote`."""
+    printer = BranchPrinter(as_json=as_json)
     with printer.progress() as on_step:
-        done = _history(project, target, job, debug=debug).backfill(
+        done = _branches(folder, target, job, debug=debug).backfill(
             start, end, branch, on_step, accept_changes=accept_changes
         )
     printer.backfilled(job, done)
 
 
 def diff(
-    job: str,
-    first: str,
-    second: str,
-    samples: Annotated[int, typer.Option(help="How many differing keys to show of each output.")] = 5,
+    job: Job,
+    first: Annotated[str, typer.Argument(metavar="BRANCH_A", help="First branch.")],
+    second: Annotated[str, typer.Argument(metavar="BRANCH_B", help="Second branch.")],
+    samples: Annotated[int, typer.Option(metavar="N", help="Number of differing keys to show for each output.")] = 5,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two branches' outputs key by key; ends with 1 if they differ."""
-    history = _history(project, target, job, debug=debug)
-    found = history.diff(first, second, samples)
-    are_equal = all(difference.is_none for difference in found.values())
-    HistoryPrinter(as_json=as_json).compared(
-        first, second, found, [] if are_equal else history.code_changes(first, second)
-    )
+    """Compare two branches' outputs key by key. Exits with 1 if they differ."""
+    branches = _branches(folder, target, job, debug=debug)
+    diffs = branches.diff(first, second, samples)
+    are_equal = all(table_diff.is_none for table_diff in diffs.values())
+    code = [] if are_equal else branches.code_changes(first, second)
+    BranchPrinter(as_json=as_json).compared(first, second, diffs, code)
     if not are_equal:
         raise typer.Exit(DIFFERENT)
 
 
 def promote(
-    job: str,
-    branch: str,
-    into: Annotated[str, typer.Option(help="The branch that it becomes.")] = MAIN,
+    job: Job,
+    branch: BranchName,
+    into: Annotated[str, typer.Option(metavar="NAME", help="Branch that it replaces.")] = MAIN,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Make a branch the published branch, when it has caught up: one commit for each table."""
-    printer = HistoryPrinter(as_json=as_json)
+    """Catch a branch up, then publish it in place of main: one commit per table."""
+    printer = BranchPrinter(as_json=as_json)
     with printer.progress() as on_step:
-        done = _history(project, target, job, debug=debug).promote(branch, into, on_step)
+        done = _branches(folder, target, job, debug=debug).promote(branch, into, on_step)
     printer.promoted(job, done)
 
 
 def verify(
-    job: str,
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs, as main/3 or 3 (default: the last).")] = None,
+    job: Job,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN", help="Runs to verify, as main/3 or 3. Default: the last run."),
+    ] = None,
     branch: Branch = MAIN,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Replay committed runs in another layout and compare every row; ends with 1 if one differs."""
-    os.environ["PYTHONHASHSEED"] = HASH_SEED  # Spark's workers get it
-    printer = HistoryPrinter(as_json=as_json)
+    """Replay committed runs in a different layout and compare every row. Exits with 1 if a row differs."""
+    os.environ["PYTHONHASHSEED"] = HASH_SEED  # Spark's workers inherit it
+    printer = BranchPrinter(as_json=as_json)
     with printer.progress() as on_step:
-        proofs = list(_history(project, target, job, debug=debug).verify(branch, runs or (), on_step))
+        proofs = list(_branches(folder, target, job, debug=debug).verify(branch, runs or (), on_step))
     printer.verified(job, proofs)
     if any(proof.differences for proof in proofs):
         raise typer.Exit(DIFFERENT)
@@ -125,20 +144,25 @@ def verify(
 
 @branch_app.command("list")
 def branch_list(
-    job: str, target: Target = "local", project: Folder = ".", as_json: Json = False, debug: Debug = False
+    job: Job, target: Target = "local", folder: Folder = ".", as_json: Json = False, debug: Debug = False
 ) -> None:
-    """List a job's branches: where each begins, how far it is, whether it is open."""
-    HistoryPrinter(as_json=as_json).listed("branches", _history(project, target, job, debug=debug).branches())
+    """List a job's branches with their parent, last run, progress and status."""
+    BranchPrinter(as_json=as_json).listed("branches", _branches(folder, target, job, debug=debug).branches())
 
 
 @branch_app.command("drop")
 def branch_drop(
-    job: str, name: str, target: Target = "local", project: Folder = ".", as_json: Json = False, debug: Debug = False
+    job: Job,
+    name: BranchName,
+    target: Target = "local",
+    folder: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
-    """Give a branch up. Its name is not used again."""
-    _history(project, target, job, debug=debug).drop(name)
-    HistoryPrinter(as_json=as_json).dropped(job, name)
+    """Drop a branch. Its name cannot be used again."""
+    _branches(folder, target, job, debug=debug).drop(name)
+    BranchPrinter(as_json=as_json).dropped(job, name)
 
 
-def _history(project: str, target: str, job: str, *, debug: bool) -> History:
-    return History(Project.open(project, target, debug=debug), job)
+def _branches(folder: str, target: str, job: str, *, debug: bool) -> JobBranches:
+    return JobBranches(Project.open(folder, target, debug=debug), job)

@@ -1,4 +1,4 @@
-"""The command that looks at user code without running it."""
+"""The command that checks user code for non-determinism without running it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FOUND = 1
 
 
 def check(
-    what: Annotated[str, typer.Argument(metavar="JOB|FILE", help="A job, or a file of Python code.")],
-    project: Folder = ".",
+    what: Annotated[str, typer.Argument(metavar="JOB|FILE", help="A job, or a Python file.")],
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """Find clocks, dice and the order of sets in a job's code and in what it imports. Ends with 1 if there are any."""
+    """Find clocks, randomness and set iteration in a job's code and its imports. Exits with 1 if there are findings."""
     del debug
-    root = find_project(Path(project).absolute())
+    root = find_project(Path(folder).absolute())
     files = [Path(what).absolute()] if what.endswith(".py") else _files_of(root, what)
     found = check_files(root, files)
     printer = Printer(as_json=as_json)
@@ -34,9 +34,7 @@ def check(
     else:
         for one in found:
             printer.say(str(one))
-        printer.say(
-            f"{len(found)} found; a line that is right all the same ends with {ALLOW}" if found else "Nothing found."
-        )
+        printer.say(f"{len(found)} findings. To accept a line, end it with `{ALLOW}`." if found else "No findings.")
     return FOUND if found else 0
 
 
@@ -50,6 +48,6 @@ def _files_of(root: Path, job: str) -> list[Path]:
         module = function.partition(":")[0]
         file = module_file(root, module)
         if file is None:
-            raise ConfigError(f"job {job!r}: {module} is no module below {root}: fix `topology:` or `timestamp:`")
+            raise ConfigError(f"job {job!r}: there is no module {module} below {root}: fix `topology:` or `timestamp:`")
         files.append(file)
     return files

@@ -1,4 +1,4 @@
-"""The commands that speak to a Databricks workspace."""
+"""The commands that call a Databricks workspace."""
 
 from __future__ import annotations
 
@@ -20,17 +20,27 @@ def register(app: typer.Typer) -> None:
 
 @databricks_app.command()
 def submit(
-    job: str,
-    interval_end: Annotated[str | None, typer.Option(help="The job parameter interval_end: process up to it.")] = None,
-    parameter: Annotated[list[str] | None, typer.Option(help="Another job parameter, NAME=VALUE.")] = None,
-    wait: Annotated[bool, typer.Option(help="Follow the run to its end, and end with its code.")] = True,
-    timeout: Annotated[float | None, typer.Option(help="Seconds to follow it; then 75, and the run goes on.")] = None,
-    poll: Annotated[float, typer.Option(help="Seconds between two looks.")] = 10.0,
-    new: Annotated[bool, typer.Option("--new", help="Start another run, also if one did or does the same.")] = False,
-    profile: Annotated[str | None, typer.Option(help="A profile of ~/.databrickscfg.")] = None,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the deployed job.")],
+    interval_end: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Job parameter interval_end: the time to process up to.")
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Another job parameter, as NAME=VALUE. Can be repeated."),
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Follow the run until it ends and exit with its exit code.")] = True,
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Seconds to follow the run. Then exit with 75; the run continues."),
+    ] = None,
+    poll: Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between two polls.")] = 10.0,
+    new: Annotated[
+        bool, typer.Option("--new", help="Start a new run even if one with the same parameters is active or succeeded.")
+    ] = False,
+    profile: Annotated[str | None, typer.Option(metavar="NAME", help="Profile of ~/.databrickscfg to use.")] = None,
     as_json: Json = False,
 ) -> int:
-    """Start a run of a deployed job, by name or id, and end with the exit code of what it did there."""
+    """Start a run of a deployed job, follow it, and exit with the exit code of its task."""
     from rewindow.app.cli.printing_databricks import DatabricksPrinter
     from rewindow.databricks import submit as databricks
 
@@ -38,11 +48,11 @@ def submit(
     parameters = dict(_pair(text) for text in parameter or ())
     if interval_end is not None:
         parameters["interval_end"] = interval_end
-    parse_time(parameters.get("interval_end") or None)  # before a cluster is started that says no
+    parse_time(parameters.get("interval_end") or None)  # fail before a cluster starts
     client = databricks.workspace(profile)
     run = databricks.start(client, job, parameters, new=new)
     if wait and run.code is None:
-        run = databricks.wait(client, run.run_id, timeout_s=timeout, poll_s=poll, on_state=printer.seen)
+        run = databricks.wait(client, run.run_id, timeout_s=timeout, poll_s=poll, on_state=printer.state_changed)
     printer.submitted(job, run)
     return run.code or 0
 
@@ -50,5 +60,5 @@ def submit(
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise UsageError(f"--parameter {text!r}: write NAME=VALUE")
+        raise UsageError(f"--parameter {text!r}: write it as NAME=VALUE")
     return name, value

@@ -1,4 +1,4 @@
-"""The commands of recovery and upkeep: republish, resume and gc."""
+"""The commands that repair and clean up: republish, resume and gc."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
-from rewindow.app.cli.printing_maintenance import RecoveryPrinter
-from rewindow.app.maintenance import FeedRecovery, Recovery
+from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover, Target
+from rewindow.app.cli.printing_maintenance import MaintenancePrinter
+from rewindow.app.maintenance import FeedMaintenance, JobMaintenance
 from rewindow.app.project import Project
 from rewindow.config.load import names_of
 from rewindow.control.gc import Collected
@@ -20,7 +20,7 @@ from rewindow.streams.duration import to_ms
 
 
 class Kind(StrEnum):
-    """What `gc` is asked to keep small."""
+    """What `gc` cleans up."""
 
     JOB = "job"
     FEED = "feed"
@@ -33,89 +33,98 @@ def register(app: typer.Typer) -> None:
 
 
 def republish(
-    job: str,
-    output: Annotated[list[str] | None, typer.Option(help="Publish this output anew, whatever is found.")] = None,
-    all_tables: Annotated[bool, typer.Option("--all", help="Publish all tables anew, whatever is found.")] = False,
+    job: Job,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Republish this output even if it is intact. Can be repeated."),
+    ] = None,
+    all_tables: Annotated[bool, typer.Option("--all", help="Republish all tables even if they are intact.")] = False,
     branch: Branch = MAIN,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Find what another hand did to a job's tables (RESTORE, DELETE, a drop, files gone) and fix it."""
-    printer = RecoveryPrinter(as_json=as_json)
-    recovery = Recovery(Project.open(project, target, debug=debug), job)
+    """Find and repair what others changed in a job's tables: RESTORE, DELETE, a dropped table, missing files."""
+    printer = MaintenancePrinter(as_json=as_json)
+    maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:
-        done = recovery.republish(branch, output or [], all_tables=all_tables, on_step=on_step)
+        done = maintenance.republish(branch, output or [], all_tables=all_tables, on_step=on_step)
     printer.republished(job, done)
 
 
 def resume(
-    job: str,
-    replan: Annotated[bool, typer.Option(help="Plan anew instead: all that the feed has by now.")] = False,
-    takeover: Annotated[bool, typer.Option(help="Fence an attempt that still lives.")] = False,
+    job: Job,
+    replan: Annotated[
+        bool, typer.Option(help="Discard the plan and plan a new run over everything landed so far.")
+    ] = False,
+    takeover: Takeover = False,
     branch: Branch = MAIN,
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Take up the run of an attempt that died: its own epochs, parent and clock."""
-    printer = RecoveryPrinter(as_json=as_json)
-    recovery = Recovery(Project.open(project, target, debug=debug), job)
+    """Finish the run of a dead attempt as it was planned: same epochs, parent and clock."""
+    printer = MaintenancePrinter(as_json=as_json)
+    maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:
-        done = recovery.resume(branch, replan=replan, take_over=takeover, on_step=on_step)
+        done = maintenance.resume(branch, replan=replan, take_over=takeover, on_step=on_step)
     printer.resumed(job, done)
 
 
 def gc(
-    name: Annotated[str | None, typer.Argument(help="A job or a feed (default: all).")] = None,
-    kind: Annotated[Kind | None, typer.Option(help="Which of the two, where both are called so.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
-    keep: Annotated[str, typer.Option(help="How long what nothing needs is kept, such as 12h or 30d.")] = "30d",
+    name: Annotated[
+        str | None, typer.Argument(metavar="JOB|FEED", help="Job or feed to clean up. Default: all.")
+    ] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Clean up only jobs, or only feeds.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted. Change nothing.")] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="DURATION", help="Retention of unneeded state and files, such as 12h or 30d.")
+    ] = "30d",
     target: Target = "local",
-    project: Folder = ".",
+    folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Keep jobs and feeds small: snapshots for long changelogs, large files for small ones, nothing that nothing needs."""
-    opened, keep_ms = Project.open(project, target, debug=debug), _duration(keep)
-    jobs, feeds = _meant(opened, name, kind)
-    printer = RecoveryPrinter(as_json=as_json)
+    """Write snapshots of long changelogs, merge small log files, and delete state and files that nothing needs."""
+    project, keep_ms = Project.open(folder, target, debug=debug), _duration(keep)
+    jobs, feeds = _selected(project, name, kind)
+    printer = MaintenancePrinter(as_json=as_json)
     done: dict[str, Collected | FeedCollected] = {}
     with printer.progress() as on_step:
         for feed in feeds:
-            upkeep = FeedRecovery(opened, feed)
+            of_feed = FeedMaintenance(project, feed)
             shown = f"{feed} (feed)" if feed in jobs else feed
-            done[shown] = upkeep.would_collect(keep_ms) if dry_run else upkeep.collect(keep_ms, on_step=on_step)
+            done[shown] = of_feed.would_collect(keep_ms) if dry_run else of_feed.collect(keep_ms, on_step=on_step)
         for job in jobs:
-            recovery = Recovery(opened, job)
-            done[job] = recovery.would_collect(keep_ms) if dry_run else recovery.collect(keep_ms, on_step=on_step)
+            of_job = JobMaintenance(project, job)
+            done[job] = of_job.would_collect(keep_ms) if dry_run else of_job.collect(keep_ms, on_step=on_step)
     printer.collected(done, dry_run=dry_run)
 
 
-def _meant(project: Project, name: str | None, kind: Kind | None) -> tuple[list[str], list[str]]:
-    """Return the jobs and feeds that are meant. Raises `UsageError` (2) for a name that is both, or neither."""
+def _selected(project: Project, name: str | None, kind: Kind | None) -> tuple[list[str], list[str]]:
+    """Return the selected jobs and feeds. Raises `UsageError` (2) for a name that is both, or neither."""
     jobs, feeds = names_of(project.root, "jobs"), names_of(project.root, "feeds")
     jobs = [] if kind is Kind.FEED else jobs
-    feeds = [] if kind is Kind.JOB else [feed for feed in feeds if name or project.feed_tables.rows(feed)]
+    feeds = [] if kind is Kind.JOB else [feed for feed in feeds if name or project.feed_tables.state(feed)]
     if name is None:
         return jobs, feeds
     if name in jobs and name in feeds:
-        message = f"{name} is a job and a feed: say which with --kind job or --kind feed"
+        message = f"{name} is both a job and a feed: choose one with --kind job or --kind feed"
         raise UsageError(message)
     if name not in jobs and name not in feeds:
-        message = f"{name} is no job and no feed: jobs are {', '.join(jobs) or '-'}, feeds {', '.join(feeds) or '-'}"
+        message = f"there is no job or feed {name}: jobs are {', '.join(jobs) or 'none'}, feeds are {', '.join(feeds) or 'none'}"
         raise UsageError(message)
-    return [one for one in jobs if one == name], [one for one in feeds if one == name]
+    return [job for job in jobs if job == name], [feed for feed in feeds if feed == name]
 
 
-def _duration(said: str) -> int:
+def _duration(text: str) -> int:
     try:
-        found = to_ms(said)
+        duration_ms = to_ms(text)
     except ConfigError as error:
         raise UsageError(str(error)) from error
-    if found < 0:
-        message = f"--keep {said}: a time to keep is not negative"
+    if duration_ms < 0:
+        message = f"--keep {text}: a retention cannot be negative"
         raise UsageError(message)
-    return found
+    return duration_ms

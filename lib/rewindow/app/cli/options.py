@@ -1,4 +1,4 @@
-"""The options that many commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from typing import Annotated
 
 import typer
 
-Target = Annotated[str, typer.Option(help="Where things are: conf/targets/NAME.yaml.")]
-Folder = Annotated[str, typer.Option("--project", help="The project's folder (default: where conf/ is found).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Branch = Annotated[str, typer.Option(help="The branch; `main` has the published tables.")]
-Debug = Annotated[bool, typer.Option(help="Show stack traces and Java's log.")]
+Job = Annotated[str, typer.Argument(metavar="JOB", help="Name of the job (conf/jobs/JOB.yaml).")]
+Feed = Annotated[str, typer.Argument(metavar="FEED", help="Name of the feed (conf/feeds/FEED.yaml).")]
+
+Target = Annotated[str, typer.Option(metavar="NAME", help="Target to run against (conf/targets/NAME.yaml).")]
+Folder = Annotated[str, typer.Option("--project", metavar="FOLDER", help="Project folder, or a folder below it.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Branch = Annotated[str, typer.Option(metavar="NAME", help="Branch to work on. `main` writes the published tables.")]
+AcceptChanges = Annotated[
+    bool, typer.Option(help="Resume from a checkpoint of different code, if its stores are still compatible.")
+]
+Takeover = Annotated[bool, typer.Option(help="Fence an attempt that is still running, and take over its run.")]
+Debug = Annotated[bool, typer.Option(help="Show stack traces and the JVM's log.")]

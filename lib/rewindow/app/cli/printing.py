@@ -1,4 +1,4 @@
-"""What the command line says: tables and sentences for people, or one JSON object."""
+"""Command output: tables and sentences for people, or one JSON object."""
 
 from __future__ import annotations
 
@@ -32,15 +32,22 @@ class Printer:
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, line: str) -> None:
-        """Print a line as it is."""
+        """Print a line without interpreting markup."""
         self._out.print(line, markup=False)
 
     def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Print rows as a table."""
         self._out.print(as_table(title, rows))
 
+    def listed(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Print rows as a table, or as a JSON object with this name."""
+        if self.as_json:
+            self.json({name: list(rows)})
+        else:
+            self.table("", rows)
+
     def landed(self, feed: str, report: Any) -> None:
-        """Say what `land` did."""
+        """Print the result of `land`."""
         if self.as_json:
             self.json(report.as_json())
             return
@@ -51,14 +58,14 @@ class Printer:
         numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
         line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
         extra = [
-            f"{count} {what}"
-            for what, count in (("quarantined", report.quarantined), ("behind", report.behind))
+            f"{count} {label}"
+            for label, count in (("quarantined", report.quarantined), ("behind", report.behind))
             if count
         ]
         self._out.print(line + (f" ({', '.join(extra)})" if extra else ""))
 
     def planned(self, plan: dict[str, Any]) -> None:
-        """Say what would run."""
+        """Print the plan of a run."""
         if self.as_json:
             self.json(plan)
             return
@@ -71,9 +78,9 @@ class Printer:
         watch: Watch | None = None,
         published: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Say what runs did and sum the last one up; JSON is the last one's, with ``taken_over`` where it was not alone.
+        """Print the results of runs and a summary of the last one.
 
-        ``published`` says in JSON where the output tables are now.
+        JSON describes the last run, with any earlier ones under ``taken_over``. ``published`` describes the output tables.
         """
         last = results[-1] if results else None
         summary = summarise(last, watch) if isinstance(last, RunReport) and watch else None
@@ -95,21 +102,21 @@ class Printer:
                 self.say(line)
 
     def shown(self, shown: Mapping[str, Any]) -> None:
-        """Show runs, tables and metrics."""
+        """Print runs, tables and metrics."""
         if self.as_json:
             self.json(shown)
             return
         if not shown["runs"]:
             job, branch = shown["job"], shown["branch"]
-            others = f" It has the branches {', '.join(shown['branches'])}." if shown["branches"] else ""
-            again = f"`rewindow run {job}`" if branch in (None, MAIN) else f"`rewindow run {job} --branch {branch}`"
-            self.say(f"Job {job} has not run yet in branch {branch or MAIN}: {again}.{others}")
+            others = f" Branches with runs: {', '.join(shown['branches'])}." if shown["branches"] else ""
+            command = f"`rewindow run {job}`" if branch in (None, MAIN) else f"`rewindow run {job} --branch {branch}`"
+            self.say(f"Job {job} has no runs on branch {branch or MAIN} yet. Start one with {command}.{others}")
             return
         for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
             self._out.print(as_table(title, rows))
 
     def explained(self, explained: Mapping[str, Any]) -> None:
-        """Show a topology."""
+        """Print a topology."""
         if self.as_json:
             self.json(explained)
             return
@@ -124,14 +131,14 @@ class Printer:
                 self.say(part["spark_plan"])
         if most := explained["inline"]:
             self.say(
-                f"A sub-topology with at most {most:,} records to take and to restore runs in this process, without Spark; "
-                "in vectorized execution with ten times as many"
+                f"A sub-topology with at most {most:,} records to read and restore runs in this process, without Spark "
+                "(ten times as many with vectorized execution)"
             )
         for output in explained["outputs"]:
             self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
 
     def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
-        """Say what went wrong; the stack only if it is given."""
+        """Print an error message, and the stack trace of ``error`` if given."""
         log_failure(message, code)
         if error is not None:
             traceback.print_exception(error, file=sys.stderr)
@@ -142,7 +149,7 @@ class Printer:
 
     @contextmanager
     def progress(self) -> Iterator[Watch]:
-        """Follow a command: its steps are logged if that is wanted, and shown while this is a terminal."""
+        """Yield an observer of a command's steps: logs them if logging is on, and shows them on a terminal."""
         with watched(self._err, is_quiet=self.as_json) as watch:
             yield watch
 
@@ -152,7 +159,7 @@ class Printer:
 
 
 def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
-    """Return a run's result as plain data."""
+    """Return a run's result as JSON values."""
     if isinstance(result, UpToDate):
         return {"run": None, "reason": result.reason}
     spec, commit = result.spec, result.commit
@@ -167,8 +174,13 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
     }
 
 
+def as_assignments(row: Mapping[str, Any]) -> str:
+    """Return a row as ``name=value, name=value``."""
+    return ", ".join(f"{name}={value}" for name, value in row.items())
+
+
 def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return rows as a table; numbers to the right."""
+    """Return rows as a table with right-aligned numbers."""
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:
@@ -183,9 +195,9 @@ def _result_lines(result: RunReport) -> Iterator[str]:
     spec, commit = result.spec, result.commit
     taken = ", ".join(f"{count} of {topic}" for topic, count in commit.consumed.items()) or "no records"
     epochs = f"epochs {spec.first_epoch} to {spec.last_epoch}" if spec.epochs else "no epochs"
-    again = " It was planned by an attempt that died." if spec.takes_over is not None else ""
-    yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}.{again}"
+    resumed = " It completes the plan of a dead attempt." if spec.takes_over is not None else ""
+    yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}.{resumed}"
     for target, total in commit.targets.items():
         kind, _, topic = target.partition("/")
         if kind == "output":
-            yield f"  {topic}: {total.rows} rows more in {spec.binding.tables[target].path}"
+            yield f"  {topic}: {total.rows} rows added to {spec.binding.tables[target].path}"

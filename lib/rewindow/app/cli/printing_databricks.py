@@ -1,4 +1,4 @@
-"""What `rewindow databricks` says, to people or as JSON."""
+"""Output of `rewindow databricks`, for people or as JSON."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class DatabricksPrinter:
-    """Prints how a job run goes."""
+    """Prints the progress and result of a job run."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
-    def seen(self, run: JobRun) -> None:
-        """Say that a run is in another state now."""
+    def state_changed(self, run: JobRun) -> None:
+        """Print the new state of a run to stderr."""
         if not self._as_json:
             typer.echo(f"run {run.run_id}: {run.state} {run.url}", err=True)
 
     def submitted(self, job: str, run: JobRun) -> None:
-        """Say how a run ended, or that it goes on."""
+        """Print how a run ended, or that it is still running."""
         if self._as_json:
             typer.echo(json.dumps({"job": job, **asdict(run)}))
             return
-        code = "goes on" if run.code is None else f"ended with {run.code}"
-        typer.echo(f"{job}: run {run.run_id} {code} ({run.state}) {run.message}".rstrip())
+        status = "is still running" if run.code is None else f"ended with exit code {run.code}"
+        typer.echo(f"{job}: run {run.run_id} {status} ({run.state}) {run.message}".rstrip())

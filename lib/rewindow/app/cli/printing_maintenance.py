@@ -1,4 +1,4 @@
-"""What the commands of recovery say."""
+"""Output of the commands that repair, clean up and query state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rewindow.app.cli.printing import Printer, describe_result
+from rewindow.app.cli.printing import Printer, as_assignments, describe_result
 from rewindow.app.maintenance import Resumed
 from rewindow.control.gc import Collected
 from rewindow.control.gc_feed import FeedCollected
@@ -16,116 +16,113 @@ from rewindow.control.run import RunReport
 from rewindow.tables.delta.state_query import StoreChange
 
 
-class RecoveryPrinter(Printer):
-    """Prints what was fixed."""
+class MaintenancePrinter(Printer):
+    """Prints what was repaired, cleaned up or found in state."""
 
     def republished(self, job: str, done: Republished) -> None:
-        """Say what was wrong and what became of it."""
+        """Print the result of `republish`: the drift found and the repairs made."""
         if self.as_json:
             self.json(
                 {
                     "damage": dict(done.drift),
                     "republished": list(done.republished),
-                    "made_again": list(done.made_again),
+                    "made_again": list(done.repeated),
                 }
             )
             return
-        for target, what in done.drift.items():
-            self.say(f"{target} {what}.")
-        for run in done.made_again:
-            self.say(f"Run {run} of {job} was made again, row for row.")
+        for target, drift in done.drift.items():
+            self.say(f"{target} {drift}.")
+        for run in done.repeated:
+            self.say(f"Run {run} of {job} was replayed and gave the same rows.")
         for target in done.republished:
-            self.say(f"{target} is published anew.")
-        if not (done.drift or done.republished or done.made_again):
-            self.say(f"The tables of {job} are as they were published.")
-
-    def listed(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Show rows."""
-        if self.as_json:
-            self.json({what: list(rows)})
-        else:
-            self.table("", rows)
+            self.say(f"{target} was republished.")
+        if not (done.drift or done.republished or done.repeated):
+            self.say(f"The tables of {job} are intact.")
 
     def entries(self, rows: Sequence[Mapping[str, Any]], count: int) -> None:
-        """Show entries of a store, ``count`` of which there are."""
+        """Print some of the ``count`` entries of a store."""
         if self.as_json:
             self.json({"entries": list(rows), "count": count})
             return
         self.table("", rows)
         if count > len(rows):
-            self.say(f"{len(rows)} of {count}; --limit shows more.")
+            self.say(f"{len(rows)} of {count} entries. Use --limit to show more.")
 
-    def changed(self, store: str, runs: tuple[str, str], found: Sequence[StoreChange], limit: int) -> None:
-        """Show how a store differs between two runs."""
+    def changed(self, store: str, runs: tuple[str, str], changes: Sequence[StoreChange], limit: int) -> None:
+        """Print how a store differs between two runs."""
+        shown = changes[:limit]
         if self.as_json:
-            self.json({"count": len(found), "changes": [asdict(change) for change in found[:limit]]})
+            self.json({"count": len(changes), "changes": [asdict(change) for change in shown]})
             return
-        rows = [
-            {**change.key, runs[0]: _words(change.before), runs[1]: _words(change.after)} for change in found[:limit]
-        ]
-        self.say(f"Store {store}: {len(found)} keys differ between {runs[0]} and {runs[1]}.")
+        rows = [{**change.key, runs[0]: _values(change.before), runs[1]: _values(change.after)} for change in shown]
+        self.say(f"Store {store}: {len(changes)} keys differ between {runs[0]} and {runs[1]}.")
         if rows:
             self.table("", rows)
 
     def exported(self, store: str, to: str, count: int) -> None:
-        """Say where a store was written."""
+        """Print the result of `state export`."""
         if self.as_json:
             self.json({"store": store, "file": to, "rows": count})
         else:
-            self.say(f"{count} rows of store {store} are in {to}.")
+            self.say(f"Wrote {count} rows of store {store} to {to}.")
 
     def collected(self, done: Mapping[str, Collected | FeedCollected], *, dry_run: bool) -> None:
-        """Say what was written, forgotten and deleted, or would be."""
+        """Print the result of `gc`: what was, or with ``dry_run`` would be, written, forgotten and deleted."""
         if self.as_json:
-            self.json({name: _described(one) for name, one in done.items()})
+            self.json({name: _describe(collected) for name, collected in done.items()})
             return
         would = "would be " if dry_run else ""
-        jobs = {name: one for name, one in done.items() if isinstance(one, Collected)}
-        feeds = {name: one for name, one in done.items() if isinstance(one, FeedCollected)}
-        rows = [
+        jobs = {name: collected for name, collected in done.items() if isinstance(collected, Collected)}
+        feeds = {name: collected for name, collected in done.items() if isinstance(collected, FeedCollected)}
+        of_jobs = [
             {
                 "job": job,
-                f"snapshots {would}written": ", ".join(one.snapshots),
-                f"runs {would}forgotten": one.forgotten,
-                f"files {would}deleted": len(one.deleted),
-                "bytes": one.bytes,
+                f"snapshots {would}written": ", ".join(collected.snapshots),
+                f"runs {would}forgotten": collected.forgotten,
+                f"files {would}deleted": len(collected.deleted),
+                "bytes": collected.bytes,
             }
-            for job, one in jobs.items()
+            for job, collected in jobs.items()
         ]
         of_feeds = [
             {
                 "feed": feed,
-                f"files {would}merged": one.merged,
-                **({} if dry_run else {"into": one.into}),
-                f"files {would}deleted": len(one.deleted),
-                "bytes": one.bytes,
+                f"files {would}merged": collected.merged,
+                **({} if dry_run else {"into": collected.into}),
+                f"files {would}deleted": len(collected.deleted),
+                "bytes": collected.bytes,
             }
-            for feed, one in feeds.items()
+            for feed, collected in feeds.items()
         ]
-        for some in (rows, of_feeds):
-            if some:
-                self.table("", some)
+        for rows in (of_jobs, of_feeds):
+            if rows:
+                self.table("", rows)
 
     def resumed(self, job: str, done: Resumed) -> None:
-        """Say what was taken up."""
+        """Print the result of `resume`."""
         result = done.result
         if self.as_json:
             more = describe_result(result) if isinstance(result, RunReport | UpToDate) else {}
             self.json({"resumed": done.run, "attempt": done.attempt} | more)
             return
         if result is None:
-            self.say(f"Nothing to resume: no run of {job} was planned and not committed.")
+            self.say(f"Nothing to resume: {job} has no unfinished run.")
             return
         self.say(f"Run {done.run} of {job} was planned by attempt {done.attempt}, which died.")
         self.ran([result])
 
 
-def _described(one: Collected | FeedCollected) -> dict[str, Any]:
-    files = [{"path": f"{file.folder}/{file.path}", "bytes": file.bytes, "why": file.why} for file in one.deleted]
-    if isinstance(one, FeedCollected):
-        return {"merged": one.merged, "into": one.into, "deleted": files}
-    return {"snapshots": list(one.snapshots), "forgotten": one.forgotten, "reports": one.reports, "deleted": files}
+def _describe(collected: Collected | FeedCollected) -> dict[str, Any]:
+    files = [{"path": f"{file.folder}/{file.path}", "bytes": file.bytes, "why": file.why} for file in collected.deleted]
+    if isinstance(collected, FeedCollected):
+        return {"merged": collected.merged, "into": collected.into, "deleted": files}
+    return {
+        "snapshots": list(collected.snapshots),
+        "forgotten": collected.forgotten,
+        "reports": collected.reports,
+        "deleted": files,
+    }
 
 
-def _words(row: Mapping[str, Any] | None) -> str:
-    return "-" if row is None else ", ".join(f"{name}={value}" for name, value in row.items())
+def _values(row: Mapping[str, Any] | None) -> str:
+    return "-" if row is None else as_assignments(row)

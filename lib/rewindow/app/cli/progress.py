@@ -1,4 +1,4 @@
-"""Following a command while it works: each step is a line of the log, a bar on a terminal, and counted for the summary."""
+"""Progress of a command: logs each step, shows it as a bar on a terminal, and counts commits for the summary."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ OPTION = "--log-format"
 
 
 class Watch:
-    """What a command tells its steps to. ``commits`` counts those that made something true or visible."""
+    """Observer of a command's steps. ``commits`` counts those that committed or published something."""
 
     def __init__(self, bars: Bars | None = None) -> None:
-        """``bars``: where steps are shown, on a terminal only."""
+        """Create an observer. ``bars`` shows the steps on a terminal."""
         self.commits = 0
         self._bars = bars
         self._began = time.monotonic()
@@ -32,7 +32,7 @@ class Watch:
         self._known: dict[str, Any] = {}
 
     def __call__(self, step: str) -> None:
-        """Take note of a step that is about to be done. A step that knows more says it (`machine.Step`)."""
+        """Record a step that is about to start, with the details that a `contracts.steps.Step` carries."""
         name = str(step)
         self._known = dict(getattr(step, "known", {}))
         self.commits += name in {"decide", "commit"} or name.startswith("publish ")
@@ -41,7 +41,7 @@ class Watch:
             self._bars.begin(name, self._known.get("records"))
 
     def task(self, report: TaskReport) -> None:
-        """Take note of a task that is done."""
+        """Log a task that has finished."""
         known = {name: self._known[name] for name in ("job", "branch", "run", "run_id") if name in self._known}
         records, rows = sum(report.consumed.values()), sum(file.rows for file in report.files)
         self._log.info(
@@ -49,18 +49,18 @@ class Watch:
         )
 
     def share(self, done: float) -> None:
-        """Take note of how much of the present step's records is done, from 0 to 1."""
+        """Show the fraction of the current step's records that is done, from 0 to 1."""
         if self._bars:
             self._bars.move(done)
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """Seconds since the command started."""
         return round(time.monotonic() - self._began, 3)
 
 
 class Bars:
-    """A line with the present step; for a sub-topology a bar over its records, with the time that is left."""
+    """A line that shows the current step; for a sub-topology a bar over its records, with the estimated time left."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -68,7 +68,7 @@ class Bars:
         self._total = 0.0
 
     def begin(self, name: str, records: int | None) -> None:
-        """Show the next step; ``records``: how many offsets it is to take, if that is known."""
+        """Show the next step. ``records`` is the number of offsets it will read, if known."""
         if self._task is not None:
             self._progress.remove_task(self._task)
         self._total = float(records or 0)
@@ -76,14 +76,14 @@ class Bars:
         self._task = self._progress.add_task(shown, total=self._total or None)
 
     def move(self, share: float) -> None:
-        """Move the bar of the present step."""
+        """Move the bar of the current step."""
         if self._task is not None and self._total:
             self._progress.update(self._task, completed=share * self._total)
 
 
 @contextmanager
 def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
-    """Give what follows a command; it shows bars while the console is a terminal."""
+    """Yield an observer of a command's steps; it shows bars if the console is a terminal."""
     if is_quiet or not console.is_terminal:
         yield Watch()
         return
@@ -99,9 +99,9 @@ def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
 
 
 def take_log_format(arguments: Sequence[str]) -> list[str]:
-    """Set up the log as ``--log-format`` says, wherever it stands; return the other arguments.
+    """Configure logging from ``--log-format``, which may stand anywhere, and return the other arguments.
 
-    Raises `UsageError` (2) for a format that there is not.
+    Raises `UsageError` (2) for an unknown format.
     """
     rest: list[str] = []
     wanted: str | None = None
@@ -115,23 +115,23 @@ def take_log_format(arguments: Sequence[str]) -> list[str]:
             rest.append(word)
     _configure(wanted if wanted in FORMATS else None)
     if wanted is not None and wanted not in FORMATS:
-        message = f"{OPTION} {wanted!r} is none: use {' or '.join(FORMATS)}"
+        message = f"unknown {OPTION} {wanted!r}: use {' or '.join(FORMATS)}"
         raise UsageError(message)
     return rest
 
 
 def log_failure(message: str, code: int) -> None:
-    """Write the line of a command that failed."""
+    """Log the failure of a command."""
     structlog.get_logger().error("failed", exit_code=code, error=message)
 
 
 def log_summary(summary: dict[str, Any]) -> None:
-    """Write the line of a run that is done."""
+    """Log the summary of a run."""
     structlog.get_logger().info("summary", **summary)
 
 
 def _configure(wanted: str | None) -> None:
-    """Without a format nothing is logged: what people want to see is printed."""
+    """Configure structlog. Without a format it logs nothing."""
     renderer: Any = (
         structlog.processors.JSONRenderer(sort_keys=True)
         if wanted == "json"

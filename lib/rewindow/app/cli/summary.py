@@ -1,4 +1,4 @@
-"""The summary of a run: what it took and gave, what it dropped and why, how often it punctuated, how long it took."""
+"""The summary of a run: records read, rows written, records dropped by reason, punctuations, commits and duration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DROPS = {
 
 
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
-    """Return a run's summary as plain data. ``dropped`` is ``{late: {reason: records}, ...}``; seconds are wall time."""
+    """Return a run's summary as JSON values. ``dropped`` is ``{"late": {reason: records}}``, ``seconds`` is wall time."""
     spec, commit = result.spec, result.commit
     outputs = {target: total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)}
     return {
@@ -37,21 +37,21 @@ def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
 
 
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what people read of a summary, below the lines of the run itself."""
-    for what, reasons in summary["dropped"].items():
-        yield f"  {what}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
+    """Yield the lines of a summary that are printed below a run's own lines."""
+    for kind, reasons in summary["dropped"].items():
+        yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
     punctuations = f"{summary['punctuations']} punctuations, " if summary["punctuations"] else ""
     yield f"  {punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
 
 
 def _dropped(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     rows = list(metrics)
-    found = {what: _sums(rows, name) for name, what in DROPS.items()}
-    return {what: reasons for what, reasons in found.items() if reasons}
+    dropped = {kind: _sums(rows, name) for name, kind in DROPS.items()}
+    return {kind: reasons for kind, reasons in dropped.items() if reasons}
 
 
 def _sums(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
-    """Return a metric's totals by reason. It may be counted at several levels: each has all of it."""
+    """Return a metric's totals by reason. A metric may be counted at several levels; each has the full total."""
     levels: dict[tuple[str, str], int] = {}
     for row in metrics:
         if row["name"] == name and row["total"]:

@@ -1,4 +1,4 @@
-"""Times from people: what they write on the command line, as epoch milliseconds."""
+"""Times on the command line, as epoch milliseconds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rewindow.errors import UsageError
 
 
 def parse_time(text: str | None) -> int | None:
-    """Return an ISO 8601 time in epoch milliseconds; without a zone it is UTC. Raises `UsageError` (2) for others."""
+    """Return an ISO 8601 time in epoch milliseconds, in UTC if it names no zone. Raises `UsageError` (2) if invalid."""
     if text is None:
         return None
     try:
         parsed = pendulum.parse(text)
     except ValueError as error:
-        message = f"{text!r} is no time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
+        message = f"{text!r} is not a valid time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
         raise UsageError(message) from error
     if not isinstance(parsed, pendulum.DateTime):
         message = f"{text!r} is not a point in time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
@@ -26,28 +26,28 @@ def parse_time(text: str | None) -> int | None:
 
 
 def parse_through(text: str | None, until: str | None = None, **others: Any) -> RunRequest:
-    """Return a run request: ``text`` is the number of a landing, a time, or None for all; ``until`` a time of arrival."""
+    """Return a run request. ``text`` is a landing number, an event time or None for all; ``until`` is an arrival time."""
     if until is not None:
         if text is not None:
-            message = "--through and --until both say where to stop: give one of them"
+            message = "--through and --until cannot be used together: choose one"
             raise UsageError(message)
         return RunRequest(until_ms=parse_time(until), **others)
     number = whole_number(text)
     if number is not None:
         if number == 0:
-            message = "--through 0: landings are numbered from 1; leave it out to take all"
+            message = "--through 0: landings are numbered from 1. Omit --through to take all"
             raise UsageError(message)
         return RunRequest(through_landing=number, **others)
     return RunRequest(through_ms=parse_time(text), **others)
 
 
 def whole_number(text: str | None) -> int | None:
-    """Return what plain digits say; None for any other text, also for digits of other scripts."""
+    """Return the number that ASCII digits spell, or None for any other text."""
     return int(text) if text is not None and text.isascii() and text.isdecimal() else None
 
 
 def show_time(epoch_ms: int) -> str:
-    """Return a time for people, in UTC; a dash if it is unknown."""
+    """Return a time in UTC as people read it, or a dash if it is unknown."""
     if epoch_ms < 0:
         return "-"
     if epoch_ms >= 2**62:

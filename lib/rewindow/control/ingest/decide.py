@@ -1,4 +1,4 @@
-"""Blocks into landings: numbers, watermarks and releases, decided in the order of the intervals. Pure."""
+"""Turn blocks of rows into landings: decide numbers, watermarks and releases in the order of the intervals. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.contracts.ingest import Block, Slot
+from rewindow.contracts.ingest import Block, PendingLanding
 from rewindow.control.ingest.landings import LandedRange, Landing
 from rewindow.control.ingest.progress import Progress, held_file, held_range
 from rewindow.control.ingest.watermarks import (
@@ -22,7 +22,7 @@ from rewindow.streams.record import UNKNOWN, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class DecidedLanding:
-    """A landing, the interval (or epoch) and the blocks by topic that it is made of, and its landing time."""
+    """A landing with its interval (or epoch), its blocks by topic, and its landing time."""
 
     landing: Landing
     interval: tuple[int, int] | None
@@ -41,19 +41,19 @@ class DecidedLanding:
         }
 
     def _manifest(self, part: str) -> dict[str, list[dict[str, Any]]]:
-        found = {
+        manifest = {
             topic: [file.as_json() for block in blocks for file in getattr(block, part)]
             for topic, blocks in self.blocks.items()
         }
-        return {topic: files for topic, files in found.items() if files}
+        return {topic: files for topic, files in manifest.items() if files}
 
 
 @dataclass(frozen=True, slots=True)
 class LandingRules:
     """How landings get their watermarks.
 
-    ``declared_ms`` (``--watermark``) is that of the last one of the call. ``by_epoch``: the intervals are epochs of
-    another job, and these are their watermarks.
+    ``declared_ms`` (``--watermark``) applies to the last landing of the call. With ``by_epoch`` the intervals are epochs
+    of another job, and these are their watermarks.
     """
 
     generation: int
@@ -64,22 +64,28 @@ class LandingRules:
 
 
 class Numbering:
-    """Goes through the intervals of one call in order, and makes a landing of each that is worth one."""
+    """Goes through the intervals of one call in order and creates the landings.
+
+    An interval becomes a landing if it has blocks or raises the watermark.
+    """
 
     def __init__(self, progress: Progress, rules: LandingRules, first_above: FirstAbove) -> None:
-        """Go on from the last landing."""
+        """Continue from the last landing."""
         self._rules, self._first_above = rules, first_above
         self._number, self._watermark = progress.number, progress.watermark_ms
         self._ranges, self._deliveries = dict(progress.ranges), dict(progress.deliveries)
         self._held = dict(progress.held)
 
     def decide(
-        self, intervals: Sequence[tuple[int, int] | None], blocks: Mapping[str, Sequence[Block]], slots: Sequence[Slot]
+        self,
+        intervals: Sequence[tuple[int, int] | None],
+        blocks: Mapping[str, Sequence[Block]],
+        slots: Sequence[PendingLanding],
     ) -> list[DecidedLanding]:
         """Return the landings of a call.
 
-        ``blocks`` by topic carry the numbers of ``slots``, under which they were written. If those are not the numbers
-        that the landings get, they have to be written again.
+        ``blocks`` by topic carry the numbers of the ``slots`` under which they were written. If the landings get other
+        numbers, the caller must write the blocks again.
         """
         numbers = {slot.interval: slot.number for slot in slots}
         by_number: dict[int, dict[str, list[Block]]] = {}
@@ -136,19 +142,19 @@ class Numbering:
             TopicPartition(topic, block.partition): block for topic, block in _each(made_of) if block.end > block.start
         }
         ranges: dict[TopicPartition, LandedRange] = {}
-        for where in sorted({*self._ranges, *taken}):
-            before = self._ranges.get(where, LandedRange(0, 0, UNKNOWN, 0))
-            block = taken.get(where)
+        for tp in sorted({*self._ranges, *taken}):
+            before = self._ranges.get(tp, LandedRange(0, 0, UNKNOWN, 0))
+            block = taken.get(tp)
             start, end = (block.start, block.end) if block else (before.end, before.end)
             largest = block.max_timestamp if block else before.max_timestamp
             base = before.base if before.end else block.base if block else 0
-            held: list[HeldFile] = [*self._held.get(where, ())]
+            held: list[HeldFile] = [*self._held.get(tp, ())]
             if block and block.files:
-                held += [held_file(where.topic, file) for file in block.files]
+                held += [held_file(tp.topic, file) for file in block.files]
             elif block:
-                held.append(held_range(where, LandedRange(start, end, largest, start, base)))
-            release, self._held[where] = release_offset(held, before.release, end, self._watermark, self._first_above)
-            ranges[where] = LandedRange(start, end, largest, release, base)
+                held.append(held_range(tp, LandedRange(start, end, largest, start, base)))
+            release, self._held[tp] = release_offset(held, before.release, end, self._watermark, self._first_above)
+            ranges[tp] = LandedRange(start, end, largest, release, base)
         return ranges
 
 

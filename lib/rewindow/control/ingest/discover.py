@@ -1,4 +1,4 @@
-"""What of a feed's sources is due: looked at before anything is planned, so that a call with nothing to do leaves no row."""
+"""Find what of a feed's sources is due. This happens before planning, so that a call with no work writes no ledger row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from functools import partial
 from typing import Any
 
 from rewindow.config.feed_spec import TABLE_FORMATS
-from rewindow.contracts.ingest import JOB, FeedSpec, Intervals, LogColumns, LogSpec, ReadWindow, Slot, SourceLook
+from rewindow.contracts.ingest import (
+    JOB,
+    FeedSpec,
+    Intervals,
+    LogColumns,
+    LogSpec,
+    PendingLanding,
+    ReadWindow,
+    SourceLook,
+)
 from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
@@ -18,32 +27,32 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What is to be landed: the looks and columns by topic, the window of arrival, and the intervals to go through.
+    """What to land: looks and columns by topic, the window of arrival, and the intervals to go through.
 
-    Without ``every`` the one interval is None. ``slots``: which landings are expected, under these numbers; what comes
-    of the rows decides (`control.ingest.decide`).
+    Without ``every`` there is one interval, None. ``slots`` are the expected landings with their numbers; the rows decide
+    which landings there really are (`control.ingest.decide`).
     """
 
     looks: Mapping[str, SourceLook]
     columns: Mapping[str, LogColumns]
     window: ReadWindow
     intervals: tuple[Interval | None, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[PendingLanding, ...]
     epochs: Mapping[int, int] | None = None
-    """Of a feed of another job's outputs: its new epochs and their watermarks. Then the intervals are epochs."""
+    """For a feed of another job's outputs: new epoch -> watermark. The intervals are then epochs."""
 
     def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
-        """Return where the sources are landed through, after the landing of an interval."""
+        """Return the sources' positions after the landing of an interval."""
         if self.epochs is None or interval is None:
             return {topic: look.position for topic, look in self.looks.items()}
         return {topic: _position(look, interval[0]) for topic, look in self.looks.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """The sources as they are: what is fresh and what may still be due, and the window of arrival it is taken from.
+class Sources:
+    """The inspected sources: their looks by topic, and the window of arrival.
 
-    ``has_rows``: some may be due; else only the watermark rises.
+    Without ``has_rows`` no rows can be due, and only the watermark rises.
     """
 
     looks: Mapping[str, SourceLook]
@@ -54,33 +63,36 @@ class Looked:
 
 
 def find_due(call: Call) -> Due | None:
-    """Return what is due, or None if there is surely nothing.
+    """Return what is due, or None if certainly nothing is.
 
-    Raises `SourceError` (66) if a source is not what was landed, `ConfigError` (78) if it cannot be landed so.
+    Raises `SourceError` (66) if a source changed since it was landed, `ConfigError` (78) if it cannot be landed as
+    configured.
     """
-    looked = look_at_sources(call)
-    if looked is None:
+    sources = inspect_sources(call)
+    if sources is None:
         return None
-    looks, window = looked.looks, looked.window
+    looks, window = sources.looks, sources.window
     columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in call.feed.logs}
-    if looked.grid is None:
-        next_one = Slot(call.progress.number + 1)
-        return Due(looks, columns, window, (None,), (next_one,) if looked.has_rows else ())
-    arrivals = partial(_arrivals, call, columns, looks, window, looked.grid) if looked.has_rows else set
-    intervals, expected = due_intervals(looked.grid, window, arrivals, all_of_them=call.feed.interval_end)
-    if not looked.has_rows:
+    if sources.grid is None:
+        slot = PendingLanding(call.progress.number + 1)
+        return Due(looks, columns, window, (None,), (slot,) if sources.has_rows else ())
+    arrivals = partial(_arrivals, call, columns, looks, window, sources.grid) if sources.has_rows else set
+    intervals, expected = due_intervals(sources.grid, window, arrivals, all_of_them=call.feed.interval_end)
+    if not sources.has_rows:
         expected = []
-    if not intervals or not (expected or looked.epochs or _rises(call, window)):
+    if not intervals or not (expected or sources.epochs or _rises(call, window)):
         return None
-    slots = tuple(Slot(number, *slot) for number, slot in enumerate(expected, start=call.progress.number + 1))
-    return Due(looks, columns, window, tuple(intervals), slots, looked.epochs)
+    slots = tuple(
+        PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1)
+    )
+    return Due(looks, columns, window, tuple(intervals), slots, sources.epochs)
 
 
-def look_at_sources(call: Call) -> Looked | None:
-    """Look at all sources of a feed; None if surely nothing is due. No row is read. Raises as `find_due` does."""
+def inspect_sources(call: Call) -> Sources | None:
+    """Inspect all sources of a feed without reading rows; None if certainly nothing is due. Raises as `find_due` does."""
     feed, through = call.feed, call.progress.through_ms
     if all(spec.is_output for spec in feed.logs):
-        return _look_at_epochs(call)
+        return _inspect_epochs(call)
     grid = Grid(*feed.every, zone=feed.zone) if feed.every else None
     window = ReadWindow()
     if grid is not None:
@@ -92,17 +104,17 @@ def look_at_sources(call: Call) -> Looked | None:
     has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
     if not has_rows and not _rises(call, window):
         return None
-    return Looked(looks, window, grid, has_rows=has_rows)
+    return Sources(looks, window, grid, has_rows=has_rows)
 
 
-def _look_at_epochs(call: Call) -> Looked | None:
-    """Look for epochs that the producer has and the feed has not."""
+def _inspect_epochs(call: Call) -> Sources | None:
+    """Return the producer's epochs that are not landed yet."""
     looks = {spec.topic: _look(call, spec, ReadWindow()) for spec in call.feed.logs}
     epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
     if not epochs:
         return None
     looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
-    return Looked(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
+    return Sources(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
 
 
 def _arrivals(
@@ -125,7 +137,7 @@ def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
 
 
 def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
-    """Look at a source. Where landings are kept, what it holds now is taken for known: only later arrivals are due."""
+    """Inspect a source. If a new generation keeps landings, only rows that arrive later are due."""
     generation = call.generation
     is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
     position = None if is_rebased else call.progress.positions.get(spec.topic)
@@ -142,9 +154,9 @@ def _columns(call: Call, spec: LogSpec, look: SourceLook) -> LogColumns:
 
 
 def _rises(call: Call, window: ReadWindow) -> bool:
-    """Return whether the watermark rises without rows: it is declared, or somebody is waited for no longer (D16).
+    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16).
 
-    Waiting ends with landing time and never begins again by it, so the last due interval decides.
+    Landing time only ends waiting and never starts it, so the last due interval decides.
     """
     landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
     watermark = decide_watermark(
@@ -159,5 +171,5 @@ def _rises(call: Call, window: ReadWindow) -> bool:
 
 
 def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
-    """Return how the landings of a feed get their watermarks."""
+    """Return the watermark policy of a feed."""
     return WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)

@@ -1,4 +1,4 @@
-"""The definition of a feed, its fingerprint, and which generation a landing belongs to. Pure."""
+"""The definition of a feed, its fingerprint, and the generation that a landing belongs to. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewindow.errors import ConfigError, SourceError
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The generation that is landed: ``is_new`` if this call begins it. ``columns`` are those already decided."""
+    """The generation to land. This call starts it if ``is_new``; ``columns`` are those already decided."""
 
     number: int
     kept: int = 0
@@ -33,7 +33,7 @@ _SECRET = re.compile(
 
 
 def declared(feed: FeedSpec) -> dict[str, Any]:
-    """Return what later landings of a generation may not change, as JSON: all that decides which row lies where."""
+    """Return the settings that all landings of a generation share, as JSON values: those that place rows in logs."""
     return {
         "partitions": feed.partitions,
         "every": f"{feed.every[0]}{feed.every[1]}" if feed.every else None,
@@ -43,16 +43,16 @@ def declared(feed: FeedSpec) -> dict[str, Any]:
 
 
 def fingerprint(feed: FeedSpec) -> str:
-    """Return the digest of what `declared` says."""
+    """Return the digest of a feed's `declared` settings."""
     text = json.dumps(declared(feed), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool = False, keep: int = 0) -> Generation:
-    """Decide under which generation to land.
+    """Decide which generation to land.
 
-    Raises `SourceError` (66) if the configuration is no longer that of the current one, naming the difference;
-    `ConfigError` (78) if landings cannot be kept.
+    Raises `SourceError` (66) if the configuration differs from the current generation's, and `ConfigError` (78) if
+    ``keep`` is not possible.
     """
     current = progress.feed.definition if progress.feed else None
     if current is None or new_generation:
@@ -60,10 +60,10 @@ def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool 
         _check_keep(feed, progress, kept, keep)
         return Generation(progress.generation + 1, kept, is_new=True, columns=_columns(progress) if kept else {})
     if current.fingerprint != fingerprint(feed):
-        changes = "; ".join(differences(progress.declared, declared(feed))) or "an older form of the definition"
+        changes = "; ".join(differences(progress.declared, declared(feed))) or "an older version of the definition"
         message = (
-            f"feed {feed.feed} was landed under another definition ({changes}). Put the configuration back, or land "
-            f"again under the new one: `rewindow land {feed.feed} --new-generation [--keep N]`"
+            f"feed {feed.feed} was landed under a different definition ({changes}). Restore the configuration, or land "
+            f"the feed again: `rewindow land {feed.feed} --new-generation [--keep N]`"
         )
         raise SourceError(message)
     return Generation(current.generation, current.kept, columns=_columns(progress))
@@ -72,7 +72,7 @@ def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool 
 def generation_body(
     feed: FeedSpec, generation: Generation, columns: Mapping[str, LogColumns], positions: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the body of a GENERATION row. ``positions``: where the sources stand if landings are kept."""
+    """Return the body of a GENERATION row. ``positions`` are those of the sources if landings are kept."""
     schemas = {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
     definition = FeedDefinition(
         feed.feed,
@@ -92,12 +92,12 @@ def generation_body(
 
 
 def log_schemas(columns: Mapping[str, LogColumns]) -> dict[str, LogSchema]:
-    """Return the logs' columns as the ledger keeps them."""
+    """Return the logs' columns as the ledger stores them."""
     return {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
 
 
 def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
-    """Yield what differs between two declarations, as ``path: before -> now``."""
+    """Yield the differences between two declarations, as ``path: before -> now``."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for name in sorted({*before, *now}):
             yield from differences(before.get(name), now.get(name), f"{path}.{name}" if path else name)
@@ -121,16 +121,15 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
     if not kept:
         return
     before, now = progress.declared, declared(feed)
-    places = [("partitions",), ("every",), ("zone",)]
-    changed = [name for (name,) in places if before.get(name) != now[name]]
+    changed = [name for name in ("partitions", "every", "zone") if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
-        parts = ("key", "value", "columns", "placed")
+        parts = ("key", "value", "columns", "source_offsets")
         changed += [f"{topic}.{part}" for part in parts if old and old.get(part) != log.get(part)]
     if changed:
         message = (
-            f"--keep {keep}: {', '.join(changed)} changed, so the kept landings would not fit the new ones: "
-            f"land all again, `rewindow land {feed.feed} --new-generation`"
+            f"--keep {keep}: {', '.join(changed)} changed, so kept landings and new ones would not fit together. "
+            f"Land everything again: `rewindow land {feed.feed} --new-generation`"
         )
         raise ConfigError(message)
 
@@ -167,12 +166,12 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "order": list(spec.order),
         "columns": {new: old for old, new in (spec.renames or {}).items()},
         "invalid_timestamp": spec.invalid,
-        **({"placed": list(spec.source_offsets)} if spec.source_offsets else {}),
+        **({"source_offsets": list(spec.source_offsets)} if spec.source_offsets else {}),
     }
 
 
 def is_secret(name: str) -> bool:
-    """Say whether an option of that name holds a secret: it is in no ledger, and changing it changes no row."""
+    """Return whether an option of this name holds a secret, which the ledger and the fingerprint mask."""
     return _SECRET.search(name) is not None
 
 

@@ -1,8 +1,8 @@
-"""The intervals of arrival that `land` cuts a growing source into: ``every: 1h``, ``every: 1mo``, in the feed's zone.
+"""The intervals of arrival into which `land` cuts a growing source: ``every: 1h``, ``every: 1mo``, in the feed's zone.
 
-Units up to the minute are fixed lengths counted from 1970-01-01 00:00 local time; hours likewise, so an hour is an hour
-on the days when clocks change. Days, weeks (from Monday), months and years follow the calendar of the zone. The grid
-depends on the unit, the count and the zone only: never on the data or on when `land` was called.
+Units up to the hour are fixed lengths, counted from 1970-01-01 00:00 local time, also on days when clocks change. Days,
+weeks (from Monday), months and years follow the calendar of the zone. The grid depends only on unit, count and zone,
+never on the data or on when `land` is called.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LENGTHS_MS = {
     "mo": (27 * _DAY, 32 * _DAY),
     "y": (364 * _DAY, 367 * _DAY),
 }
-"""Bounds of a unit's length, between which an interval is looked for."""
+"""Bounds of the length of calendar units, which narrow the search for an interval."""
 
 
 @dataclass(frozen=True)
@@ -41,31 +41,31 @@ class Grid:
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        """Refuse (78) what is no unit or no zone."""
+        """Raise `ConfigError` (78) for an unknown unit or zone."""
         if self.count < 1 or (self.unit not in FIXED_MS and self.unit not in CALENDAR):
             units = ", ".join((*FIXED_MS, *CALENDAR))
-            message = f"every: {self.count}{self.unit} is no interval: use a whole number and one of {units}"
+            message = f"every: {self.count}{self.unit} is not an interval: use a whole number and one of {units}"
             raise ConfigError(message)
         try:
             pendulum.timezone(self.zone)
         except Exception as error:
-            message = f"timezone: {self.zone} is unknown: use a name such as Europe/Berlin or UTC"
+            message = f"unknown time zone {self.zone}: use a name such as Europe/Berlin or UTC"
             raise ConfigError(message) from error
 
     def start_of(self, time_ms: int) -> int:
-        """Return the start of the interval that holds a time."""
+        """Return the start of the interval that contains a time."""
         if self.unit in FIXED_MS:
             return time_ms - (time_ms - self._origin_ms) % self._length_ms
         return self._calendar_start(self._index_of(time_ms))
 
     def after(self, start_ms: int) -> int:
-        """Return the end of the interval that starts (or holds a time) there: the start of the next."""
+        """Return the start of the next interval after the one that contains a time."""
         if self.unit in FIXED_MS:
             return self.start_of(start_ms) + self._length_ms
         return self._calendar_start(self._index_of(start_ms) + 1)
 
     def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
-        """Yield the starts of the complete intervals from the one that holds ``first_ms``, ending not after ``until_ms``."""
+        """Yield the starts of the intervals from the one that contains ``first_ms`` that end by ``until_ms``."""
         start = self.start_of(first_ms)
         while (end := self.after(start)) <= until_ms:
             yield start
@@ -94,8 +94,8 @@ class Grid:
         return low + bisect_right(range(low, high + 1), time_ms, key=self._calendar_start) - 1
 
 
-def _to_ms(moment: pendulum.DateTime) -> int:
-    return int(moment.timestamp()) * 1000
+def _to_ms(time: pendulum.DateTime) -> int:
+    return int(time.timestamp()) * 1000
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Epochs:
     """Another job's epochs as intervals: ``[n, n + 1)``."""
 
     def start_of(self, time_ms: int) -> int:
-        """Return the epoch itself."""
+        """Return the epoch."""
         return time_ms
 
     def after(self, start_ms: int) -> int:
@@ -111,7 +111,7 @@ class Epochs:
         return start_ms + 1
 
     def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
-        """Yield the epochs from the first up to, and without, the last."""
+        """Yield the epochs from the first to the last, exclusive."""
         yield from range(first_ms, until_ms)
 
 
@@ -120,9 +120,9 @@ def due_intervals(
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the intervals that a call goes through, and those that are expected to become landings.
 
-    ``arrivals`` looks which intervals have due rows (a pass over the sources): it is asked only if more than one could.
-    What arrived before ``through_ms``, or at no known time, belongs to the first. ``all_of_them``: each interval
-    becomes a landing, rows or not. Raises `LimitError` (71) if there are absurdly many.
+    ``arrivals`` returns the intervals with due rows; it scans the sources, so it is called only if needed. Rows that
+    arrived before ``through_ms`` or without an arrival time belong to the first interval. With ``all_of_them`` every
+    interval becomes a landing, even without rows. Raises `LimitError` (71) for more than `INTERVALS_MAX` intervals.
     """
     until = window.until_ms or 0
     if window.through_ms is not None:
@@ -146,8 +146,8 @@ def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
     starts = list(islice(grid.starts(first_ms, until_ms), INTERVALS_MAX + 1))
     if len(starts) > INTERVALS_MAX:
         message = (
-            f"more than {INTERVALS_MAX} intervals ({grid}) lie between the first arrival and --until: "
-            "look for a wrong `arrived_at`, choose a longer `every:`, or go on in steps with --until"
+            f"more than {INTERVALS_MAX} intervals ({grid}) between the first arrival and --until: check `arrived_at`, "
+            "choose a longer `every:`, or land in steps with --until"
         )
         raise LimitError(message)
     return starts

@@ -1,10 +1,10 @@
-"""`land FEED`: what is new in the feed's sources becomes landings. The last place where a clock or an arrival matters.
+"""`land FEED`: turn what is new in the feed's sources into landings. After this, neither clocks nor arrivals matter.
 
 recover -> look -> prepare -> plan -> write, log by log -> decide -> publish
 
-Offsets are assigned once: the rows are written as staged files, the driver gives the landings their watermarks, and one
-append to the feed's ledger makes all of it true. Killed before, nothing happened; killed after, anybody publishes.
-`steps` is a machine, as in `runner`: it yields the name of each step before it does it.
+Offsets are assigned once: the rows are written as staged files, the driver computes the landings' watermarks, and one
+append to the feed's ledger makes all of it true. If the process is killed before the append, nothing happened; after it,
+any process publishes. `steps` is a generator, as in `control.run`: it yields the name of each step before the step.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Any
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
-from rewindow.contracts.ingest import Block, FeedSpec, LogSpec, LogWrite, ReadWindow, Slot, TimestampPolicy
+from rewindow.contracts.ingest import Block, FeedSpec, LogSpec, LogWrite, PendingLanding, ReadWindow, TimestampPolicy
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
-from rewindow.control.ingest.discover import Due, find_due, look_at_sources, watermark_policy
+from rewindow.control.ingest.discover import Due, find_due, inspect_sources, watermark_policy
 from rewindow.control.ingest.generations import generation_body, log_schemas, next_generation
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
 from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ledger import update
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 _WRITES_MAX = 3
-"""A guess of the landings' numbers is right at once or after one more look; more means that the rows change."""
+"""The expected numbers of landings are right at once or after one correction. More means that the rows change."""
 
 Steps = Generator[str, None, LandReport]
 
@@ -61,10 +62,10 @@ def land(
     keep: int | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> LandReport:
-    """Land what is new of a feed, as this process.
+    """Land what is new in a feed's sources, as this process.
 
-    ``now_ms`` is the landings' recorded time and the default of ``until_ms``; for the others see `LandRequest`.
-    Raises a `RewindowError`: then nothing was landed; or all was, and publishing it failed, which the next call does.
+    ``now_ms`` is the recorded time of the landings and the default of ``until_ms``; for the others see `LandRequest`.
+    Raises a `RewindowError`. Then nothing was landed, or everything was landed and the next call publishes it.
     """
     feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
     request = LandRequest(now_ms, until_ms, watermark_ms, new_generation, keep or 0)
@@ -83,11 +84,11 @@ def plan_land(
     new_generation: bool = False,
     keep: int | None = None,
 ) -> LandPlan:
-    """Return what `land` would do. Changes nothing, reads no row and starts no Spark. Raises what `land` would raise."""
+    """Return what `land` would do, without changing anything, reading rows or starting Spark. Raises as `land`."""
     feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
     request = LandRequest(now_ms, until_ms, None, new_generation, keep or 0)
     call = _call(feed, tables, engine, request, this_attempt())
-    looked = look_at_sources(call)
+    looked = inspect_sources(call)
     intervals, window, fresh = 0, ReadWindow(), dict.fromkeys(config.logs, 0)
     if looked is not None:
         window = looked.window
@@ -116,7 +117,7 @@ def steps(
     attempt: Attempt,
     alive: Callable[[Attempt], bool],
 ) -> Steps:
-    """Land what is new, step by step. Raises a `RewindowError`: then nothing was landed."""
+    """Land what is new, step by step. Raises as `land`."""
     yield "recover"
     yield from tables.publish_steps(feed.feed)
     call = _call(feed, tables, engine, request, attempt)
@@ -129,27 +130,24 @@ def steps(
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
-    yield "plan"
-    _append(call, [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
+    yield from _append(call, "plan", [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
     if progress.unfinished:
         tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [dead.id for dead in progress.unfinished])
     try:
         due, decided = yield from _write(call, due)
     except StorageError as error:
-        _refuse_if_overtaken(call, error)  # who takes over sweeps away what this one wrote
+        _refuse_if_overtaken(call, error)  # another `land` that took over deletes these files
         raise
+    yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
-        _append(call, [LedgerRow(progress.seq + 2, NOTE, {"attempt": attempt.id}, request.now_ms)])
         return LandReport(feed.feed, generation.number, progress.watermark_ms)
-    yield "decide"
-    _append(call, _ledger_rows(call, due, decided))
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     return _report(call, decided)
 
 
 def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
-    rows = tables.rows(feed.feed)
+    rows = tables.state(feed.feed)
     progress = fold_progress(rows)
     generation = next_generation(feed, progress, new_generation=request.new_generation, keep=request.keep)
     if generation.is_new:
@@ -168,13 +166,13 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
 
 
 def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[DecidedLanding]]]:
-    """Write the logs under the expected numbers and decide the landings; write again if they came out otherwise."""
+    """Write the logs under the expected landing numbers and decide the landings; write again if the numbers differ."""
     feed, request = call.feed, call.request
     policy = watermark_policy(feed)
     rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
     for _ in range(_WRITES_MAX):
         blocks: dict[str, list[Block]] = {}
-        for spec in feed.logs if due.slots else ():  # no rows are due, only the watermark rises
+        for spec in feed.logs if due.slots else ():  # without slots only the watermark rises
             yield f"write {spec.topic}"
             blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
             if spec.source.format not in TABLE_FORMATS:
@@ -188,19 +186,21 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
             return due, decided
         due = replace(due, slots=slots)
         call.tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
-    message = f"feed {feed.feed}: its landings do not settle, so a source gives other rows each time it is read: fix it"
+    message = (
+        f"feed {feed.feed}: its sources give different rows on each read, so they cannot be landed: fix the source"
+    )
     raise InvariantError(message)
 
 
 def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
-    """Refuse a log whose first records all go to the quarantine: that is a wrong column or format, not bad records."""
-    refused = sum(block.quarantined for block in blocks)
+    """Reject a log whose first records would all be quarantined: the column or format is wrong, not the records."""
+    quarantined = sum(block.quarantined for block in blocks)
     has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
-    if not refused or has_records or any(block.end > block.start for block in blocks):
+    if not quarantined or has_records or any(block.end > block.start for block in blocks):
         return
     why = next(block.refused for block in blocks if block.quarantined)
     message = (
-        f"feed {call.feed.feed}: all {refused} records of the log {spec.topic} would go to the quarantine, the first "
+        f"feed {call.feed.feed}: all {quarantined} records of the log {spec.topic} would be quarantined, the first "
         f"because of: {why}. Nothing was landed: fix `timestamp:`, `max_ahead` or the source"
     )
     raise DataError(message)
@@ -214,9 +214,9 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
     return None if found is None else found - file.base
 
 
-def _slot(decided: DecidedLanding) -> Slot:
+def _slot(decided: DecidedLanding) -> PendingLanding:
     number = decided.landing.number
-    return Slot(number, *decided.interval) if decided.interval else Slot(number)
+    return PendingLanding(number, *decided.interval) if decided.interval else PendingLanding(number)
 
 
 def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
@@ -230,7 +230,7 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
         columns=due.columns[spec.topic],
         log_root=log_root,
         quarantine_root=quarantine_root,
-        slots=due.slots,
+        landings=due.slots,
         starts={
             where.partition: (landed.end, landed.max_timestamp)
             for where, landed in call.progress.ranges.items()
@@ -247,9 +247,9 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
-    """Return the rows that make it true: the generation, if it is new, and each landing. They follow our own PLAN."""
-    bodies: list[tuple[str, Mapping[str, Any]]] = []
-    if call.generation.is_new:
+    """Return the rows that follow this call's PLAN: a new generation and each landing, or a NOTE without landings."""
+    bodies: list[tuple[str, Mapping[str, Any]]] = [] if decided else [(NOTE, {"attempt": call.attempt.id})]
+    if decided and call.generation.is_new:
         rebased = due.positions(None) if call.generation.kept and call.feed.every else {}
         bodies.append((GENERATION, generation_body(call.feed, call.generation, due.columns, rebased)))
     for index, landing in enumerate(decided):
@@ -259,18 +259,24 @@ def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> lis
     return [LedgerRow(seq, kind, body, now_ms) for seq, (kind, body) in enumerate(bodies, start=first)]
 
 
-def _append(call: Call, rows: Sequence[LedgerRow]) -> None:
-    if not call.tables.append(call.feed.feed, rows):
-        raise _overtaken(call)
+def _append(call: Call, step: str, rows: list[LedgerRow]) -> Generator[str, None, None]:
+    """Append rows that were decided on all rows before them. Raises `NotNowError` (75) if another `land` was faster."""
+
+    def decide(found: Sequence[LedgerRow]) -> list[LedgerRow]:
+        if len(found) != rows[0].seq - 1:
+            raise _overtaken(call)
+        return rows
+
+    yield from update(call.tables, call.feed.feed, step, decide)
 
 
 def _refuse_if_overtaken(call: Call, error: StorageError) -> None:
-    if len(call.tables.rows(call.feed.feed)) > call.progress.seq + 1:
+    if len(call.tables.state(call.feed.feed)) > call.progress.seq + 1:
         raise _overtaken(call) from error
 
 
 def _overtaken(call: Call) -> NotNowError:
-    message = f"feed {call.feed.feed}: another `land` came between. Nothing was landed by this one: run it again"
+    message = f"feed {call.feed.feed}: another `land` was faster, so this one landed nothing: run it again"
     return NotNowError(message)
 
 

@@ -1,4 +1,4 @@
-"""What a feed's landing ledger says: its definition, its landings and the epochs they release. Pure."""
+"""A feed as its landing ledger describes it: its definition, its landings, and the epochs that they release. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLAN, LANDING, GENERATION = "PLAN", "LANDING", "GENERATION"
 
 @dataclass(frozen=True, slots=True)
 class LogSchema:
-    """The typed columns of a log. ``scalar_key`` / ``scalar_value``: one column is the bare value, not a row of one."""
+    """The typed columns of a log. ``scalar_key`` and ``scalar_value``: the only column is the value itself, not a row."""
 
     key: tuple[Column, ...]
     value: tuple[Column, ...]
@@ -26,19 +26,19 @@ class LogSchema:
     scalar_value: bool
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return the JSON form."""
         return {**asdict(self), "key": [list(c) for c in self.key], "value": [list(c) for c in self.value]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LogSchema:
-        """Rebuild what `as_json` made."""
+        """Return the value of a JSON form."""
         key, value = (tuple(Column(*column) for column in data[part]) for part in ("key", "value"))
         return cls(key, value, data["scalar_key"], data["scalar_value"])
 
 
 @dataclass(frozen=True, slots=True)
 class FeedDefinition:
-    """What a generation was landed under. ``fingerprint`` covers all that a later landing may not change."""
+    """The definition of a generation. ``fingerprint`` covers the settings that later landings may not change."""
 
     feed: str
     generation: int
@@ -46,16 +46,16 @@ class FeedDefinition:
     logs: Mapping[str, LogSchema]
     fingerprint: str
     kept: int = 0
-    """Landings 1..kept are those of the generation before."""
+    """Landings 1 to ``kept`` are shared with the previous generation."""
     source_offsets: Mapping[str, SourceOffsets] = field(default_factory=dict)
-    """The logs that are tables with partitions and offsets of their own: all logs of the feed, or none."""
+    """Logs that are tables with source offsets: all logs of the feed, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandedRange:
-    """Of one topic-partition in one landing: offsets ``[start, end)`` were added, offsets below ``release`` are released.
+    """One topic-partition in one landing: it adds offsets ``[start, end)`` and releases offsets below ``release``.
 
-    ``max_timestamp`` is the largest timestamp that the topic-partition ever had, up to and with this landing (-1: none).
+    ``max_timestamp`` is the largest timestamp of the topic-partition so far, including this landing (-1: none).
     """
 
     start: int
@@ -63,16 +63,16 @@ class LandedRange:
     max_timestamp: int
     release: int
     base: int = 0
-    """What the source calls offset 0, where it has offsets of its own."""
+    """With source offsets: the source's offset of our offset 0."""
 
     def as_list(self) -> list[int]:
-        """Return the numbers; a base of 0 is left out."""
+        """Return the numbers, without a base of 0."""
         return [self.start, self.end, self.max_timestamp, self.release, *([self.base] if self.base else [])]
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """One addition to a feed. ``generation`` is the one that made it (an older one if it was kept)."""
+    """One landing of a feed. ``generation`` is the one that landed it, an older one if it was kept."""
 
     number: int
     generation: int
@@ -83,10 +83,10 @@ class Landing:
     counts: Mapping[str, int] | None = None
     """``rows``, ``quarantined``, ``behind``, ``enforced``."""
     given_up: tuple[TopicPartition, ...] = ()
-    """The topic-partitions that its watermark did not wait for any longer (D16)."""
+    """The idle topic-partitions that its watermark did not wait for (D16)."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return the JSON form."""
         return {
             "landing": self.number,
             "generation": self.generation,
@@ -99,7 +99,7 @@ class Landing:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Landing:
-        """Rebuild what `as_json` made."""
+        """Return the value of a JSON form."""
         interval = data["interval"]
         ranges = {TopicPartition(r[0], r[1]): LandedRange(*r[2:]) for r in data["ranges"]}
         return cls(
@@ -115,23 +115,23 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A feed as its ledger tells it: the current generation's definition and its landings 1, 2, 3 ..."""
+    """A feed: the definition of its current generation, and its landings 1, 2, 3 ..."""
 
     definition: FeedDefinition
     landings: tuple[Landing, ...]
 
     def epoch_range(self, epoch: int, topic_partition: TopicPartition) -> tuple[int, int]:
-        """Return the offsets ``[start, end)`` that epoch ``epoch`` (1, 2, ...) releases of a topic-partition."""
+        """Return the offsets ``[start, end)`` of a topic-partition that epoch ``epoch`` (from 1) releases."""
         before = self.landings[epoch - 2].ranges.get(topic_partition) if epoch > 1 else None
         now = self.landings[epoch - 1].ranges.get(topic_partition)
         start = before.release if before else 0
         return start, now.release if now else start
 
-    def spans(self, where: TopicPartition, start: int, end: int) -> list[LogSpan]:
-        """Return which generations landed the offsets ``[start, end)`` of a topic-partition: a span of each."""
+    def spans(self, topic_partition: TopicPartition, start: int, end: int) -> list[LogSpan]:
+        """Return the offsets ``[start, end)`` of a topic-partition as one span per generation that landed them."""
         spans: dict[int, LogSpan] = {}
         for landing in self.landings:
-            landed = landing.ranges.get(where)
+            landed = landing.ranges.get(topic_partition)
             if landed is None or landed.start >= end or landed.end <= start or landed.start == landed.end:
                 continue
             first, last = max(start, landed.start), min(end, landed.end) - 1
@@ -142,18 +142,18 @@ class Feed:
         return [spans[generation] for generation in sorted(spans)]
 
     def is_enforced(self, epoch: int, topics: Collection[str], partition: int) -> bool:
-        """Return whether a task takes records in an epoch although one of its topics is not waited for (KIP-353)."""
+        """Return whether a task processes records in an epoch without waiting for an idle partition (KIP-353)."""
         given_up = self.landings[epoch - 1].given_up
-        if not any(where.partition == partition and where.topic in topics for where in given_up):
+        if not any(tp.partition == partition and tp.topic in topics for tp in given_up):
             return False
         ranges = (self.epoch_range(epoch, TopicPartition(topic, partition)) for topic in topics)
         return any(end > start for start, end in ranges)
 
 
 def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Feed | None:
-    """Return what the landing ledger's rows ``(kind, body)`` say, in ledger order; None before the first generation.
+    """Fold the landing ledger's rows ``(kind, body)`` into a feed; None before the first generation.
 
-    Raises `InvariantError` (70) if landings are not numbered 1, 2, 3 ... or a watermark or release falls.
+    Raises `InvariantError` (70) if landings are not numbered 1, 2, 3 ... or if a watermark or release decreases.
     """
     definition: FeedDefinition | None = None
     landings: list[Landing] = []
@@ -169,7 +169,7 @@ def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Feed | None:
 
 
 def log_shapes(logs: Mapping[str, LogSchema]) -> LogShapes:
-    """Return for each topic the shapes of its key and value, as a task reads them."""
+    """Return the shapes of each topic's key and value, as a task reads them."""
     return {
         topic: (log_shape(log.key, is_scalar=log.scalar_key), log_shape(log.value, is_scalar=log.scalar_value))
         for topic, log in logs.items()
@@ -187,13 +187,13 @@ def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
         "fingerprint": definition.fingerprint,
         "kept": definition.kept,
         "logs": logs,
-        **({"placed": source_offsets} if source_offsets else {}),
+        **({"source_offsets": source_offsets} if source_offsets else {}),
     }
 
 
 def _definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
     logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
-    source_offsets = {topic: SourceOffsets(**log) for topic, log in body.get("placed", {}).items()}
+    source_offsets = {topic: SourceOffsets(**log) for topic, log in body.get("source_offsets", {}).items()}
     return FeedDefinition(
         body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"], source_offsets
     )
@@ -201,16 +201,17 @@ def _definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
 
 def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
     if landing.number != len(landings) + 1:
-        message = f"landing {landing.number} follows landing {len(landings)}: the landing ledger is damaged; do not land or run"
+        message = f"landing {landing.number} follows landing {len(landings)}: the landing ledger is corrupt. Do not land or run"
         raise InvariantError(message)
     if not landings:
         return
     last = landings[-1]
-    falls = landing.watermark_ms < last.watermark_ms or any(
+    decreases = landing.watermark_ms < last.watermark_ms or any(
         landed.release < last.ranges[tp].release for tp, landed in landing.ranges.items() if tp in last.ranges
     )
-    if falls:
+    if decreases:
         message = (
-            f"landing {landing.number} takes back what landing {last.number} released: the landing ledger is damaged"
+            f"landing {landing.number} revokes what landing {last.number} released: the landing ledger is corrupt. Do not "
+            "land or run"
         )
         raise InvariantError(message)

@@ -1,10 +1,10 @@
-"""How far a feed has landed: its landing ledger folded into what the next landing goes on from. Pure.
+"""The progress of a feed: its landing ledger folded into the state that the next landing continues from. Pure.
 
-The body of a LANDING row is that of `Landing` and, beside it, ``time`` (landing time), ``attempt``, ``files`` and
-``quarantine`` (manifests by topic) and ``positions`` (by topic: where its source is landed through; what is not named
-is as before). That of a GENERATION row is its definition and ``declared`` (the configuration that ``fingerprint`` is of),
-``sources`` (by topic: the schema under which the source is read) and, with landings kept, ``positions``. A NOTE says
-that an ``attempt`` found nothing to land.
+The body of a LANDING row is that of `Landing` plus ``time`` (landing time), ``attempt``, ``files`` and ``quarantine``
+(manifests by topic) and ``positions`` (by topic: how far its source is landed; omitted topics are unchanged). The body of
+a GENERATION row is its definition plus ``declared`` (the settings that ``fingerprint`` covers), ``sources`` (by topic: the
+schema to read the source with) and, if landings are kept, ``positions``. A NOTE records that an ``attempt`` found nothing
+to land.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from rewindow.streams.record import UNKNOWN, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the next landing goes on from: ledger row ``seq`` and landing ``number`` are the last there are.
+    """The state that the next landing continues from, after ledger row ``seq`` and landing ``number``.
 
-    ``positions`` says by topic where its source is landed through, ``through_ms`` the end of the last landed interval.
-    ``held`` are the files with records that are not released. ``unfinished``: attempts that planned and did not land.
+    ``positions`` tells by topic how far its source is landed, ``through_ms`` is the end of the last landed interval.
+    ``held`` are the files with unreleased records. ``unfinished`` are the attempts that planned but did not land.
     """
 
     seq: int = 0
@@ -50,9 +50,9 @@ class Progress:
 
 
 def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progress:
-    """Return what a feed's landing ledger says; with ``keep`` as if a new generation had kept so many landings.
+    """Fold a feed's landing ledger; with ``keep``, as if a new generation had kept that many landings.
 
-    Raises `InvariantError` (70) for a ledger that does not fit together.
+    Raises `InvariantError` (70) for an inconsistent ledger.
     """
     generation: Mapping[str, Any] = {}
     bodies: list[Mapping[str, Any]] = []
@@ -91,22 +91,22 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
     )
 
 
-def merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the position after a landing: of files all that were ever landed, of anything else the newest."""
+def _merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the position after a landing: for files all files ever landed, otherwise the newest position."""
     if before is None or "files" not in now:
         return now
     return {**now, "files": {**before["files"], **now["files"]}}
 
 
 def held_file(topic: str, file: StagedFile) -> HeldFile:
-    """Return a landed file as the release of its records sees it."""
+    """Return a landed file as a `HeldFile`."""
     smallest, largest = file.stats["minValues"], file.stats["maxValues"]
     return HeldFile(topic, file.path, smallest["offset"], largest["offset"] + 1, largest["timestamp"])
 
 
-def held_range(where: TopicPartition, landed: LandedRange) -> HeldFile:
-    """Return what a landing added to a log that is a table as it is; no more is known of its timestamps."""
-    return HeldFile(where.topic, "", landed.start, landed.end, landed.max_timestamp, where.partition, landed.base)
+def held_range(tp: TopicPartition, landed: LandedRange) -> HeldFile:
+    """Return a landed range of a log with source offsets as a `HeldFile` without a path."""
+    return HeldFile(tp.topic, "", landed.start, landed.end, landed.max_timestamp, tp.partition, landed.base)
 
 
 def _positions(
@@ -117,7 +117,7 @@ def _positions(
         if index == kept:
             positions.update(rebased)
         for topic, position in body["positions"].items():
-            positions[topic] = merge_position(positions.get(topic), position)
+            positions[topic] = _merge_position(positions.get(topic), position)
     if len(bodies) <= kept:
         positions.update(rebased)
     return positions
@@ -128,36 +128,36 @@ def _ranges(body: Mapping[str, Any]) -> dict[TopicPartition, LandedRange]:
 
 
 def _deliveries(bodies: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, Delivery]:
-    found: dict[TopicPartition, Delivery] = {}
+    deliveries: dict[TopicPartition, Delivery] = {}
     for body in bodies:
-        for where, landed in _ranges(body).items():
+        for tp, landed in _ranges(body).items():
             if landed.end > landed.start:
-                found[where] = Delivery(landed.max_timestamp, body["time"])
-    return found
+                deliveries[tp] = Delivery(landed.max_timestamp, body["time"])
+    return deliveries
 
 
 def _held(
     bodies: Sequence[Mapping[str, Any]], ranges: Mapping[TopicPartition, LandedRange]
 ) -> dict[TopicPartition, tuple[HeldFile, ...]]:
-    """Return the files that hold records back, looked for from the last landing backwards: there are few of them."""
-    missing = {where: landed.release for where, landed in ranges.items() if landed.release < landed.end}
-    found: dict[TopicPartition, list[HeldFile]] = {where: [] for where in missing}
+    """Return the files with unreleased records. Searches from the last landing backwards, because there are few."""
+    missing = {tp for tp, landed in ranges.items() if landed.release < landed.end}
+    held: dict[TopicPartition, list[HeldFile]] = {tp: [] for tp in ranges if tp in missing}
     for body in reversed(bodies):
         if not missing:
             break
-        for where, landed in _ranges(body).items():
-            if where in missing and where.topic not in body["files"] and landed.end > landed.start:
-                found[where].append(held_range(where, landed))
-                if landed.start <= ranges[where].release:
-                    missing.pop(where)
+        for tp, landed in _ranges(body).items():
+            if tp in missing and tp.topic not in body["files"] and landed.end > landed.start:
+                held[tp].append(held_range(tp, landed))
+                if landed.start <= ranges[tp].release:
+                    missing.discard(tp)
         for topic, files in body["files"].items():
             for data in files:
-                where = TopicPartition(topic, data["partition"])
-                if where not in found:
+                tp = TopicPartition(topic, data["partition"])
+                if tp not in held:
                     continue
                 file = held_file(topic, StagedFile.from_json(data))
-                if file.end > ranges[where].release:
-                    found[where].append(file)
-                if file.start <= ranges[where].release:
-                    missing.pop(where, None)
-    return {where: tuple(sorted(files, key=lambda file: file.start)) for where, files in found.items()}
+                if file.end > ranges[tp].release:
+                    held[tp].append(file)
+                if file.start <= ranges[tp].release:
+                    missing.discard(tp)
+    return {tp: tuple(sorted(files, key=lambda file: file.start)) for tp, files in held.items()}

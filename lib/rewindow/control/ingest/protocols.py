@@ -1,4 +1,4 @@
-"""What `land` needs of Spark and Delta, what it is asked, and one call of it as a value."""
+"""The protocols that `land` needs from Spark and Delta, and its request, report and call as values."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ from rewindow.control.ingest.generations import Generation
 from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ledger import Ledger
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import Attempt
 
 
 class LandingEngine(Protocol):
-    """Where sources are read and logs written. Relative paths of sources are below ``project_root``."""
+    """Reads sources and writes logs. Relative paths of sources start at ``project_root``."""
 
     project_root: str
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
-        """Return a source of files as it is now, against the position that is landed."""
+        """Inspect a source of files, relative to the landed position."""
         ...
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
-        """Raise if files were changed since they were looked at."""
+        """Raise `SourceError` (66) if files changed since the look."""
         ...
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
@@ -45,44 +46,36 @@ class LandingEngine(Protocol):
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> set[int | None]:
-        """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival."""
+        """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival time."""
         ...
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of the offsets ``[first, end)``, as the source has them, with a timestamp above a time.
+        """Return the first of the source offsets ``[first, end)`` with a timestamp above a time.
 
-        It is asked of logs that are not copied.
+        Used for logs with source offsets, which are not copied.
         """
         ...
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
-        """Write the due rows as staged files; return what each landing got in each partition."""
+        """Write the due rows to staged files. Return a block for each landing and partition."""
         ...
 
 
-class LandingTables(Protocol):
-    """Where the truth is."""
+class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
+    """The tables of feeds. The state of a landing ledger is its rows."""
 
     warehouse: str
 
-    def rows(self, feed: str) -> list[LedgerRow]:
-        """Return the feed's landing ledger."""
-        ...
-
-    def append(self, feed: str, rows: Sequence[LedgerRow]) -> bool:
-        """Append ledger rows at once; whether it is these rows that stand at their numbers now."""
-        ...
-
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Make the tables that a landing will be published to, or raise if it could not be."""
+        """Create the missing tables of a landing. Raises if it could not be published."""
         ...
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Bring log tables and quarantine up to the ledger; yield before each commit."""
+        """Publish to log tables and quarantine what the ledger says; yield before each commit."""
         ...
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
-        """Return a source that is a table as it is now, against the position that is landed."""
+        """Inspect a source that is a table, relative to the landed position."""
         ...
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:
@@ -94,16 +87,16 @@ class LandingTables(Protocol):
         ...
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
-        """Delete the files of attempts that can never land."""
+        """Delete the files of attempts that can no longer commit."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LandRequest:
-    """What somebody asks for.
+    """A request to land.
 
-    ``until_ms``: intervals that end later are not complete yet (default: now). ``watermark_ms``: complete through, said
-    of the last landing made. ``new_generation`` lands again, all but the first ``keep`` landings.
+    ``until_ms``: land only intervals that end by then (default: now). ``watermark_ms`` declares the watermark of the last
+    landing. ``new_generation`` lands everything again except the first ``keep`` landings.
     """
 
     now_ms: int
@@ -115,7 +108,7 @@ class LandRequest:
 
 @dataclass(frozen=True, slots=True)
 class LandReport:
-    """What a call landed: the landings' numbers, what they hold in all, and the feed's watermark (epoch ms, -1: none)."""
+    """The result of a call: the landings' numbers, their total counts, and the feed's watermark (epoch ms, -1: none)."""
 
     feed: str
     generation: int
@@ -133,10 +126,10 @@ class LandReport:
 
 @dataclass(frozen=True, slots=True)
 class LandPlan:
-    """What `land` would do: which complete intervals it would go through, and how many pieces of each source are new.
+    """What `land` would do: the complete intervals to go through, and the number of new files of each source.
 
-    Pieces are files, of tables the files of new versions. ``intervals``: how many there are at most, -1 if only the rows
-    can tell (a first landing); without ``every`` 1 or 0.
+    For tables, these are the files of new versions. ``intervals`` is the maximum number of intervals: -1 if only the rows
+    can tell (a first landing), 0 or 1 without ``every``.
     """
 
     feed: str
@@ -155,7 +148,7 @@ class LandPlan:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of `land`: what is asked, where the feed stands, and under which generation it goes on."""
+    """One call of `land`: the request, the feed's progress, and the generation to land."""
 
     feed: FeedSpec
     request: LandRequest

@@ -1,4 +1,4 @@
-"""What a landing is worth: its watermark, and how far each topic-partition is released by it. Pure; times are epoch ms."""
+"""Decide a landing's watermark, and how far it releases each topic-partition. Pure; times are epoch ms."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rewindow.streams.record import UNKNOWN, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class WatermarkPolicy:
-    """How long a landing waits for topic-partitions that have not delivered (D16).
+    """How landings get their watermarks (D16, KIP-353).
 
-    ``max_task_idle_ms``: 0 for nobody, None for ever, else as long as that of landing time. ``lag_ms`` holds back
-    further. ``interval_end`` declares the end of the landing's interval instead of looking at timestamps.
+    ``max_task_idle_ms`` is the landing time to wait for idle topic-partitions: 0 does not wait, None waits forever.
+    ``lag_ms`` is subtracted from the watermark. ``interval_end`` uses the end of the landing's interval instead of
+    timestamps.
     """
 
     max_task_idle_ms: int | None = 0
@@ -23,7 +24,7 @@ class WatermarkPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Of one topic-partition: its largest timestamp, and the landing time at which it last delivered."""
+    """The largest timestamp of a topic-partition, and the landing time at which it last delivered."""
 
     largest: int
     landed_ms: int
@@ -31,7 +32,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A landing's watermark, and the topic-partitions that it did not wait for (enforced processing)."""
+    """A landing's watermark, and the idle topic-partitions that it did not wait for (enforced processing)."""
 
     time_ms: int
     given_up: tuple[TopicPartition, ...] = ()
@@ -46,34 +47,34 @@ def decide_watermark(
     declared_ms: int | None = None,
     before_ms: int = UNKNOWN,
 ) -> Watermark:
-    """Return the watermark of a landing made at ``landed_ms`` (its interval's end, else its recorded time).
+    """Return the watermark of a landing made at ``landed_ms`` (its interval's end, or its recorded time).
 
-    ``deliveries`` are those up to and with this landing. ``declared_ms`` (``land --watermark``) wins over the policy;
-    nothing lowers the watermark below ``before_ms``.
+    ``deliveries`` include this landing's. ``declared_ms`` (``land --watermark``) overrides the policy. The watermark never
+    falls below ``before_ms``.
     """
     if declared_ms is not None:
         return Watermark(max(before_ms, declared_ms))
     if policy.interval_end and interval_end_ms is not None:
         return Watermark(max(before_ms, interval_end_ms - policy.lag_ms))
-    known = {where: delivery for where, delivery in deliveries.items() if delivery.largest != UNKNOWN}
+    known = {tp: delivery for tp, delivery in deliveries.items() if delivery.largest != UNKNOWN}
     if not known:
         return Watermark(before_ms)
     idle_ms = policy.max_task_idle_ms
     largest = max(delivery.largest for delivery in known.values())
     if idle_ms == 0:
         return Watermark(max(before_ms, largest - policy.lag_ms))
-    given_up = [where for where, last in known.items() if idle_ms is not None and landed_ms - last.landed_ms >= idle_ms]
-    waited_for = [delivery.largest for where, delivery in known.items() if where not in given_up]
+    given_up = [tp for tp, last in known.items() if idle_ms is not None and landed_ms - last.landed_ms >= idle_ms]
+    waited_for = [delivery.largest for tp, delivery in known.items() if tp not in given_up]
     complete = min(waited_for, default=largest)
     return Watermark(max(before_ms, complete - policy.lag_ms), tuple(sorted(given_up)))
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A landed file of which some records are not released yet: offsets ``[start, end)`` and its largest timestamp.
+    """A landed file with unreleased records: its offsets ``[start, end)`` and its largest timestamp.
 
-    Of a log whose source has offsets of its own there is no file: ``path`` is empty, and it is a range of a ``partition``
-    whose offset 0 is called ``base`` there. Its ``largest`` may be that of an earlier record.
+    A log with source offsets has no files: ``path`` is empty, and this is a range of a ``partition``, whose offset 0 is
+    ``base`` in the source. Its ``largest`` may be that of an earlier record.
     """
 
     topic: str
@@ -86,16 +87,16 @@ class HeldFile:
 
 
 FirstAbove = Callable[[HeldFile, int, int], int | None]
-"""``(file, offset, time)``: the first offset of the file, from ``offset`` on, whose timestamp is above ``time``."""
+"""``(file, offset, time)`` -> first offset of the file, from ``offset`` on, with a timestamp above ``time``."""
 
 
 def release_offset(
     held: Sequence[HeldFile], before: int, end: int, watermark_ms: int, first_above: FirstAbove
 ) -> tuple[int, tuple[HeldFile, ...]]:
-    """Return the offset up to which a topic-partition is released, and the files that still hold records back.
+    """Return the offset up to which a topic-partition is released, and the files that still have unreleased records.
 
     ``held`` are its files from offset ``before`` (released so far) to ``end``, in offset order. A record above the
-    watermark holds back all that follow it: order within a partition is never changed.
+    watermark holds back all that follow it, because order within a partition never changes.
     """
     for index, file in enumerate(held):
         if file.largest > watermark_ms:

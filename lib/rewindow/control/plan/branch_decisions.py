@@ -1,6 +1,6 @@
-"""Decide a rewind, a branch, a promotion: from what the ledger says and what is asked, to the row that makes it true. Pure.
+"""Decide rewinds, branches, promotions and drops: return the ledger row, or raise if the request is impossible. Pure.
 
-Nothing is computed and nothing is copied by these rows. What they ask for that cannot be is an error that says what can.
+These rows copy and compute nothing; they only change the chains of runs.
 """
 
 from __future__ import annotations
@@ -14,33 +14,35 @@ from rewindow.control.plan.spec import MAIN, JobBinding
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
 
 BEGINNING = "0"
-"""What a person says for "before the first run"."""
+"""The name of the state before the first run."""
 
 
-def find_run(state: JobState, branch: Branch, said: str) -> CommittedRun | None:
-    """Return the run that a person means by ``branch/number``, a number in the branch, or `BEGINNING` (None).
+def find_run(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
+    """Return the run named ``branch/number``, or by its number in the branch; None for `BEGINNING`.
 
-    Raises `UsageError` (2) for a run that is not in the branch's chain, listing those that are.
+    Raises `UsageError` (2) for a run that is not in the branch's chain, and lists the last runs that are.
     """
-    name, _, number = said.rpartition("/")
-    if said == BEGINNING:
+    name, _, number = text.rpartition("/")
+    if text == BEGINNING:
         return None
     for run in branch.runs:
-        if run.spec.name == said or (not name and str(run.spec.number) == number):
+        if run.spec.name == text or (not name and str(run.spec.number) == number):
             return run
     known = ", ".join(run.spec.name for run in branch.runs[-8:]) or "none"
-    gone = any(run.spec.name == said for run in state.committed)
-    why = "was rewound or belongs to another branch" if gone else "is not known"
+    is_committed = any(run.spec.name == text for run in state.committed)
+    why = "was rewound or belongs to another branch" if is_committed else "does not exist"
     message = (
-        f"run {said!r} {why}; the last runs of {branch.name!r} are {known}: name one, or {BEGINNING} for the beginning"
+        f"run {text!r} {why}. The last runs of branch {branch.name!r} are {known}: choose one of them, or {BEGINNING} for "
+        "the beginning"
     )
     raise UsageError(message)
 
 
 def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow:
-    """Return the row that goes back to a run of a branch: the later ones count no more, a run in flight is fenced.
+    """Return the row that returns a branch to an earlier run. It removes later runs and fences a run in flight.
 
-    Raises `UsageError` (2) for a run that is not an earlier one of its own, `CheckpointError` (76) for a closed branch.
+    Raises `UsageError` (2) unless the run is an earlier one of the branch's own, `CheckpointError` (76) for a closed
+    branch.
     """
     branch = state.branch(name)
     check_open(branch)
@@ -48,12 +50,12 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow:
     kept = branch.index_of(target.spec.run if target else None) or 0
     if branch.head is None or kept == len(branch.runs):
         where = branch.head.spec.name if branch.head else "none"
-        message = f"branch {name!r} is at run {where}: there is nothing to take back"
+        message = f"branch {name!r} is at run {where}: there is nothing to rewind"
         raise UsageError(message)
     if kept < branch.inherited:
         fork = branch.runs[branch.inherited - 1].spec.name
         message = (
-            f"branch {name!r} begins after run {fork}: rewind its parent {branch.parent!r}, or begin another branch"
+            f"branch {name!r} starts after run {fork}: rewind its parent {branch.parent!r}, or create another branch"
         )
         raise UsageError(message)
     check_has_state(state, target.spec.run if target else None)
@@ -62,22 +64,22 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow:
 
 
 def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | None) -> LedgerRow:
-    """Return the row with which a branch begins after a run of another branch (None: at the beginning).
+    """Return the row that creates a branch after a run of its parent (None: at the beginning).
 
-    Raises `ConfigError` (78) for a name that was used: a name is used once.
+    Raises `ConfigError` (78) for a name that was ever used (ADR-23).
     """
     if name in state.branches or name == MAIN:
-        message = f"the branch {name!r} was there before, and a name is used once: name another branch"
+        message = f"branch name {name!r} was used before and cannot be reused: choose another name"
         raise ConfigError(message)
     check_has_state(state, at.spec.run if at else None)
     return LedgerRow(state.rows + 1, BRANCH, {"branch": name, "parent": parent, "at": at.spec.run if at else None})
 
 
 def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow:
-    """Return the row that makes a branch's chain another branch's. ``binding`` is the job's as ``into`` binds it.
+    """Return the row that replaces the chain of ``into`` by that of ``branch``. ``binding`` is the job's, bound to ``into``.
 
-    Raises `UsageError` (2) for a branch that is not there, `NotNowError` (75) for one that is behind, `CheckpointError`
-    (76) for one that is closed or whose outputs have other columns.
+    Raises `UsageError` (2) for an unknown branch, `NotNowError` (75) for one that is behind, `CheckpointError` (76) for
+    one that is closed or whose outputs have different columns.
     """
     source, target = state.branch(branch), state.branch(into)
     if branch not in state.branches or branch == into:
@@ -88,13 +90,13 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     check_open(target)
     if source.last_epoch < target.last_epoch:
         message = (
-            f"branch {branch!r} is at epoch {source.last_epoch}, {into!r} at {target.last_epoch}: "
-            f"let it catch up, `rewindow run {binding.job} --branch {branch}`"
+            f"branch {branch!r} is at epoch {source.last_epoch}, but {into!r} is at {target.last_epoch}: "
+            f"let it catch up with `rewindow run {binding.job} --branch {branch}`"
         )
         raise NotNowError(message)
     if shared_runs(source.runs, target.runs) < target.inherited:
         message = (
-            f"branch {branch!r} parts from {into!r} before {into!r} itself begins: promote it into {target.parent!r}"
+            f"branch {branch!r} diverged from {into!r} before {into!r} itself starts: promote it into {target.parent!r}"
         )
         raise CheckpointError(message)
     tables = {name: table for name, table in binding.tables.items() if name in source.tables or not source.own_runs}
@@ -102,8 +104,8 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
         here = target.tables.get(name) or tables.get(name)
         if here is not None and here.columns != table.columns:
             message = (
-                f"{name.removeprefix('output/')}: the branch's table has other columns than {here.path}. "
-                "Name another output table in the job, and promote into it"
+                f"{name.removeprefix('output/')}: the branch's table and {here.path} have different columns. "
+                "Configure another output table for the job, then promote"
             )
             raise CheckpointError(message)
     heads = {"head": target.head, "branch_head": source.head}
@@ -117,37 +119,37 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
 
 
 def decide_drop(state: JobState, name: str) -> LedgerRow:
-    """Return the row that gives a branch up. Raises `UsageError` (2) if there is none of that name."""
+    """Return the row that drops a branch. Raises `UsageError` (2) for an unknown branch."""
     branch = state.branches.get(name)
-    if branch is None or name == MAIN or branch.standing is Standing.DROPPED:
-        known = ", ".join(one.name for one in state.branches.values() if one.name != MAIN and _is_there(one)) or "none"
+    if branch is None or name == MAIN or not branch.is_kept:
+        known = ", ".join(one.name for one in state.branches.values() if one.name != MAIN and one.is_kept) or "none"
         message = f"there is no branch {name!r} to drop (branches: {known})"
         raise UsageError(message)
     return LedgerRow(state.rows + 1, DROP, {"branch": name})
 
 
 def run_before(state: JobState, branch: Branch, epoch: int) -> CommittedRun | None:
-    """Return the last run that ends before an epoch and still has its state; None if there is none.
+    """Return the last run that ends before an epoch and still has its state, or None.
 
-    A backfill from that epoch begins there.
+    A backfill from that epoch starts after this run.
     """
-    place = bisect_left(branch.runs, epoch, key=lambda run: run.spec.last_epoch)
-    return next((run for run in reversed(branch.runs[:place]) if state.has_state(run.spec.run)), None)
+    count = bisect_left(branch.runs, epoch, key=lambda run: run.spec.last_epoch)
+    return next((run for run in reversed(branch.runs[:count]) if state.has_state(run.spec.run)), None)
 
 
 def first_epoch_at(feed: Feed, time_ms: int) -> int:
-    """Return the first epoch that may have records at or after a time: all before it are complete below the time."""
+    """Return the first epoch that may contain records at or after a time; earlier watermarks are all below it."""
     return bisect_left(feed.landings, time_ms, key=lambda landing: landing.watermark_ms) + 1
 
 
 def check_has_state(state: JobState, run: int | None) -> None:
-    """Raise `CheckpointError` (76) if the state after a run was forgotten, naming the runs that still have theirs."""
+    """Raise `CheckpointError` (76) if `gc` forgot the state after a run, and list runs that still have theirs."""
     if state.has_state(run):
         return
     known = [one.spec.name for one in state.chain_to(run)]
     later = [one.spec.name for one in state.committed if state.has_state(one.spec.run)]
     message = (
-        f"`rewindow gc` has removed the state after run {known[-1]}: go back to the beginning ({BEGINNING}), or to one of "
+        f"`rewindow gc` has removed the state after run {known[-1]}: choose the beginning ({BEGINNING}), or one of "
         f"{', '.join(later[-8:]) or 'none'}"
     )
     raise CheckpointError(message)
@@ -156,9 +158,5 @@ def check_has_state(state: JobState, run: int | None) -> None:
 def check_open(branch: Branch) -> None:
     """Raise `CheckpointError` (76) for a branch that was promoted or dropped."""
     if branch.standing is not Standing.OPEN:
-        message = f"the branch {branch.name!r} was {branch.standing}: nothing comes after that; begin another branch"
+        message = f"branch {branch.name!r} was {branch.standing} and takes no more runs: use another branch"
         raise CheckpointError(message)
-
-
-def _is_there(branch: Branch) -> bool:
-    return branch.standing is not Standing.DROPPED

@@ -1,4 +1,4 @@
-"""Runs that are true, the chains they form, and what each chain's tables got: what a job's ledger folds into. Pure values."""
+"""The state of a job that its ledger folds into: committed runs, branches, and publications to tables. Pure values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewindow.streams.record import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """One row: its number (1, 2, 3 ...), kind and JSON body. ``recorded_at`` (epoch ms) is for people only."""
+    """A ledger row: its number (from 1), kind and JSON body. ``recorded_at`` (epoch ms) decides only what `gc` keeps."""
 
     seq: int
     kind: str
@@ -23,7 +23,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRun:
-    """A run that is true. ``seq`` is the number of its COMMIT row, ``shared_ordinal`` its place among all of the job's."""
+    """A committed run. ``seq`` is the number of its COMMIT row, ``shared_ordinal`` its number among the job's runs."""
 
     spec: RunSpec
     commit: Commit
@@ -34,7 +34,7 @@ class CommittedRun:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What one Delta commit does to a branch's output tables: the runs whose rows come, and those whose rows go."""
+    """One Delta commit to a table: the runs whose rows it adds, and those whose rows it removes."""
 
     adds: tuple[CommittedRun, ...] = ()
     removes: tuple[CommittedRun, ...] = ()
@@ -42,28 +42,28 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Where a table was published anew: the publication epoch, and the ordinal that holds all that was due by then."""
+    """A republication of a table: the publication epoch it begins, and the number of publications that it replaces."""
 
     epoch: int
     ordinal: int
 
 
 class Standing(StrEnum):
-    """Whether a branch may go on."""
+    """Status of a branch. Only open branches take runs."""
 
     OPEN = "open"
     PROMOTED = "promoted"
-    """A branch that became another branch: what comes next is the other's."""
+    """Its chain became another branch's, which takes the next runs."""
     DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A chain of runs, and the plan that may become the next.
+    """A chain of runs, and the plan of the next one, if any.
 
-    A branch begins with runs of its parent, ``inherited`` of them, whose rows are in the parent's output tables only.
-    ``publications`` is what its own output tables get, one commit each; ``tables`` are those tables, by target;
-    ``restarts`` says, by target, where one was published anew.
+    The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables.
+    ``publications`` are the commits to the branch's own output tables, ``tables`` those tables by target, and
+    ``restarts`` their republications by target.
     """
 
     name: str
@@ -78,17 +78,17 @@ class Branch:
 
     @property
     def head(self) -> CommittedRun | None:
-        """The last run, whose checkpoint the next one goes on from."""
+        """The last run; the next one resumes from its checkpoint."""
         return self.runs[-1] if self.runs else None
 
     @property
     def last_epoch(self) -> int:
-        """The last epoch that is committed; 0 for none."""
+        """The last committed epoch; 0 for none."""
         return self.runs[-1].spec.last_epoch if self.runs else 0
 
     @property
     def is_sealed(self) -> bool:
-        """Whether its last run was final: nothing comes after it (D18)."""
+        """Whether the last run was final, so that no run can follow (D18)."""
         return bool(self.runs) and self.runs[-1].spec.final
 
     @property
@@ -103,53 +103,53 @@ class Branch:
 
     @property
     def own_runs(self) -> tuple[CommittedRun, ...]:
-        """The runs whose rows are in its own output tables."""
+        """The runs whose rows are in the branch's own output tables."""
         return self.runs[self.inherited :]
 
     @property
     def is_open(self) -> bool:
-        """Whether it may take another run."""
+        """Whether the branch takes more runs."""
         return self.standing is Standing.OPEN
 
     @property
-    def is_there(self) -> bool:
-        """Whether its output tables are kept: nobody gave it up."""
+    def is_kept(self) -> bool:
+        """Whether the branch was not dropped, so that its output tables are kept."""
         return self.standing is not Standing.DROPPED
 
     def index_of(self, run: int | None) -> int | None:
-        """Return how many runs the chain has up to and with a run; 0 for None, None for a run that is not in it."""
+        """Return the number of runs up to and including a run; 0 for None, and None for a run that is not in the chain."""
         if run is None:
             return 0
-        return next((place for place, one in enumerate(self.runs, start=1) if one.spec.run == run), None)
+        return next((index for index, one in enumerate(self.runs, start=1) if one.spec.run == run), None)
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """A job as its ledger tells it. ``rows`` is the number of its last row, ``committed`` all runs in ledger order."""
+    """The state of a job. ``rows`` is the number of the last ledger row, ``committed`` all runs in ledger order."""
 
     rows: int = 0
     branches: Mapping[str, Branch] = field(default_factory=dict)
     committed: tuple[CommittedRun, ...] = ()
     restarts: Mapping[str, Restart] = field(default_factory=dict)
-    """Where a table that branches share was published anew, by its path."""
+    """Republications of tables that branches share, by table path."""
     changes: tuple[Publication, ...] = ()
-    """What tables that branches share get, of each committed run, snapshot and forgetting, in ledger order."""
+    """Publications to tables that branches share: one per committed run, snapshot and FORGET row, in ledger order."""
     snapshots: Mapping[int, CommittedRun] = field(default_factory=dict)
-    """By run, the snapshot of all stores at its end: an entry that has the snapshot's own number, attempt and files."""
+    """Run -> snapshot of all stores at its end, as an entry with the snapshot's own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
-    """Runs and snapshots whose rows left the changelogs: no run goes on from one of those runs without a snapshot."""
+    """Runs and snapshots whose rows were removed from the changelogs. Only a snapshot can restore the state after them."""
 
     def branch(self, name: str) -> Branch:
-        """Return a branch; one without runs if the ledger has none of that name."""
+        """Return a branch, or an empty one if the ledger has none of that name."""
         return self.branches.get(name, Branch(name))
 
     def is_pending(self, spec: RunSpec) -> bool:
-        """Whether this very plan may still be committed: no later row fenced it."""
+        """Return whether this plan may still be committed, because no later row fenced it."""
         pending = self.branch(spec.branch).pending
         return pending is not None and (pending.run, pending.attempt.id) == (spec.run, spec.attempt.id)
 
     def shared(self, path: str) -> tuple[Publication, ...]:
-        """Return what the shared table at a path gets, one commit each: it gets the runs of all branches that name it."""
+        """Return the publications to the shared table at a path, which receives runs of all branches that use it."""
         changes = (
             Publication(
                 tuple(run for run in change.adds if _writes(run, path)),
@@ -160,7 +160,7 @@ class JobState:
         return tuple(change for change in changes if change.adds or change.removes)
 
     def naming(self, path: str) -> tuple[CommittedRun, ...]:
-        """Return the runs and snapshots whose rows are in the shared table at a path in the end."""
+        """Return the runs and snapshots whose rows the shared table at a path contains after all publications."""
         runs: dict[int, CommittedRun] = {}
         for change in self.shared(path):
             for run in change.removes:
@@ -169,7 +169,7 @@ class JobState:
         return tuple(runs.values())
 
     def basis(self, run: int | None) -> tuple[CommittedRun, ...]:
-        """Return what the state after a run is read from: the last snapshot of its chain, if any, and the runs since."""
+        """Return the entries that restore the state after a run: the last snapshot of its chain, if any, and later runs."""
         later: list[CommittedRun] = []
         for one in reversed(self.chain_to(run)):
             if (snapshot := self.snapshots.get(one.spec.run)) is not None:
@@ -178,11 +178,11 @@ class JobState:
         return tuple(reversed(later))
 
     def has_state(self, run: int | None) -> bool:
-        """Whether the state after a run can still be read: nothing that it is read from was forgotten."""
+        """Return whether the state after a run can still be restored."""
         return all(one.spec.run not in self.forgotten for one in self.basis(run))
 
     def chain_to(self, run: int | None) -> tuple[CommittedRun, ...]:
-        """Return the runs that a run stands on, itself included, first to last; none for None. Rewound ones are found too."""
+        """Return a run's ancestors and the run itself, oldest first, even if rewound; nothing for None."""
         chain: list[CommittedRun] = []
         known = {committed.spec.run: committed for committed in self.committed}
         while run is not None and (found := known.get(run)) is not None:
@@ -191,7 +191,7 @@ class JobState:
         return tuple(reversed(chain))
 
     def find_run(self, run: int) -> CommittedRun | None:
-        """Return the committed run of that id, or None."""
+        """Return the committed run with an id, or None."""
         return next((committed for committed in self.committed if committed.spec.run == run), None)
 
 
@@ -200,7 +200,7 @@ def _writes(run: CommittedRun, path: str, prefix: str = "") -> bool:
 
 
 def shared_runs(one: Sequence[CommittedRun], other: Sequence[CommittedRun]) -> int:
-    """Return how many runs two chains have in common from their beginning."""
+    """Return the length of the common prefix of two chains."""
     common = 0
     for mine, theirs in zip(one, other, strict=False):
         if mine.spec.run != theirs.spec.run:

@@ -1,7 +1,7 @@
-"""Whether a changed job may go on from the checkpoint of another: store by store, and what else it would have to fit. Pure.
+"""Decide whether a changed job can resume from a checkpoint, store by store. Pure.
 
-A store goes on as it is only if what it holds still means the same: same kind, key and columns, in the same sub-topology,
-used by the same nodes doing the same. Everything else is refused: it would be wrong rows, in silence.
+A store is kept only if its entries still mean the same: same kind, key and columns, in the same sub-topology, used by the
+same nodes with the same description. Anything else is refused, because it would silently give wrong rows.
 """
 
 from __future__ import annotations
@@ -16,72 +16,72 @@ from rewindow.control.plan.suppress_edits import without_edits
 
 
 class Fit(StrEnum):
-    """What becomes of a store."""
+    """What happens to a store."""
 
-    AS_IS = "goes on as it is"
-    NEW = "is new and begins empty"
-    LEFT = "is left behind"
+    KEPT = "is kept"
+    NEW = "is new and starts empty"
+    REMOVED = "is removed"
     INCOMPATIBLE = "is incompatible"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one store, and why if it cannot go on."""
+    """What happens to one store, and why it is incompatible if it is."""
 
     store: str
     fit: Fit
     why: str = ""
 
     def __str__(self) -> str:
-        """Say it to a person."""
+        """Return the verdict as a sentence."""
         return f"store {self.store} {self.fit}" + (f": {self.why}" if self.why else "")
 
 
 def verdicts(before: JobBinding, now: JobBinding) -> list[Verdict]:
-    """Return what becomes of each store of either job, by name; not of a suppress that may come and go anyway."""
+    """Return the verdict on each store of either job, by name, except buffers of suppresses that may change freely."""
     before, now = without_edits(before, now)
     found = []
     for name in sorted({**before.stores, **now.stores}):
         if name not in before.stores:
             found.append(Verdict(name, Fit.NEW))
         elif name not in now.stores:
-            found.append(Verdict(name, Fit.LEFT))
+            found.append(Verdict(name, Fit.REMOVED))
         else:
             why = "; ".join(_changes(before, now, name))
-            found.append(Verdict(name, Fit.INCOMPATIBLE if why else Fit.AS_IS, why))
+            found.append(Verdict(name, Fit.INCOMPATIBLE if why else Fit.KEPT, why))
     return found
 
 
 def obstacles(before: JobBinding, now: JobBinding, tables: Mapping[str, TableSpec]) -> list[str]:
-    """Return why a checkpoint cannot be gone on from; nothing if it can. ``tables`` are those that the branch has."""
+    """Return the reasons why a job cannot resume from a checkpoint; empty if it can. ``tables`` are the branch's own."""
     before, now = without_edits(before, now)
     found = [str(verdict) for verdict in verdicts(before, now) if verdict.fit is Fit.INCOMPATIBLE]
     if before.feed != now.feed:
-        found.append(f"it reads the feed {now.feed}, the checkpoint is of {before.feed}")
+        found.append(f"the job reads feed {now.feed}, but the checkpoint is of feed {before.feed}")
     one, other = _topics(before.topology), _topics(now.topology)
-    for stage in sorted({**one, **other}):
-        was, is_now = one.get(stage, ()), other.get(stage, ())
+    for part in sorted({**one, **other}):
+        was, is_now = one.get(part, ()), other.get(part, ())
         if was != is_now:
-            found.append(f"sub-topology {stage} reads {_listed(is_now)}, the checkpoint's read {_listed(was)}")
+            found.append(f"sub-topology {part} reads {_listed(is_now)}, but read {_listed(was)} in the checkpoint")
     for target, table in now.tables.items():
         here = tables.get(target)
         if target.startswith(OUTPUT) and here is not None and (here.path, here.columns) != (table.path, table.columns):
-            found.append(f"the table of {target.removeprefix(OUTPUT)} is another, or has other columns")
+            found.append(f"output {target.removeprefix(OUTPUT)} has another table or other columns")
     return found
 
 
 def _changes(before: JobBinding, now: JobBinding, store: str) -> Iterator[str]:
     if before.stores[store] != now.stores[store] or before.keys.get(store) != now.keys.get(store):
         yield "it has other columns"
-    (stage, was), (place, is_now) = _described(before.topology, store), _described(now.topology, store)
+    (old_part, was), (new_part, is_now) = _described(before.topology, store), _described(now.topology, store)
     if was["kind"] != is_now["kind"]:
         yield f"it was a {was['kind']} store and is a {is_now['kind']} store"
-    if stage != place:
-        yield f"it was in sub-topology {stage} and is in {place}"
+    if old_part != new_part:
+        yield f"it was in sub-topology {old_part} and is in {new_part}"
     users, others = _users(before.topology, store), _users(now.topology, store)
     for node in sorted({**users, **others}):
         if users.get(node) != others.get(node):
-            yield f"node {node} {_said(users.get(node))}, now {_said(others.get(node))}"
+            yield f"node {node} {_usage(users.get(node))}, now {_usage(others.get(node))}"
 
 
 def _described(topology: Sequence[Mapping[str, Any]], store: str) -> tuple[int, Mapping[str, Any]]:
@@ -91,7 +91,7 @@ def _described(topology: Sequence[Mapping[str, Any]], store: str) -> tuple[int, 
 
 
 def _users(topology: Sequence[Mapping[str, Any]], store: str) -> dict[str, str]:
-    """Return what the nodes that use a store do, by name."""
+    """Return the descriptions of the nodes that use a store, by name."""
     return {
         node["name"]: str(node.get("processor", ""))
         for part in topology
@@ -107,8 +107,8 @@ def _topics(topology: Sequence[Mapping[str, Any]]) -> dict[int, tuple[str, ...]]
     }
 
 
-def _said(does: str | None) -> str:
-    return "did not use it" if does is None else f"did {does or 'something'}"
+def _usage(description: str | None) -> str:
+    return "did not use it" if description is None else f"did {description or 'something'}"
 
 
 def _listed(topics: Sequence[str]) -> str:

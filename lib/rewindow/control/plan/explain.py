@@ -1,4 +1,4 @@
-"""What would run and why, and what waits for what: for people, and as plain data for ``--json``."""
+"""Describe a plan: what would run and why, and what is blocked on what, as text and as JSON values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rewindow.streams.record import MAX_MS, TopicPartition
 def describe_plan(
     state: JobState, feed: Feed, decision: RunSpec | UpToDate, branch: str, binding: JobBinding
 ) -> dict[str, Any]:
-    """Return a decision as plain data.
+    """Return a decision as JSON values.
 
     ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
-    ``held``: records landed but above the feed's watermark, by topic-partition. ``pending``: an attempt that did not
-    commit. ``waiting``: landings of the feed that the run leaves for later. ``changed``: how the job differs from what
-    made the branch's checkpoint, which refuses its next run. Runs are called by their names, ``id`` is a ledger number.
+    ``held``: records landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan.
+    ``waiting``: landings that the run leaves for later runs. ``changed``: how the job differs from the branch's
+    checkpoint, which makes its next run fail. Runs appear by name; ``id`` is a ledger row.
     """
     known = state.branch(branch)
     is_run = isinstance(decision, RunSpec)
@@ -44,24 +44,24 @@ def describe_plan(
 
 
 def explain(plan: dict[str, Any]) -> list[str]:
-    """Return the lines that tell a person what `describe_plan` found."""
+    """Return the lines that present a plan from `describe_plan`."""
     lines = []
     run = plan["run"]
     if run is None:
         lines.append(f"Nothing to run: {plan['reason']}.")
         if plan["changed"]:
-            lines.append("The job is not what made the branch's checkpoint: its next run will be refused (76).")
+            lines.append("The job has changed since the branch's checkpoint, so its next run will be refused (76):")
             lines += [f"  - {line}" for line in plan["changed"]]
     else:
         epochs = f"epochs {run['first_epoch']} to {run['last_epoch']}" if plan["epochs"] else "no epoch"
-        origin = f"goes on from run {run['parent']}" if run["parent"] is not None else "begins the branch"
+        origin = f"continues from run {run['parent']}" if run["parent"] is not None else "starts the branch"
         lines.append(
-            f"Run {run['name']} takes {epochs} of feed {plan['feed']!r} (generation {plan['generation']}); it {origin}."
+            f"Run {run['name']} takes {epochs} of feed {plan['feed']!r} (generation {plan['generation']}) and {origin}."
         )
         if run["takes_over"] is not None:
-            lines.append("  It does again what an attempt that died had planned: same epochs, same clock.")
+            lines.append("  It completes the plan of a dead attempt, with the same epochs and clock.")
         if run["final"]:
-            lines.append("  It is final: after its last epoch every window closes, and the branch is sealed.")
+            lines.append("  It is final: it closes every open window and seals the branch.")
     for epoch in plan["epochs"]:
         lines.append(
             f"  epoch {epoch['epoch']}: {epoch['records']} records, complete through {when(epoch['watermark_ms'])}"
@@ -70,22 +70,20 @@ def explain(plan: dict[str, Any]) -> list[str]:
             f"    {tp['topic']}-{tp['partition']}: offsets {tp['start']} to {tp['end'] - 1}" for tp in epoch["offsets"]
         ]
     if plan["waiting"]:
-        lines.append(f"Landed and left for a later run: landings {plan['waiting'][0]} to {plan['waiting'][-1]}.")
+        lines.append(f"Landings {plan['waiting'][0]} to {plan['waiting'][-1]} are left for a later run.")
     for held in plan["held"]:
         where = f"{held['topic']}-{held['partition']}"
         newest = when(held["until_ms"])
-        lines.append(
-            f"{where}: {held['records']} records wait behind one above the watermark; the newest is of {newest}."
-        )
+        lines.append(f"{where}: {held['records']} records wait for the watermark to pass; the newest is at {newest}.")
     pending = plan["pending"]
     if pending is not None:
-        who = f"process {pending['pid']} on {pending['host'] or 'this host'}"
-        lines.append(f"Run {pending['name']} was planned by {who} and is not committed.")
+        process = f"process {pending['pid']} on {pending['host'] or 'this host'}"
+        lines.append(f"Run {pending['name']} was planned by {process} and is not committed.")
     return lines
 
 
 def when(time_ms: int) -> str:
-    """Return a time (epoch ms) for people, in UTC."""
+    """Return a time (epoch ms) in UTC as people read it."""
     if time_ms < 0:
         return "no time yet"
     if time_ms == MAX_MS:

@@ -1,4 +1,4 @@
-"""How a job differs from what made a checkpoint, in lines for people."""
+"""Describe how a job differs from the one that wrote a checkpoint, as lines of text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewindow.control.plan.suppress_edits import without_edits
 
 
 def changes_since(branch: Branch, now: JobBinding) -> list[str]:
-    """Return what changed since a branch's last run. A branch, or what one was promoted into, has outputs of its own."""
+    """Return what changed since a branch's last run. Paths of output tables differ between branches and do not count."""
     if branch.head is None:
         return []
     before = branch.head.spec.binding
@@ -26,16 +26,15 @@ def changes_since(branch: Branch, now: JobBinding) -> list[str]:
 
 
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return what changed in topology, semantics, stores and tables, ``what: old -> new``; nothing if it fits.
+    """Return what changed in topology, semantics, stores and tables, as ``what: old -> new``; empty if nothing did.
 
-    A suppress that was put in, taken out, disabled or enabled is no change (`suppressing`), nor is what becomes of
-    dropped records.
+    Adding, removing, disabling or enabling a suppress (`suppress_edits`) and quarantining dropped records do not count.
     """
     before, now = without_edits(before, now)
     lines = [
         *_changes("node", _named(before.topology, "nodes"), _named(now.topology, "nodes")),
         *_changes("store", _named(before.topology, "stores"), _named(now.topology, "stores")),
-        *_changes("columns of store", _plain(before.stores), _plain(now.stores)),
+        *_changes("columns of store", _columns(before.stores), _columns(now.stores)),
         *_changes("setting", before.semantics, now.semantics),
         *_changes("table of", _tables(before.tables), _tables(now.tables)),
     ]
@@ -61,7 +60,7 @@ def _changes(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> li
     lines = []
     for name in sorted({**before, **now}):
         if name not in now:
-            lines.append(f"{what} {name}: is gone")
+            lines.append(f"{what} {name}: is removed")
         elif name not in before:
             lines.append(f"{what} {name}: is new")
         else:
@@ -70,21 +69,21 @@ def _changes(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> li
 
 
 def _change(before: Any, now: Any) -> list[str]:
-    """Return what differs between two values, of mappings and lists only the parts that do."""
+    """Return what differs between two values; of mappings and lists, only the parts that differ."""
     if canonical_json(before) == canonical_json(now):
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         parts = _changes("", before, now)
         return [part.strip() for part in parts]
     if isinstance(before, list) and isinstance(now, list):
-        gone, new = [one for one in before if one not in now], [one for one in now if one not in before]
-        if gone or new:
-            before, now = gone, new
+        removed, added = [item for item in before if item not in now], [item for item in now if item not in before]
+        if removed or added:
+            before, now = removed, added
     return [f"{_short(before)} -> {_short(now)}"]
 
 
 def _named(topology: Sequence[Mapping[str, Any]], part: str) -> dict[str, Any]:
-    """Return nodes or stores by name, with the sub-topology each belongs to; types are said by the columns."""
+    """Return nodes or stores by name, each with its sub-topology, but without types, which the columns show."""
     return {
         item["name"]: {name: item[name] for name in item if name not in ("key", "value")}
         | {"sub_topology": sub_topology["sub_topology"]}
@@ -93,12 +92,12 @@ def _named(topology: Sequence[Mapping[str, Any]], part: str) -> dict[str, Any]:
     }
 
 
-def _plain(stores: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def _columns(stores: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     return {name: [" ".join(column) for column in columns] for name, columns in stores.items()}
 
 
 def _tables(tables: Mapping[str, TableSpec]) -> dict[str, Any]:
-    """Return the tables whose columns are not said already: a changelog's are its store's."""
+    """Return the tables except changelogs, whose columns are those of their stores, and the quarantine."""
     return {
         target: table.as_json() | {"columns": [" ".join(column) for column in table.columns]}
         for target, table in tables.items()

@@ -1,4 +1,4 @@
-"""What every fold of a ledger row needs: how a state is changed, and how a row is refused."""
+"""What folding any ledger row needs: change a state, or reject a row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rewindow.errors import InvariantError
 
 
 def with_branch(state: JobState, branch: Branch) -> JobState:
-    """Return the state with one branch changed or new."""
+    """Return the state with one branch replaced or added."""
     return replace(state, branches={**state.branches, branch.name: branch})
 
 

@@ -1,22 +1,21 @@
-"""What a job's ledger says: its rows folded into branches, runs and publications. Pure, and the judge of every row.
+"""Fold a job's ledger rows into branches, runs and publications, and check every row. Pure.
 
 =========  ========================================================================================================
-PLAN       a run is decided; an earlier plan of the branch that was not committed can never be committed again
-COMMIT     the run is true; only for the plan that is pending in its branch
-FENCE      the pending plan is dead, though no other takes its place yet
-NOTE       for people; means nothing
-BRANCH     a branch begins with the runs of another, up to one of them; `ledger_state_branches` has this and the next
-REWIND     the later runs of a branch count no more
-PROMOTE    a branch's chain becomes another's
-DROP       a branch is given up
-REPUBLISH  a table is published anew
-RESTAGE    other files hold the rows of a run: its own were gone; see `control.plan.ledger_state_gc` for this and the next
-SNAPSHOT   all stores as they are after a run, in one place: what is read in place of all runs up to it
-FORGET     runs and snapshots that nothing stands on leave the changelogs
+PLAN       plans a run; an earlier plan of the branch that is not committed can never be committed
+COMMIT     makes a run true; allowed only for the pending plan of its branch
+FENCE      ends the pending plan without a new one
+NOTE       a note for people; has no effect
+BRANCH     creates a branch from the runs of another, up to one of them; folded in `ledger_state_branches`, as the next 4
+REWIND     removes the later runs of a branch from its chain
+PROMOTE    replaces a branch's chain by that of another
+DROP       drops a branch
+REPUBLISH  starts a new publication epoch of a table
+RESTAGE    names new files for a run whose files were lost; folded in `ledger_state_gc`, as the next 2
+SNAPSHOT   names files with all stores after a run, which are read instead of all runs up to it
+FORGET     removes runs and snapshots that no branch needs from the changelogs
 =========  ========================================================================================================
 
-A row that does not fit is a broken invariant (exit code 70): the ledger was written by another hand, and nothing is
-done on top of it.
+A row that does not fit is a broken invariant (exit code 70): something other than rewindow wrote to the ledger.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ PLAN, COMMIT, FENCE, NOTE = "PLAN", "COMMIT", "FENCE", "NOTE"
 
 
 def fold(rows: Iterable[LedgerRow]) -> JobState:
-    """Return what a job's ledger rows say. Raises `InvariantError` (70) at the first row that does not fit."""
+    """Return the state that a job's ledger rows describe. Raises `InvariantError` (70) at the first row that does not fit."""
     state = JobState()
     for row in rows:
         state = fold_row(state, row)

@@ -1,9 +1,9 @@
-"""The ledger rows of time travel: BRANCH, REWIND, PROMOTE, DROP and REPUBLISH, folded. Pure.
+"""Fold the ledger rows that change branches: BRANCH, REWIND, PROMOTE, DROP and REPUBLISH. Pure.
 
-Nothing is taken away: a run that was rewound stays in the ledger, its rows stay in the changelogs. What counts is the
-chain of each branch; what its output tables get follows from it, one publication for each row that changed it.
+A rewound run stays in the ledger, and its rows stay in the changelogs. The chain of each branch decides which runs count,
+and each row that changes it is one publication to the branch's output tables.
 
-Each row names what its writer saw (``head``): one that was decided on another state does not fit.
+Each row names the head that its writer saw (``head``): a row that was decided on another state does not fit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _fold_branch(state: JobState, row: LedgerRow) -> JobState:
     name, parent = row.body["branch"], state.branch(row.body["parent"])
     kept = parent.index_of(row.body["at"])
     if name in state.branches:
-        raise broken(row, f"the branch {name!r} was there before, and a name is used once")
+        raise broken(row, f"the branch {name!r} existed before, and a name is used once")
     if kept is None:
         raise broken(row, f"run {row.body['at']} is not in the chain of {parent.name!r}")
     _check_state(state, row, row.body["at"])
@@ -34,7 +34,7 @@ def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
     _check_head(row, branch, row.body["head"])
     kept = branch.index_of(row.body["to"])
     if kept is None or not branch.inherited <= kept < len(branch.runs):
-        raise broken(row, f"run {row.body['to']} is no earlier run of {branch.name!r}'s own")
+        raise broken(row, f"run {row.body['to']} is not an earlier run of {branch.name!r} itself")
     _check_state(state, row, row.body["to"])
     rewound = replace(
         branch,
@@ -51,7 +51,7 @@ def _fold_promote(state: JobState, row: LedgerRow) -> JobState:
     _check_head(row, into, row.body["head"])
     common = shared_runs(branch.runs, into.runs)
     if branch.name == into.name or common < into.inherited:
-        raise broken(row, f"the chains of {branch.name!r} and {into.name!r} part before {into.name!r} begins")
+        raise broken(row, f"the chains of {branch.name!r} and {into.name!r} diverge before {into.name!r} begins")
     if branch.last_epoch < into.last_epoch:
         raise broken(row, f"{branch.name!r} is at epoch {branch.last_epoch}, {into.name!r} at {into.last_epoch}")
     tables = {target: TableSpec.from_json(table) for target, table in row.body["tables"].items()}

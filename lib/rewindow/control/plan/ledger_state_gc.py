@@ -1,6 +1,6 @@
-"""The ledger rows of what is kept: RESTAGE, SNAPSHOT and FORGET, folded. Pure.
+"""Fold the ledger rows of repair and gc: RESTAGE, SNAPSHOT and FORGET. Pure.
 
-None changes what is true: which runs count, and what their rows are, stays. They say which files hold those rows.
+They do not change which runs count or what their rows are, only which files hold those rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RESTAGE, SNAPSHOT, FORGET = "RESTAGE", "SNAPSHOT", "FORGET"
 def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
     before = state.find_run(row.body["run"])
     if before is None or before.commit.attempt != row.body["was"]:
-        raise broken(row, f"it replaces attempt {row.body['was']} of run {row.body['run']}, whose files are others")
+        raise broken(row, f"it replaces attempt {row.body['was']} of run {row.body['run']}, which has other files")
     commit = replace(before.commit, attempt=row.body["attempt"], journal=JournalFile(**row.body["journal"]))
     now = replace(before, commit=commit)
 
@@ -38,7 +38,7 @@ def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
 def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
     run = state.find_run(row.body["run"])
     if run is None or run.spec.run in state.snapshots:
-        raise broken(row, f"run {row.body['run']} is not there, or has a snapshot")
+        raise broken(row, f"run {row.body['run']} does not exist, or has a snapshot")
     if not state.has_state(run.spec.run):
         raise broken(row, f"the state after run {run.spec.name} was forgotten")
     spec = run.spec
@@ -67,18 +67,18 @@ def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
 def _fold_forget(state: JobState, row: LedgerRow) -> JobState:
     named = frozenset(row.body["runs"])
     known = {run.spec.run: run for run in (*state.committed, *state.snapshots.values())}
-    gone = [known[number] for number in sorted(named) if number in known and number not in state.forgotten]
-    if len(gone) != len(named):
-        raise broken(row, f"it forgets {sorted(named)}, some of which are not there")
+    forgotten = [known[number] for number in sorted(named) if number in known and number not in state.forgotten]
+    if len(forgotten) != len(named):
+        raise broken(row, f"it forgets {sorted(named)}, some of which do not exist")
     after = replace(
         state,
         forgotten=state.forgotten | named,
         snapshots={run: one for run, one in state.snapshots.items() if one.spec.run not in named},
-        changes=(*state.changes, Publication(removes=tuple(gone))),
+        changes=(*state.changes, Publication(removes=tuple(forgotten))),
     )
     for branch in state.branches.values():
         if branch.is_open and branch.head is not None and not after.has_state(branch.head.spec.run):
-            raise broken(row, f"the branch {branch.name!r} stands on what it forgets")
+            raise broken(row, f"the branch {branch.name!r} needs what it forgets")
     return after
 
 

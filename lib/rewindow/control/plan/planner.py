@@ -1,12 +1,12 @@
-"""Decide the next run of a branch: from what the ledger says, what the feed has and what is asked. Pure.
+"""Decide the next run of a branch from the job's state, the feed and the request. Pure.
 
-Rules, in this order:
+The rules, in order:
 
-1. A request whose key is committed, or whose landings are all taken, is done. A sealed branch takes no more runs.
-2. The landings below the parent must still be the feed's, and code and settings those of its checkpoint.
-3. A pending plan of a live process has the branch (exit code 75). That of a dead one is done again as it was planned,
-   with its epochs and its clock; what is asked beyond it is the next run's, so ask again after each run.
-4. Else: all epochs after the parent's, through the landing or time that was asked for.
+1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
+2. The feed must still have the landings below the parent, and code and settings must fit its checkpoint.
+3. A pending plan of a live process blocks the branch (exit code 75). That of a dead process is completed unchanged, with
+   its epochs and clock; a request that goes further needs another call after that run.
+4. Otherwise the run takes all epochs after the parent's, through the requested landing or time.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
 from rewindow.control.plan.job_diff import changes_since, code_changes
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest, RunSpec
-from rewindow.control.plan.suppress_edits import taken_out
+from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
 
 Alive = Callable[[Attempt], bool]
-"""Says whether the process of an attempt still lives, as far as anyone can know."""
+"""Tells whether the process of an attempt is still alive, as far as this process can know."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpToDate:
-    """There is nothing to run, and why."""
+    """The reason why there is nothing to run."""
 
     reason: str
 
@@ -38,10 +38,10 @@ class UpToDate:
 def plan_run(
     state: JobState, feed: Feed, request: RunRequest, binding: JobBinding, attempt: Attempt, alive: Alive
 ) -> RunSpec | UpToDate:
-    """Return the next run of the asked branch, or why there is none.
+    """Return the next run of the requested branch, or `UpToDate`.
 
-    Raises `NotNowError` (75) while another attempt lives or a landing is missing, `SourceError` (66) for landings that
-    a new generation dropped, `CheckpointError` (76) for code that does not fit the checkpoint or a sealed branch.
+    Raises `NotNowError` (75) while another attempt is alive or a landing is missing, `SourceError` (66) if a new
+    generation dropped landings of the parent, and `CheckpointError` (76) for an incompatible job or a sealed branch.
     """
     branch = state.branch(request.branch)
     check_open(branch)
@@ -53,13 +53,13 @@ def plan_run(
     seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
     is_newer = branch.head is not None and feed.definition.generation > branch.head.spec.generation
     if is_newer and request.through_landing is None and request.through_ms is None:
-        check_landings(branch, feed)  # who asks for all there is has to know that what was taken is no longer so
+        check_landings(branch, feed)  # even if there is nothing to run, its rows are no longer those of the feed
     if through <= branch.last_epoch and not seals:
         return UpToDate(_why_nothing(branch, feed, through))
     if branch.is_sealed:
         message = (
             f"branch {branch.name!r} is sealed: run {branch.runs[-1].spec.name} was final. "
-            f"Replay with `rewindow run {binding.job} --branch NAME`"
+            f"Replay on a new branch: `rewindow run {binding.job} --branch NAME`"
         )
         raise CheckpointError(message)
     check_landings(branch, feed)
@@ -98,13 +98,13 @@ def _is_same_code(one: JobBinding, other: JobBinding) -> bool:
 
 
 def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
-    """Return the last epoch that a request wants; 0 for none. Raises `NotNowError` (75) for a landing not there yet."""
+    """Return the last epoch that a request asks for; 0 for none. Raises `NotNowError` (75) for a future landing."""
     count = len(feed.landings)
     if request.through_landing is not None:
         if request.through_landing > count:
             message = (
-                f"landing {request.through_landing} of feed {feed.definition.feed!r} is not there yet, it has {count}: "
-                f"`rewindow land {feed.definition.feed}` first"
+                f"landing {request.through_landing} of feed {feed.definition.feed!r} does not exist yet (it has {count}): "
+                f"run `rewindow land {feed.definition.feed}` first"
             )
             raise NotNowError(message)
         return request.through_landing
@@ -114,111 +114,109 @@ def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
 
 
 def _arrived_by(feed: Feed, until_ms: int) -> int:
-    """Return the last landing whose interval of arrival had ended. Raises `UsageError` (2) if there are no intervals."""
+    """Return the last landing whose interval of arrival ended by a time. Raises `UsageError` (2) without intervals."""
     if any(landing.interval is None for landing in feed.landings):
-        message = f"--until: feed {feed.definition.feed!r} is not landed by intervals (`landing: {{every: ..}}`): use --through"
+        message = f"--until: feed {feed.definition.feed!r} is not landed in intervals (`landing: {{every: ..}}`): use --through"
         raise UsageError(message)
     return sum(1 for landing in feed.landings if landing.interval and landing.interval[1] <= until_ms)
 
 
 def check_landings(branch: Branch, feed: Feed) -> None:
-    """Raise `SourceError` (66) if a branch stands on landings that the feed's generation no longer has."""
+    """Raise `SourceError` (66) if a branch depends on landings that the feed's generation no longer has."""
     if branch.head is not None:
         check_has_landings(branch.head, feed, branch)
 
 
 def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = None) -> None:
-    """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run stands on.
+    """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run depends on.
 
-    With its branch the message says to which run one can go back, or where a branch would begin.
+    Given the branch, the message names the run to rewind to and the epoch to backfill from.
     """
     if _has(feed, head.spec):
         return
     job = head.spec.job
-    fix = f"Replay it in a new branch: `rewindow run {job} --branch NAME`"
+    fix = f"Replay on a new branch: `rewindow run {job} --branch NAME`"
     if branch is not None and branch.name == MAIN:
         last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
         to, begin = (last.name, last.last_epoch + 1) if last else (BEGINNING, 1)
         fix = (
-            f"Go back to what they share and run again: `rewindow rewind {job} --to {to}`; or replay beside it, and publish "
-            f"that when it is right: `rewindow backfill {job} --from {begin} --branch NAME`, `rewindow promote {job} NAME`"
+            f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`. Or replay on a branch, then "
+            f"publish it: `rewindow backfill {job} --from {begin} --branch NAME`, `rewindow promote {job} NAME`"
         )
     message = (
-        f"run {head.spec.name} stands on landing {head.spec.last_epoch} of generation {head.spec.generation}, which "
+        f"run {head.spec.name} depends on landing {head.spec.last_epoch} of generation {head.spec.generation}, which "
         f"generation {feed.definition.generation} of feed {feed.definition.feed!r} does not share. {fix}"
     )
     raise SourceError(message)
 
 
 def _has(feed: Feed, spec: RunSpec) -> bool:
-    """Whether the last landing of a run is still the one that the run read."""
+    """Return whether the feed still has the last landing that a run read."""
     if spec.last_epoch > len(feed.landings):
         return False
     return spec.last_epoch == 0 or feed.landings[spec.last_epoch - 1].generation <= spec.generation
 
 
 def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
-    """Return the changes since the checkpoint that somebody accepted."""
+    """Return the accepted changes since the checkpoint. Raises `CheckpointError` (76) for changes not accepted."""
     head = branch.head
     if head is None:
         return ()
-    found = changes_since(branch, binding)
-    if found:
-        _check_accepted(branch, binding, found, request)
-    drop_buffered = request.drop_buffered
-    held = {name: head.commit.held.get(name, 0) for name in taken_out(head.spec.binding, binding)}
+    changes = changes_since(branch, binding)
+    if changes:
+        _check_accepted(branch, binding, changes, request)
+    held = {name: head.commit.held.get(name, 0) for name in removed_suppresses(head.spec.binding, binding)}
     lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
-    if lost and not drop_buffered:
+    if lost and not request.drop_buffered:
         message = (
-            f"job {binding.job!r}: a suppress was taken out, and at the end of run {head.spec.name} {lost}, which would be "
-            'lost. Put it back with until_time_limit("0s"), which lets everything through, until it is empty; or pass '
-            "--drop-buffered"
+            f"job {binding.job!r}: a suppress was removed, but at the end of run {head.spec.name} {lost}, which would be "
+            'lost. Put it back with until_time_limit("0s") until it is empty, or pass --drop-buffered'
         )
         raise CheckpointError(message)
-    return tuple(found)
+    return tuple(changes)
 
 
-def _check_accepted(branch: Branch, binding: JobBinding, found: list[str], request: RunRequest) -> None:
-    """Raise `CheckpointError` (76) unless the changes may be accepted, and are: now, or by the plan that is pending."""
+def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> None:
+    """Raise `CheckpointError` (76) unless the changes are compatible and accepted, now or by the pending plan."""
     head = branch.head
     if head is None:
         return
-    in_the_way = obstacles(head.spec.binding, binding, branch.tables if branch.own_runs else {})
-    was_accepted = branch.pending is not None and branch.pending.accepted == tuple(found) and not request.replan
-    if not in_the_way and (request.accept_changes or was_accepted):
+    reasons = obstacles(head.spec.binding, binding, branch.tables if branch.own_runs else {})
+    was_accepted = branch.pending is not None and branch.pending.accepted == tuple(changes) and not request.replan
+    if not reasons and (request.accept_changes or was_accepted):
         return
-    # A branch without runs of its own recomputes from its fork: other code is why it was begun.
-    is_only_code = found == code_changes(head.spec.binding.code, binding.code)
+    # A branch without its own runs recomputes from its fork, usually because the code changed.
+    is_only_code = changes == code_changes(head.spec.binding.code, binding.code)
     if is_only_code and (request.accept_code or not branch.own_runs):
         return
     stores = verdicts(head.spec.binding, binding)
-    said = [*(str(one) for one in stores if one.fit is not Fit.INCOMPATIBLE), *in_the_way]
-    again = (
-        f"recompute on a branch, `rewindow backfill {binding.job} --from 1 --branch NAME`, and publish that with "
+    effects = [*(str(verdict) for verdict in stores if verdict.fit is not Fit.INCOMPATIBLE), *reasons]
+    replay = (
+        f"recompute on a branch, `rewindow backfill {binding.job} --from 1 --branch NAME`, and publish it with "
         f"`rewindow promote {binding.job} NAME`"
     )
-    if in_the_way:
-        fix = f"Cannot resume from this checkpoint. Run the code and settings of that run; or {again}"
+    if reasons:
+        fix = f"Cannot resume from this checkpoint. Restore the code and settings of that run; or {replay}"
     else:
-        fix = f"Run the code and settings of that run; or go on as said, with --accept-changes; or {again}"
+        fix = f"Restore the code and settings of that run; or resume with these changes, --accept-changes; or {replay}"
     message = (
-        f"job {binding.job!r} is not what made the checkpoint of run {head.spec.name}:\n"
-        + "".join(f"  - {line}\n" for line in found)
-        + (f"What would become of it: {'; '.join(said)}.\n" if said else "")
+        f"job {binding.job!r} has changed since the checkpoint of run {head.spec.name}:\n"
+        + "".join(f"  - {line}\n" for line in changes)
+        + (f"Effect on the checkpoint: {'; '.join(effects)}.\n" if effects else "")
         + fix
     )
     raise CheckpointError(message)
 
 
 def _pending(branch: Branch, feed: Feed, request: RunRequest, alive: Alive) -> RunSpec | None:
-    """Return the plan of a dead attempt that is to be done again."""
+    """Return the plan of a dead attempt to complete, or None. Raises `NotNowError` (75) while the attempt is alive."""
     planned = branch.pending
     if planned is None:
         return None
     if alive(planned.attempt) and not request.take_over:
-        who = planned.attempt
+        owner = planned.attempt
         message = (
-            f"run {planned.name} is being made by process {who.pid} on {who.host or 'this host'}: "
+            f"run {planned.name} is being executed by process {owner.pid} on {owner.host or 'this host'}: "
             "wait for it, or pass --takeover to fence it"
         )
         raise NotNowError(message)
@@ -228,22 +226,22 @@ def _pending(branch: Branch, feed: Feed, request: RunRequest, alive: Alive) -> R
 def _why_nothing(branch: Branch, feed: Feed, through: int) -> str:
     name = feed.definition.feed
     if not feed.landings:
-        return f"feed {name!r} has no landings yet: `rewindow land {name}` first"
+        return f"feed {name!r} has no landings yet: run `rewindow land {name}` first"
     if through == 0:
-        return f"the first landing of feed {name!r} is complete through a time above the time that was asked for"
+        return f"the first landing of feed {name!r} is complete only through a later time than requested"
     if branch.last_epoch > through:
         return f"branch {branch.name!r} is already at epoch {branch.last_epoch}, beyond epoch {through}"
     return f"branch {branch.name!r} has taken all epochs through {through}" + (
-        "; it is sealed" if branch.is_sealed else ""
+        " and is sealed" if branch.is_sealed else ""
     )
 
 
 def check_is_pending(state: JobState, spec: RunSpec) -> None:
-    """Raise `NotNowError` (75) if the run was fenced meanwhile, `InvariantError` (70) if it is committed already."""
+    """Raise `NotNowError` (75) if another attempt fenced the run, `InvariantError` (70) if it is already committed."""
     if state.is_pending(spec):
         return
     if state.find_run(spec.run) is not None:
-        message = f"run {spec.name} (ledger row {spec.run}) is committed already: one attempt commits once"
+        message = f"run {spec.name} (ledger row {spec.run}) is already committed: an attempt can commit only once"
         raise InvariantError(message)
-    message = f"run {spec.name} was fenced by another attempt while it was made: run again, nothing of it counts"
+    message = f"run {spec.name} was fenced by another attempt and was not committed: run again"
     raise NotNowError(message)

@@ -1,7 +1,7 @@
-"""What of a job's past is kept, and what nothing needs any more: decided from its ledger, and a time to keep. Pure.
+"""Decide which state of a job `gc` keeps and which it forgets, from the ledger and a retention. Pure.
 
-Kept is the state after the last run of every open branch, after each run that is younger than the time to keep (rewound
-ones and those of dropped branches included), and after the last run of each branch before that.
+Kept is the state after the last run of every open branch, after every run younger than the retention (including rewound
+runs and runs of dropped branches), and after the last older run of every open branch.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
 from rewindow.control.plan.spec import JournalFile, TargetTotal
 
 EVERY = 30
-"""A store is read from so many runs at most before a snapshot takes their place."""
+"""Number of runs that a restore reads before a snapshot replaces them."""
 
 
 def dead_attempts(rows: Iterable[LedgerRow], state: JobState) -> frozenset[str]:
-    """Return the attempts that can never be committed: a later row took the place of their plan.
+    """Return the attempts that can no longer commit, because a later row replaced their plan.
 
-    What a pending plan repeats is left out: it is compared with.
+    Leaves out the attempt that a pending plan repeats, since its output is compared with the new one.
     """
     planned = [row.body["attempt"]["id"] for row in rows if row.kind == PLAN]
     kept = {attempt for run in state.committed for attempt in (run.spec.attempt.id, run.commit.attempt)}
@@ -32,7 +32,7 @@ def dead_attempts(rows: Iterable[LedgerRow], state: JobState) -> frozenset[str]:
 
 
 def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
-    """Return the last runs of open branches whose state is read from ``every`` runs or more."""
+    """Return the last runs of open branches whose state is restored from ``every`` runs or more."""
     heads = {branch.head.spec.run: branch.head for branch in state.branches.values() if branch.is_open and branch.head}
     snapshots = {snapshot.spec.run for snapshot in state.snapshots.values()}
     return [
@@ -47,7 +47,7 @@ def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
 def decide_snapshot(
     state: JobState, run: CommittedRun, attempt: str, journal: JournalFile, targets: Mapping[str, TargetTotal]
 ) -> LedgerRow:
-    """Return the row by which a snapshot's rows stand for the state after a run."""
+    """Return the row that makes a snapshot the state after a run."""
     body = {
         "run": run.spec.run,
         "attempt": attempt,
@@ -58,7 +58,7 @@ def decide_snapshot(
 
 
 def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
-    """Return the row that forgets what nothing needs that was committed before a time; None if there is nothing."""
+    """Return the row that forgets unneeded runs and snapshots committed before a time; None if there are none."""
     wanted: list[CommittedRun] = [run for run in state.committed if run.recorded_at >= before_ms]
     for branch in state.branches.values():
         if branch.is_open:
@@ -66,9 +66,9 @@ def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
             wanted += [run for run in branch.runs if run.recorded_at < before_ms][-1:]
     kept = {one.spec.run for run in wanted for one in state.basis(run.spec.run)}
     known = [*state.committed, *state.snapshots.values()]
-    gone = sorted(
+    forgotten = sorted(
         run.spec.run
         for run in known
         if run.recorded_at < before_ms and run.spec.run not in kept and run.spec.run not in state.forgotten
     )
-    return LedgerRow(state.rows + 1, FORGET, {"runs": gone}) if gone else None
+    return LedgerRow(state.rows + 1, FORGET, {"runs": forgotten}) if forgotten else None

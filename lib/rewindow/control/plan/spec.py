@@ -1,6 +1,6 @@
-"""A run as data: what is asked for, what was decided (the PLAN row), and what came of it (the COMMIT row). Pure values.
+"""A run as data: the request, the plan (PLAN row) and the result (COMMIT row). Pure values.
 
-Each has a JSON form, which is what the ledger keeps: made by one version of the code, it is read by all later ones.
+The ledger stores their JSON form, which every later version of the code must be able to read.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from rewindow.streams.serde.schema import Column
 
 MAIN = "main"
-"""The branch whose output tables bear their plain names."""
+"""The published branch, whose output tables have no suffix."""
 
 OUTPUT = "output/"
-"""How the targets of output tables begin: each branch has its own. All other tables are shared."""
+"""Prefix of targets that are output tables. Each branch has its own; all other tables are shared."""
 
 CHANGELOG = "changelog/"
-"""How the targets of changelogs begin."""
+"""Prefix of targets that are changelogs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +32,27 @@ class TableSpec:
     partition_by: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return the JSON form."""
         columns = [list(column) for column in self.columns]
         return {"path": self.path, "columns": columns, "partition_by": list(self.partition_by)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TableSpec:
-        """Rebuild what `as_json` made."""
+        """Return the value of a JSON form."""
         return cls(data["path"], tuple(Column(*column) for column in data["columns"]), tuple(data["partition_by"]))
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What somebody asks for. Without ``through_landing``, ``through_ms`` and ``until_ms``: all epochs that the feed has.
+    """A request for a run, by default over all epochs of the feed.
 
-    ``through_ms``: up to the last landing whose watermark is not above it; ``until_ms``: whose interval of arrival ended
-    by then. ``final``: nothing comes after (D18).
-    ``replan`` forgets the plan of an attempt that died; ``take_over`` fences one that still lives. ``key`` names the
-    request (a scheduler's interval): asked again after its run is committed, there is nothing to do. ``drop_buffered``
-    lets go of what a suppress holds that was taken out. ``accept_changes`` goes on with other code than the checkpoint's
-    where its stores allow it, ``accept_code`` if only functions and classes changed (`on_code_change: accept`).
+    * ``through_landing``: stop after this landing; ``through_ms``: after the last landing with a watermark of at most
+      this; ``until_ms``: after the last landing whose interval of arrival ended by then.
+    * ``final``: close every window and seal the branch (D18).
+    * ``replan`` discards the plan of a dead attempt; ``take_over`` fences a live one.
+    * ``key`` identifies the request (a scheduler's interval): once its run is committed, there is nothing to do.
+    * ``drop_buffered`` discards the records buffered by a removed suppress; ``accept_changes`` resumes from a checkpoint
+      of different code if its stores are compatible, ``accept_code`` if only functions and classes changed.
     """
 
     branch: str = MAIN
@@ -68,17 +69,17 @@ class RunRequest:
 
     @property
     def is_bounded_by_time(self) -> bool:
-        """Whether it asks for what there was at some time, which may be nothing."""
+        """Whether a time bounds the request, so that there may be nothing to run."""
         return self.through_ms is not None or self.until_ms is not None
 
 
 @dataclass(frozen=True, slots=True)
 class JobBinding:
-    """A job as it is now: code and settings bound to the feed's columns, and the tables of the asked branch.
+    """A job's current code and settings, bound to the feed's columns and to the tables of a branch.
 
-    ``topology`` is `Topology.describe`, ``code`` the version of the functions and classes in its nodes (`code_version`),
-    empty where it is not known; ``stores`` has for each store the columns of its changelog. ``tables`` has for
-    each target (`StagedFile.target`; not the internal logs) its table, ``keys`` for each store its key columns' names.
+    ``topology`` is `Topology.describe`, ``code`` the version of the functions and classes in its nodes
+    (`control.code_version`), empty if unknown. ``stores`` maps each store to the columns of its changelog, ``keys`` to the names
+    of its key columns. ``tables`` maps each target (`StagedFile.target`, without internal logs) to its table.
     """
 
     job: str
@@ -94,7 +95,7 @@ class JobBinding:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Who does it: a name never used before, the process (``pid_started``: epoch ms), and the versions it runs on."""
+    """An attempt: a unique id, its process (``pid_started`` in epoch ms), and the versions of its libraries."""
 
     id: str
     host: str = ""
@@ -105,14 +106,15 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What a run is, decided before it starts: the body of its PLAN row, and all that it may depend on.
+    """The plan of a run: the body of its PLAN row, and everything that the run may depend on.
 
-    ``run`` is the number of its PLAN row, ``parent`` that of the run whose checkpoint it goes on from. Epochs
-    ``first_epoch`` .. ``last_epoch`` of the feed's ``generation``; none (``last_epoch = first_epoch - 1``) only if
-    ``final``. ``clock_from_ms`` and ``clock_to_ms``: the parent's last watermark and this run's last (D8, ``run``).
-    ``accepted``: how the job differs from what made the parent's checkpoint, where somebody accepted that.
-    ``takes_over``: the run of the dead attempt whose epochs and clock these are; ``repeats``: that attempt, if it was of
-    the same code, so that what it staged must come again.
+    * ``run`` is the number of the PLAN row, ``parent`` that of the run from whose checkpoint it resumes.
+    * It takes the epochs ``first_epoch`` to ``last_epoch`` of the feed's ``generation``; none
+      (``last_epoch = first_epoch - 1``) only if ``final``.
+    * ``clock_from_ms`` and ``clock_to_ms`` are the watermarks of the parent's and of this run's last epoch (D8, ``run``).
+    * ``accepted`` lists the accepted changes since the parent's checkpoint.
+    * ``takes_over`` is the run of the dead attempt whose plan this completes; ``repeats`` is that attempt if its code was
+      the same, so that both must produce the same rows.
     """
 
     job: str
@@ -136,16 +138,16 @@ class RunSpec:
 
     @property
     def name(self) -> str:
-        """The run's name for people: ``branch/number``."""
+        """The run's name: ``branch/number``."""
         return f"{self.branch}/{self.number}"
 
     @property
     def epochs(self) -> range:
-        """The epochs' numbers, in order."""
+        """The numbers of its epochs, in order."""
         return range(self.first_epoch, self.last_epoch + 1)
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return the JSON form."""
         binding = {
             "fingerprint": self.binding.fingerprint,
             "topology": [dict(part) for part in self.binding.topology],
@@ -155,14 +157,14 @@ class RunSpec:
             "tables": {target: table.as_json() for target, table in self.binding.tables.items()},
             "code": dict(self.binding.code),
         }
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        # Left out where there is none: the chain hash of older rows was made without it.
-        more = {"accepted": list(self.accepted)} if self.accepted else {}
-        return {**plain, **more, "binding": binding, "attempt": asdict(self.attempt)}
+        scalars = {name: getattr(self, name) for name in _SCALARS}
+        # Omitted if empty, because the chain hashes of older rows were computed without it.
+        accepted = {"accepted": list(self.accepted)} if self.accepted else {}
+        return {**scalars, **accepted, "binding": binding, "attempt": asdict(self.attempt)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Rebuild what `as_json` made."""
+        """Return the value of a JSON form."""
         bound = data["binding"]
         binding = JobBinding(
             job=data["job"],
@@ -175,12 +177,12 @@ class RunSpec:
             keys={name: tuple(keys) for name, keys in bound["keys"].items()},
             code=bound["code"],
         )
-        plain = {name: data[name] for name in _PLAIN}
+        scalars = {name: data[name] for name in _SCALARS}
         accepted = tuple(data.get("accepted", ()))
-        return cls(**plain, binding=binding, attempt=Attempt(**data["attempt"]), accepted=accepted)
+        return cls(**scalars, binding=binding, attempt=Attempt(**data["attempt"]), accepted=accepted)
 
 
-_PLAIN = (
+_SCALARS = (
     *("job", "branch", "number", "run", "parent", "feed", "generation", "first_epoch", "last_epoch", "final"),
     *("clock_from_ms", "clock_to_ms", "key", "takes_over", "repeats"),
 )
@@ -188,7 +190,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True)
 class TargetTotal:
-    """What a run made for one target: rows, files, bytes, and the digest of the rows however they are cut."""
+    """What a run wrote to one target: rows, files, bytes, and a digest of the rows that does not depend on the files."""
 
     rows: int
     files: int
@@ -198,7 +200,7 @@ class TargetTotal:
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """The one file of the journal that holds an attempt's reports: path below the journal table, size, byte digest."""
+    """The journal file with an attempt's reports: its path below the journal table, size, and byte digest."""
 
     path: str
     bytes: int
@@ -207,11 +209,10 @@ class JournalFile:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The body of a COMMIT row: this attempt's files are the run's, and nobody else's ever will be.
+    """The body of a COMMIT row, which makes an attempt's files the only files of the run.
 
-    ``watermark_ms`` is that of the last epoch, ``consumed`` the records taken of each topic, ``held`` those that
-    each buffer holds back at its end. ``chain`` binds the run to
-    all before it: see `chain_hash`.
+    ``watermark_ms`` is that of the last epoch, ``consumed`` the number of records read per topic, ``held`` the number of
+    records in each suppress buffer at the end. ``chain`` binds the run to all earlier ones (`chain_hash`).
     """
 
     run: int
@@ -224,12 +225,12 @@ class Commit:
     held: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
+        """Return the JSON form."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Commit:
-        """Rebuild what `as_json` made."""
+        """Return the value of a JSON form."""
         targets = {target: TargetTotal(**total) for target, total in data["targets"].items()}
         return cls(**{**data, "journal": JournalFile(**data["journal"]), "targets": targets})
 
@@ -243,7 +244,7 @@ def make_commit(
     consumed: Mapping[str, int],
     held: Mapping[str, int] | None = None,
 ) -> Commit:
-    """Return the COMMIT of a planned run, chained to its parent (``""`` for a branch's first)."""
+    """Return the COMMIT of a planned run, chained to its parent (``""`` for the first run of a branch)."""
     chain = chain_hash(parent_chain, spec, targets)
     return Commit(
         spec.run, spec.attempt.id, journal, dict(targets), dict(consumed), spec.clock_to_ms, chain, dict(held or {})
@@ -251,14 +252,14 @@ def make_commit(
 
 
 def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTotal]) -> str:
-    """Return the SHA-256 over the parent's chain, the plan and the digests: one altered row breaks all after it."""
+    """Return the SHA-256 over the parent's chain, the plan and the digests. One altered row breaks all later hashes."""
     digests = {target: [total.rows, total.digest] for target, total in targets.items()}
     text = "\n".join((parent_chain, canonical_json(spec.as_json()), canonical_json(digests)))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def add_digests(digests: Iterable[str]) -> str:
-    """Return the digest of the rows of several files together, from each file's `StagedFile.rows_digest`."""
+    """Return the combined digest of several files' rows, given each file's `StagedFile.rows_digest`."""
     halves = [0, 0]
     for digest in digests:
         halves = [(half + int(digest[at : at + 16], 16)) % 2**64 for half, at in zip(halves, (0, 16), strict=True)]
@@ -266,5 +267,5 @@ def add_digests(digests: Iterable[str]) -> str:
 
 
 def canonical_json(value: Any) -> str:
-    """Return the one JSON text of plain data: sorted keys, no blanks, no NaN."""
+    """Return the canonical JSON text of a value: sorted keys, no blanks, no NaN."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

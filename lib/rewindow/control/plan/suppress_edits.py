@@ -1,10 +1,8 @@
-"""A suppress is put into a running job and taken out again without a new branch (KIP-328, `withName`).
+"""Let a job add and remove a suppress without a new branch (KIP-328, `withName`).
 
-Rules of this file:
-
-1. A suppress that only one of two topologies has is no difference; nor is one that a time limit of zero disables in one
-   of them. Everything else has to be the same, with the parents of those below it set as if it were not there.
-2. One that is put in begins empty. What one that is taken out still holds would be lost, so it must hold nothing.
+1. A suppress that only one of two topologies has does not make them different, nor does one that a time limit of zero
+   disables in one of them. Everything else must be equal once the suppress is bypassed.
+2. An added suppress starts empty. A removed one must be empty, because its buffered records would be lost.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ Topology = Sequence[Mapping[str, Any]]
 
 
 def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobBinding]:
-    """Return two bindings without the suppresses that make no difference between them."""
+    """Return two bindings without the suppresses whose change between them does not count."""
     one, other = _suppresses(before), _suppresses(now)
     edited = [name for name in {**one, **other} if _is_edited(name, one, other, before, now)]
     if not edited:
@@ -29,13 +27,13 @@ def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobB
     return _without(before, edited, retentions), _without(now, edited, retentions)
 
 
-def taken_out(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return the suppresses (each also the name of its buffer) that are there no more."""
+def removed_suppresses(before: JobBinding, now: JobBinding) -> list[str]:
+    """Return the names of removed suppresses, which are also the names of their buffers."""
     return sorted(set(_suppresses(before)) - set(_suppresses(now)))
 
 
 def _suppresses(binding: JobBinding) -> dict[str, str]:
-    """Return what each suppress does, by name."""
+    """Return the description of each suppress, by name."""
     return {
         node["name"]: node["processor"]
         for part in binding.topology
@@ -48,7 +46,7 @@ def _is_edited(
     name: str, one: Mapping[str, str], other: Mapping[str, str], before: JobBinding, now: JobBinding
 ) -> bool:
     if name not in one or name not in other:
-        # A store of that name that is something else makes the two different.
+        # Unless the other binding uses the name for a different store.
         return name not in (now if name in one else before).stores
     is_switched = one[name] != other[name] and any(
         "(until_time_limit, limit=0," in text for text in (one[name], other[name])
@@ -60,7 +58,7 @@ def _without(binding: JobBinding, names: Sequence[str], retentions: Mapping[str,
     topology = [
         {
             **part,
-            "nodes": [node for node in _rewired(part["nodes"], names) if node["name"] not in names],
+            "nodes": [node for node in _bypass(part["nodes"], names) if node["name"] not in names],
             "stores": [
                 {**store, "retention_ms": retentions.get(store["name"], store["retention_ms"])}
                 for store in part["stores"]
@@ -80,7 +78,7 @@ def _without(binding: JobBinding, names: Sequence[str], retentions: Mapping[str,
 
 
 def _retentions(before: JobBinding, now: JobBinding) -> dict[str, int]:
-    """Return the retentions of session stores that differ by the millisecond that final results ask for (`dsl.finals`)."""
+    """Return the retentions of session stores that differ only by the millisecond that final results add (`dsl.finals`)."""
     one, other = (
         {
             store["name"]: store["retention_ms"]
@@ -97,7 +95,7 @@ def _has_sessions(store: Mapping[str, Any]) -> bool:
     return bool(store["kind"] == SESSION)
 
 
-def _rewired(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+def _bypass(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     parent_of = {node["name"]: node["parents"][0] for node in nodes if node["name"] in names}
 
     def above(name: str) -> str:

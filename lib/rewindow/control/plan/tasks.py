@@ -1,26 +1,35 @@
-"""From a planned run to the work of its stages: which epochs, which files, which state each task gets. Pure."""
+"""Derive the work of each sub-topology from a planned run: the epochs, files and state of each task. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.contracts.ingest import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS, QUARANTINE, StagedFile, TaskReport
-from rewindow.contracts.tasks import Epoch, InternalFile, LogFile, LogSlice, LogTable, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import (
+    Epoch,
+    InternalFile,
+    JobCode,
+    LogFile,
+    LogSlice,
+    LogTable,
+    RunIdentity,
+    StagingArea,
+    SubTopologyWork,
+    TaskWork,
+)
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.spec import JobBinding, RunSpec, TableSpec
 from rewindow.errors import ConfigError
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
 from rewindow.streams.record import UNKNOWN, TopicPartition
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
 from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META, PARTITION
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import Settings
 from rewindow.streams.topology import SubTopology, Topology
 
 METRICS_TARGET = "metrics"
@@ -28,39 +37,29 @@ METRICS_TARGET = "metrics"
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A checkpoint: each task's small state by (stage, partition), and the changelog files of each (store, partition)."""
+    """A checkpoint: the state of each task by (sub-topology, partition), and the changelog files of each (store, partition)."""
 
     states: Mapping[tuple[int, int], Mapping[str, Any]]
     stores: Mapping[tuple[str, int], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class JobCode:
-    """A job's code and settings. The two functions must survive the way to a worker."""
-
-    load_topology: Callable[[], Topology]
-    load_logs: Callable[[], LogShapes]
-    semantics: Semantics
-    settings: Settings = field(default_factory=Settings)
-
-
-@dataclass(frozen=True, slots=True)
 class TablePaths:
-    """Where a branch's tables lie, below the warehouse: of each output topic, each store with its columns, and the metrics."""
+    """Paths of a branch's tables below the warehouse: by output topic, by store and its columns, and of the metrics."""
 
     output: Callable[[str], str]
     changelog: Callable[[str, Sequence[Column]], str]
     metrics: str
     quarantine: str | None = None
-    """None: what is dropped is counted only."""
+    """None: dropped records are only counted."""
 
 
 def bind_job(
     job: str, feed: Feed, topology: Topology, logs: LogShapes, semantics: Mapping[str, Any], paths: TablePaths
 ) -> JobBinding:
-    """Return the job as it is now: fingerprint, stores and tables with their columns.
+    """Bind a job to its feed: return its fingerprint, and its stores and tables with their columns.
 
-    Raises `ConfigError` (78) for an output or a topic that nobody knows.
+    Raises `ConfigError` (78) for an undeclared output, an unknown topic, or an undeclared type.
     """
     parts = topology.sub_topologies()
     shapes = {}
@@ -71,14 +70,14 @@ def bind_job(
     keys = {name: key.names for name, (key, _) in shapes.items()}
     stores = {name: (*key.columns, *value.columns) for name, (key, value) in shapes.items()}
     tables = {}
-    for name, kept in stores.items():
-        columns = (Column(PARTITION, "long"), *kept, *CHANGELOG_META)
+    for name, own_columns in stores.items():
+        columns = (Column(PARTITION, "long"), *own_columns, *CHANGELOG_META)
         tables[f"changelog/{name}"] = TableSpec(paths.changelog(name, columns), columns, (PARTITION,))
     for part in parts:
         _check_partitions(job, feed, part)
         for source in part.sources:
             if not source.is_internal and source.topic not in logs:
-                message = f"the topology reads {source.topic!r}; the feed {feed.definition.feed!r} has {sorted(logs)}"
+                message = f"the topology reads {source.topic!r}, but feed {feed.definition.feed!r} has {sorted(logs)}"
                 raise ConfigError(message)
         for sink in part.sinks:
             with _naming(job, "node", sink.name):
@@ -95,21 +94,21 @@ def bind_job(
 
 
 def _check_partitions(job: str, feed: Feed, part: SubTopology) -> None:
-    """Refuse to join what Kafka has placed with what was repartitioned here: the same key lies elsewhere."""
+    """Refuse to combine logs that keep Kafka's partitions with repartitioned ones: equal keys are in other partitions."""
     ours = [source.topic for source in part.sources if source.is_internal]
     theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
     if ours and theirs:
         message = (
-            f"job {job!r}: {theirs[0]} lies in the partitions of its source, {ours[0]} in those of this job's "
-            f"repartition, so equal keys do not meet. Land {theirs[0]} with partitions of its own: leave `partition:` and "
-            "`offset:` out of the feed's configuration"
+            f"job {job!r}: {theirs[0]} keeps the partitions of its source, but {ours[0]} is repartitioned by this job, so "
+            f"equal keys do not meet. Remove `partition:` and `offset:` of {theirs[0]} from the feed's configuration and "
+            "land it again"
         )
         raise ConfigError(message)
 
 
 @contextmanager
 def _naming(job: str, what: str, name: str) -> Iterator[None]:
-    """Say of which job and part of its topology an error is."""
+    """Prefix configuration errors with the job and the part of its topology."""
     try:
         yield
     except ConfigError as error:
@@ -118,7 +117,7 @@ def _naming(job: str, what: str, name: str) -> Iterator[None]:
 
 
 def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:
-    """Return the epochs of a run; a final one ends with an epoch of its own, in which nothing comes."""
+    """Return the epochs of a run. A final run ends with an extra epoch without records."""
     jumps = spec.binding.semantics.get("wall_clock") == "run"
     epochs = [
         Epoch(
@@ -147,9 +146,9 @@ def sub_topology_work(
 ) -> SubTopologyWork:
     """Return the work of one sub-topology.
 
-    ``files`` finds the files of a topic-partition's offsets ``[start, end)``, ``table`` the table of a topic that Spark
-    has to read instead; ``internal`` are the files that earlier
-    stages of this run staged for internal logs; ``roots`` the folder of each target.
+    ``files`` finds the files of a topic-partition's offsets ``[start, end)``; ``table`` returns a topic's table if Spark
+    must read it instead. ``internal`` are the files of internal logs that earlier sub-topologies of this run staged, and
+    ``roots`` maps each target to its folder.
     """
     internal = tuple(internal)
     epochs = run_epochs(spec, feed)
@@ -162,32 +161,25 @@ def sub_topology_work(
             TaskWork(
                 partition,
                 {topic: _slice(spec, feed, topic, partition, None if topic in tables else files) for topic in topics},
-                {s.topic: _inside(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
-                None if state is None else _fitting(TaskState.from_json(state), spec, part),
+                {s.topic: _internal_files(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
+                None if state is None else _task_state(TaskState.from_json(state), spec, part),
                 {store.name: restored.stores.get((store.name, partition), ()) for store in part.stores},
                 sum(feed.is_enforced(epoch, topics, partition) for epoch in spec.epochs),
             )
         )
     return SubTopologyWork(
         sub_topology=part.index,
-        run=spec.run,
-        attempt=spec.attempt.id,
-        fingerprint=spec.binding.fingerprint,
-        partitions=feed.definition.partitions,
+        identity=RunIdentity(spec.job, spec.run, spec.attempt.id, spec.binding.fingerprint),
+        code=code,
         epochs=epochs,
         tasks=tuple(tasks),
-        roots=roots,
-        load_topology=code.load_topology,
-        load_logs=code.load_logs,
-        semantics=code.semantics,
-        job=spec.job,
-        settings=code.settings,
+        staging=StagingArea(roots, feed.definition.partitions),
         tables=tables,
     )
 
 
-def _fitting(state: TaskState, spec: RunSpec, part: SubTopology) -> TaskState:
-    """Leave out the schedules of nodes that are gone, where somebody accepted that they are."""
+def _task_state(state: TaskState, spec: RunSpec, part: SubTopology) -> TaskState:
+    """Return a task's state without schedules of nodes whose removal was accepted."""
     if not spec.accepted:
         return state
     names = {node.name for node in part.nodes}
@@ -195,7 +187,7 @@ def _fitting(state: TaskState, spec: RunSpec, part: SubTopology) -> TaskState:
 
 
 def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any, ...]]:
-    """Return the rows of the metrics table (`contracts.staged_files.METRICS`) that a run's tasks counted."""
+    """Return the rows of a run for the metrics table (`contracts.staged_files.METRICS`)."""
     stores = {store["name"]: store["kind"] for part in spec.binding.topology for store in part["stores"]}
     rows = []
     for report in reports:
@@ -220,12 +212,13 @@ def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any
 
 
 def simulated_seconds(reports: Iterable[TaskReport]) -> float:
-    """Return how long the simulated clock ran, in seconds: of several runs together, of several tasks the longest."""
-    ran_ms: dict[tuple[int, int], int] = {}
+    """Return the simulated duration in seconds: the sum over runs, of the task where it is longest."""
+    elapsed_ms: dict[tuple[int, int], int] = {}
     for report in reports:
-        own = sum(measure["total"] for measure in report.metrics if measure["name"] == SIMULATED_TIME)
-        ran_ms[report.sub_topology, report.partition] = ran_ms.get((report.sub_topology, report.partition), 0) + own
-    return max(ran_ms.values(), default=0) / 1000
+        task = report.sub_topology, report.partition
+        own_ms = sum(measure["total"] for measure in report.metrics if measure["name"] == SIMULATED_TIME)
+        elapsed_ms[task] = elapsed_ms.get(task, 0) + own_ms
+    return max(elapsed_ms.values(), default=0) / 1000
 
 
 def _slice(
@@ -235,18 +228,18 @@ def _slice(
     partition: int,
     files: Callable[[TopicPartition, int, int], Sequence[LogFile]] | None,
 ) -> LogSlice:
-    here = TopicPartition(topic, partition)
-    bounds = [feed.epoch_range(epoch, here) for epoch in spec.epochs]
+    topic_partition = TopicPartition(topic, partition)
+    bounds = [feed.epoch_range(epoch, topic_partition) for epoch in spec.epochs]
     if spec.final:
         end = bounds[-1][1] if bounds else 0
         bounds.append((end, end))
     start, end = (bounds[0][0], bounds[-1][1]) if bounds else (0, 0)
     if files is None:
-        return LogSlice((), tuple(bounds), tuple(feed.spans(here, start, end)))
-    return LogSlice(tuple(files(here, start, end)) if end > start else (), tuple(bounds))
+        return LogSlice((), tuple(bounds), tuple(feed.spans(topic_partition, start, end)))
+    return LogSlice(tuple(files(topic_partition, start, end)) if end > start else (), tuple(bounds))
 
 
-def _inside(
+def _internal_files(
     files: Iterable[StagedFile], topic: str, partition: int, roots: Mapping[str, str]
 ) -> tuple[InternalFile, ...]:
     target = f"internal/{topic}"

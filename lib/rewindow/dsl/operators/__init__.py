@@ -1,1 +1,1 @@
-"""The DSL's verbs as ordinary processors: they see the public context, like a user's own."""
+"""The operators of the DSL: ordinary processors, which use only the public context, as user processors do."""

@@ -1,6 +1,6 @@
-"""Aggregations: one state a key; every accepted record sends an update downstream.
+"""Aggregation by key: one state for each key, and an update downstream for every accepted record.
 
-The timestamp of a result is the largest of the records in it. An update carries the old result too, null at first (D13).
+A result has the largest timestamp of its records. An update also carries the old result, null at first (D13).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from rewindow.dsl.operators.aggregates import Aggregator, described
 from rewindow.streams.metrics import SKIPPED_RECORDS
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.serde.values import copied
 from rewindow.streams.state.key_value_store import KeyValueStore
@@ -19,7 +20,7 @@ from rewindow.streams.state.stores import Stamped
 
 @dataclass(frozen=True, slots=True)
 class StreamAggregate:
-    """Aggregate by key. A null key or value is skipped; a null state deletes the key."""
+    """Aggregate by key. Records with a null key or value are skipped; a null state deletes the key."""
 
     keeps_key: ClassVar[bool] = True
     asks_own_key: ClassVar[bool] = True
@@ -61,8 +62,8 @@ class _StreamAggregate(Processor):
 def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
     """Return the new state, its result and the old result.
 
-    The aggregator may change in place what it is given: the state is a copy of its own, and the old result is taken
-    before. What it starts with may be the same object each time, so that is copied too.
+    The aggregator may modify its state in place, so it gets a copy, also of its start state, which may be the same
+    object each time. The old result is computed first.
     """
     if old is None:
         state = aggregator.add(key, value, copied(aggregator.start()))

@@ -1,7 +1,7 @@
-"""What an aggregation does with its values, as plain values: the built-in ones can also run on whole columns.
+"""The built-in aggregates and their protocol. Built-in aggregates are values, so they can also run on whole columns.
 
-An aggregator has a start, a step and a result. The state is what the store keeps. Sums fold in the order in which the
-task takes the records, so a float has the same last bit in every layout.
+An aggregator has a start, a step and a result; the store keeps its state. Sums are folded in the order in which the task
+processes the records, so the last bit of a float is the same in every layout.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from rewindow.streams.serde.coercion import exact_context
 
 @runtime_checkable
 class Aggregator(Protocol):
-    """A start, a step and a result; the types that they have, given that of the values."""
+    """A start, a step and a result, and their types, given the type of the values."""
 
     def start(self) -> Any:
         """Return the state before the first value."""
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
-        """Return the state with one more value."""
+        """Return the state with a value added."""
 
     def result(self, state: Any) -> Any:
-        """Return what goes downstream."""
+        """Return the result to send downstream."""
 
     def state_type(self, value: Any) -> Any:
         """Return the declared type of the state."""
@@ -41,28 +41,28 @@ class Aggregator(Protocol):
 
 @runtime_checkable
 class Subtractable(Aggregator, Protocol):
-    """An aggregate that can take a value back: what a grouped table needs."""
+    """An aggregate that can subtract a value, as a grouped table needs."""
 
     def subtract(self, key: Any, value: Any, state: Any) -> Any:
-        """Return the state without a value that it has."""
+        """Return the state with a value removed that was added before."""
 
 
 @runtime_checkable
 class Mergeable(Aggregator, Protocol):
-    """An aggregate of which two can become one: what sessions need."""
+    """An aggregate whose states can be merged, as sessions need."""
 
     def merge(self, state: Any, later: Any) -> Any:
-        """Return the state of two that meet, the earlier one first; ``state`` may be that of the start."""
+        """Return the merged state of two sessions, the earlier one first; ``state`` may be the start state."""
 
 
 def is_aggregate(given: object) -> TypeGuard[Aggregator]:
-    """Return whether it is one, and not its class: ``Count()`` and not ``Count``."""
+    """Return whether the object is an aggregate: ``Count()``, not the class ``Count``."""
     return isinstance(given, Aggregator) and not isinstance(given, type)
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of records (null values included, as windowed counts of Kafka Streams do)."""
+    """The number of records, including null values, as in windowed counts of Kafka Streams."""
 
     def describe(self) -> str:
         """See `described`."""
@@ -103,7 +103,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class _Folded(OfField, ABC):
-    """An aggregate whose first operand is its state, and each other is combined with it."""
+    """An aggregate that starts with the first operand and combines each further one with the state."""
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
@@ -128,17 +128,20 @@ class _Folded(OfField, ABC):
         return self.state_type(value)
 
     def first(self, operand: Any) -> Any:
-        """Return the state of one operand, which is not null. Raises `DataError` for a row."""
+        """Return the state of a first operand, never null. Raises `DataError` for a row."""
         return _no_row(operand, type(self).__name__)
 
     @abstractmethod
     def combine(self, state: Any, operand: Any) -> Any:
-        """Return the state with one more operand; neither is null."""
+        """Return the state combined with an operand; neither is null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sum(_Folded):
-    """The sum: of booleans an integer, of decimals exact in 38 digits."""
+    """The sum of a field, or of the values. Nulls are skipped; the sum of none is null.
+
+    The sum of booleans is an integer. Decimals are added exactly, up to 38 digits; a longer sum raises a `DataError`.
+    """
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""
@@ -149,19 +152,19 @@ class Sum(_Folded):
         return _number(operand, "Sum")
 
     def subtract(self, key: Any, value: Any, state: Any) -> Any:
-        """See `Subtractable`. Of no values it is 0 then, not null."""
+        """See `Subtractable`. After the last value is subtracted, the sum is 0, not null."""
         del key
         operand = self.operand(value)
         return state if operand is None or state is None else _added(state, _negated(_number(operand, "Sum")))
 
     def combine(self, state: Any, operand: Any) -> Any:
-        """See `_Folded`. Raises `DataError` where a sum of decimals is longer than 38 digits."""
+        """See `_Folded`. Raises `DataError` if a sum of decimals has more than 38 digits."""
         return _added(state, operand)
 
 
 @dataclass(frozen=True, slots=True)
 class Min(_Folded):
-    """The smallest."""
+    """The smallest value of a field, or of the values. Nulls are skipped; the minimum of none is null."""
 
     def combine(self, state: Any, operand: Any) -> Any:
         """See `_Folded`."""
@@ -170,7 +173,7 @@ class Min(_Folded):
 
 @dataclass(frozen=True, slots=True)
 class Max(_Folded):
-    """The largest."""
+    """The largest value of a field, or of the values. Nulls are skipped; the maximum of none is null."""
 
     def combine(self, state: Any, operand: Any) -> Any:
         """See `_Folded`."""
@@ -179,9 +182,9 @@ class Max(_Folded):
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The arithmetic mean of a field, or of the values, as a float; nulls are left out, and of none it is null.
+    """The arithmetic mean of a field, or of the values, as a float. Nulls are skipped; the mean of none is null.
 
-    The total is kept as `Sum` keeps it; of integers, booleans and decimals only the quotient is rounded.
+    The total is kept as by `Sum`. For integers, booleans and decimals, only the quotient is rounded.
     """
 
     field: str | None = None
@@ -241,7 +244,7 @@ _EXACT = exact_context()
 
 
 def described(aggregator: Any) -> str:
-    """Return what an aggregate computes, for `explain` and the fingerprint: its ``describe()``, else its class's name."""
+    """Describe an aggregate for `explain` and the fingerprint: by its ``describe()``, else by the name of its class."""
     describe = getattr(aggregator, "describe", None)
     return str(describe()) if callable(describe) else type(aggregator).__name__.lower()
 
@@ -271,5 +274,5 @@ def _added(state: Any, operand: Any) -> Any:
     try:
         return _EXACT.add(state, operand)
     except DecimalException as error:
-        message = f"the sum of {state} and {operand} is longer than 38 digits: round the values first (map_values)"
+        message = f"the sum of {state} and {operand} has more than 38 digits: round the values first (map_values)"
         raise DataError(message) from error

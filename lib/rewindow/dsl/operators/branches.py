@@ -1,4 +1,4 @@
-"""The one step that sends each record to one of several: `KStream.split`."""
+"""The node of `KStream.split`, which sends each record to one branch."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rewindow.streams.record import Record, To
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Send a record to the first branch whose ``predicate(key, value)`` is true; to none, if all are false.
+    """Send a record to the first branch whose ``predicate(key, value)`` is true, or nowhere.
 
-    ``branches`` has each predicate and the name of the node that gets what it keeps; it grows while the topology is built.
+    ``branches`` has the predicate and the node of each branch; it grows while the topology is built.
     """
 
     keeps_key: ClassVar[bool] = True

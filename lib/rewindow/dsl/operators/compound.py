@@ -1,4 +1,4 @@
-"""Aggregates made of others, and those that users write as functions."""
+"""Aggregates that combine others, and aggregates made of user functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewindow.streams.serde.binding import RowType
 
 @dataclass(frozen=True)
 class Several:
-    """Several aggregates at once; state and result are rows with their names."""
+    """Several named aggregates. State and result are rows with one field for each."""
 
     parts: tuple[tuple[str, Any], ...]
 
@@ -34,8 +34,8 @@ class Several:
         return maker(row_class(tuple(name for name, _ in self.parts)))
 
     @cached_property
-    def _shows_state(self) -> bool:
-        return all(part.__class__ in _SHOWN for part in self._aggregators)
+    def _results_are_states(self) -> bool:
+        return all(part.__class__ in _RESULT_IS_STATE for part in self._aggregators)
 
     def start(self) -> Any:
         """See `Aggregator`."""
@@ -47,7 +47,7 @@ class Several:
         return self._row(tuple([part.add(key, value, one) for part, one in parts]))
 
     def subtract(self, key: Any, value: Any, state: Any) -> Any:
-        """See `Subtractable`. All of its aggregates must be able to."""
+        """See `Subtractable`. All parts must be subtractable."""
         parts = zip(self._aggregators, state, strict=True)
         return self._row(tuple([part.subtract(key, value, one) for part, one in parts]))
 
@@ -58,7 +58,7 @@ class Several:
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
-        if self._shows_state:
+        if self._results_are_states:
             return state
         return self._row(tuple([part.result(one) for part, one in zip(self._aggregators, state, strict=True)]))
 
@@ -72,17 +72,17 @@ class Several:
 
 
 def _result_type(part: Any, value: Any) -> Any:
-    """Return the type of a part of the result: within a row a null is told from a row of nulls."""
-    return part.state_type(value) if part.__class__ in _SHOWN else part.result_type(value)
+    """Return the type of one field of the result, which distinguishes a null from a row of nulls."""
+    return part.state_type(value) if part.__class__ in _RESULT_IS_STATE else part.result_type(value)
 
 
-_SHOWN = (Count, Sum, Min, Max, First, Last, Collect)
-"""Those whose result is their state."""
+_RESULT_IS_STATE = (Count, Sum, Min, Max, First, Last, Collect)
+"""The aggregates whose result is their state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """``reducer(aggregate, value)``; the first value starts it."""
+    """``reducer(aggregate, value)``, starting with the first value."""
 
     reducer: Callable[[Any, Any], Any]
 
@@ -152,16 +152,16 @@ class Custom:
 
 
 def several(parts: Mapping[str, Aggregator]) -> Several:
-    """Return the aggregate of several named ones. Raises `ConfigError` for none, no aggregate, or a name that no column has."""
+    """Combine named aggregates. Raises `ConfigError` if there are none, and for a part or a name that is invalid."""
     for name in parts:
         if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
             message = f"aggregate({{{name!r}: ...}}): a result's name becomes a column, so it must be an identifier"
-            raise ConfigError(f"{message}, no word of Python and not begin with '_'")
+            raise ConfigError(f"{message}, not a Python keyword, and not begin with '_'")
     for name, part in parts.items():
         if not is_aggregate(part):
             message = f"aggregate({{{name!r}: {part!r}}}): give an aggregate, as in Count() or Sum('amount')"
             raise ConfigError(message)
     if not parts:
-        message = "aggregate({}) has nothing to compute: give at least one named aggregate"
+        message = "aggregate({}) computes nothing: give at least one named aggregate"
         raise ConfigError(message)
     return Several(tuple(parts.items()))

@@ -1,10 +1,11 @@
-"""Conditions as text, in a small part of SQL: values that can be read, so they also run on whole columns.
+"""Conditions as text, in a small subset of SQL. Unlike functions, they can be evaluated on whole columns.
 
     amount >= 10 and (country in ('de', 'fr') or country is null) and not is_test
 
-Names are fields of the value; ``value``, ``key`` and ``timestamp`` (epoch ms) are the record's own where no field is
-called so. Literals: whole numbers, numbers with a point (floats), 'texts' ('' for a quote), true, false. Comparisons
-(= <> != < <= > >=, between, in) of a null are null; and, or, not know null as SQL does; only what is true is kept.
+Names are fields of the value. ``value``, ``key`` and ``timestamp`` (epoch ms) are the record's own unless a field has that
+name. Literals are integers, floats with a decimal point, 'texts' (with '' for a quote), true and false. Comparisons
+(= <> != < <= > >=, between, in) with a null are null; and, or and not treat null as SQL does. Only records for which the
+condition is true are kept.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A comparison; of a null it is null."""
+    """A comparison. A null operand makes it null."""
 
     operator: str
     left: Term
@@ -40,14 +41,14 @@ class Compare:
         return f"{self.left} {self.operator} {self.right}"
 
     def truth(self, look: Look) -> Truth:
-        """Return whether it is true; None for null."""
+        """Return the truth value, None for null."""
         left, right = self.left.value(look), self.right.value(look)
         return None if left is None or right is None else bool(OPERATORS[self.operator](left, right))
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a value is null: never null itself."""
+    """Whether a value is null. The result is never null."""
 
     term: Term
 
@@ -55,13 +56,13 @@ class IsNull:
         return f"{self.term} is null"
 
     def truth(self, look: Look) -> Truth:
-        """Return whether it is true."""
+        """Return the truth value."""
         return self.term.value(look) is None
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The contrary; of null it is null."""
+    """The negation; null stays null."""
 
     one: Condition
 
@@ -69,14 +70,14 @@ class Not:
         return f"not ({self.one})"
 
     def truth(self, look: Look) -> Truth:
-        """Return whether it is true; None for null."""
+        """Return the truth value, None for null."""
         truth = self.one.truth(look)
         return None if truth is None else not truth
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """And (``decides`` is false) or or (``decides`` is true): one that decides is enough; else null if one is null."""
+    """Conjunction (``decides`` is false) or disjunction (true). A side equal to ``decides`` decides; else null wins."""
 
     decides: bool
     left: Condition
@@ -86,7 +87,7 @@ class Both:
         return f"({self.left} {'or' if self.decides else 'and'} {self.right})"
 
     def truth(self, look: Look) -> Truth:
-        """Return whether it is true; None for null."""
+        """Return the truth value, None for null."""
         left, right = self.left.truth(look), self.right.truth(look)
         if left is self.decides or right is self.decides:
             return self.decides
@@ -97,12 +98,12 @@ Condition = Compare | IsNull | Not | Both
 
 
 def parse(text: str) -> Condition:
-    """Read a condition. Raises `ConfigError` that shows where it cannot be read."""
+    """Parse a condition. Raises `ConfigError` naming the position of an error."""
     return _Reader(text, "where").whole()
 
 
 def names_in(condition: Condition) -> Iterator[str]:
-    """Yield the names that a condition looks at."""
+    """Yield the names in a condition."""
     if isinstance(condition, Both):
         yield from names_in(condition.left)
         yield from names_in(condition.right)
@@ -114,12 +115,12 @@ def names_in(condition: Condition) -> Iterator[str]:
 
 
 class _Reader(Reader):
-    """Reads from left to right; ``or`` binds least, then ``and``, then ``not``."""
+    """A recursive descent parser: ``or`` binds loosest, then ``and``, then ``not``."""
 
     def whole(self) -> Condition:
         condition = self._either()
         if self._next():
-            raise self._wrong("the condition is over, but here comes")
+            raise self._wrong("the condition ends before")
         return condition
 
     def _either(self) -> Condition:

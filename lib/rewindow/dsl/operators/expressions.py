@@ -1,9 +1,9 @@
-"""Expressions as text, in a small part of SQL: the terms of conditions, and what a `select` computes.
+"""Expressions as text, in a small subset of SQL: the terms of conditions, and the fields of `select`.
 
     price * (pieces - 1) + 0.5
 
-Names and literals are those of conditions. ``+ - *`` take whole numbers and floats, as Python does: of two whole
-numbers the result is one, else a float; of a null it is null.
+Names and literals are those of `conditions`. ``+ - *`` work on integers and floats as in Python: two integers give an
+integer, otherwise the result is a float. A null operand makes the result null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from rewindow.errors import ConfigError, DataError
 
 Look = Callable[[str], Any]
-"""Gives the value of a name."""
+"""Returns the value of a name."""
 
 COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|('(?:[^']|'')*')|([A-Za-z_]\w*)|(<=|>=|<>|!=|[=<>(),+*-]))")
@@ -27,7 +27,7 @@ _WORDS = frozenset(("and", "or", "not", "in", "is", "null", "true", "false", "be
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A field, or ``key``, ``value``, ``timestamp``."""
+    """A field, or ``key``, ``value`` or ``timestamp``."""
 
     name: str
 
@@ -35,13 +35,13 @@ class Name:
         return self.name
 
     def value(self, look: Look) -> Any:
-        """Return its value."""
+        """Return the value."""
         return look(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number, a text or a truth."""
+    """A number, a text, true or false."""
 
     constant: Any
 
@@ -51,7 +51,7 @@ class Literal:
         return str(self.constant).lower()
 
     def value(self, look: Look) -> Any:
-        """Return its value."""
+        """Return the value."""
         del look
         return self.constant
 
@@ -61,7 +61,7 @@ Term = Name | Literal
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A sum, difference or product; of a null it is null."""
+    """A sum, difference or product. A null operand makes it null."""
 
     operator: str
     left: Expression
@@ -71,13 +71,13 @@ class Computed:
         return f"({self.left} {self.operator} {self.right})"
 
     def value(self, look: Look) -> Any:
-        """Return its value. Raises `DataError` for what is neither a whole number nor a float."""
+        """Return the value. Raises `DataError` for an operand that is neither an integer nor a float."""
         left, right = self.left.value(look), self.right.value(look)
         for one in (left, right):
             if one is not None and one.__class__ not in (int, float):
                 message = (
-                    f"{self} of {one!r} ({type(one).__name__}): it takes whole numbers and floats; what has others "
-                    "is for map_values"
+                    f"{self} of {one!r} ({type(one).__name__}): it takes whole numbers and floats; use map_values "
+                    "for other types"
                 )
                 raise DataError(message)
         return None if left is None or right is None else COMPUTED[self.operator](left, right)
@@ -87,7 +87,7 @@ Expression = Name | Literal | Computed
 
 
 def names_of_expression(expression: Expression) -> Iterator[str]:
-    """Yield the names that an expression looks at."""
+    """Yield the names in an expression."""
     if isinstance(expression, Computed):
         yield from names_of_expression(expression.left)
         yield from names_of_expression(expression.right)
@@ -96,7 +96,7 @@ def names_of_expression(expression: Expression) -> Iterator[str]:
 
 
 class Reader:
-    """Reads from left to right; what it cannot read is a `ConfigError` that shows where. ``verb``: whose text it is."""
+    """A recursive descent parser. An error is a `ConfigError` naming its position; ``verb`` is the verb to blame."""
 
     def __init__(self, text: str, verb: str) -> None:
         self._text, self._verb, self._at = text, verb, 0

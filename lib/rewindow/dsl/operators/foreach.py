@@ -1,4 +1,4 @@
-"""An effect on the world outside, for each record: at least once, with a key that makes it once."""
+"""The node of `KStream.foreach`: an external side effect for each record, at least once, with an idempotency key."""
 
 from __future__ import annotations
 
@@ -35,27 +35,29 @@ class _ForEach(Processor):
 
 
 def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
-    """Return the action as a function of key, value and idempotency key. Raises `TopologyError` if it is none."""
+    """Return the action as a function of key, value and idempotency key. Raises `TopologyError` for any other signature."""
     if not callable(action):
         raise TopologyError(f"foreach({action!r}): give it a function")
     try:
-        takes = signature(action)
-    except (TypeError, ValueError):  # a builtin does not say; print, for one
+        accepted = signature(action)
+    except (TypeError, ValueError):  # some builtins have no signature
         return lambda key, value, _: action(key, value)
-    named = "idempotency_key" in takes.parameters
-    if named and _fits(takes, None, None, idempotency_key=""):
+    named = "idempotency_key" in accepted.parameters
+    if named and _fits(accepted, None, None, idempotency_key=""):
         return lambda key, value, idempotency_key: action(key, value, idempotency_key=idempotency_key)
-    if not named and _fits(takes, None, None):
+    if not named and _fits(accepted, None, None):
         return lambda key, value, _: action(key, value)
-    if _fits(takes, None, None, ""):
+    if _fits(accepted, None, None, ""):
         return action
-    message = f"foreach: the action takes {takes}, but it is called with (key, value) or (key, value, idempotency_key)"
+    message = (
+        f"foreach: the action takes {accepted}, but it is called with (key, value) or (key, value, idempotency_key)"
+    )
     raise TopologyError(message)
 
 
-def _fits(takes: Signature, *args: Any, **kwargs: Any) -> bool:
+def _fits(accepted: Signature, *args: Any, **kwargs: Any) -> bool:
     try:
-        takes.bind(*args, **kwargs)
+        accepted.bind(*args, **kwargs)
     except TypeError:
         return False
     return True

@@ -1,19 +1,19 @@
-"""The join of a table with another one by a key that its rows name: three sub-topologies, four processors.
+"""The foreign-key join of two tables (KIP-213): four processors in three sub-topologies.
 
-1. Beside the left table, `ForeignKeySend` sends each update twice: to the left row's own partition, where a copy of the
+1. Next to the left table, `ForeignKeySend` sends each update twice: to the left row's own partition, where a copy of the
    table is kept, and to the foreign key's partition, as a subscription to that key.
-2. Beside the right table, `ForeignKeySubscribe` keeps who has subscribed to which key and answers with its row;
+2. Next to the right table, `ForeignKeySubscribe` keeps the subscribers of each key and answers with its row, and
    `ForeignKeyPublish` answers all subscribers when the row changes.
-3. `ForeignKeyJoin` keeps the copy and joins what it says with the answers.
+3. `ForeignKeyJoin` keeps the copy and joins its rows with the answers.
 
-Answers and updates take different ways, so an answer may come late, to a question that its row no longer asks, or
-early, before the update that asked. The updates of a partition are numbered; a subscription carries the number of its
-update, an answer gives it back. A late answer is dropped, as another one is on its way; an early one waits for its
-update, which comes in the same epoch, as internal logs are released whole. (Kafka compares hashes of the left value and
-drops both, KIP-213: what came early is lost until the next update.)
+Answers and updates take different paths, so an answer may be late, for a foreign key that the row no longer has, or early,
+before the update that asked for it. So the updates of a partition are numbered, a subscription carries the number of its
+update, and the answer returns it. A late answer is dropped, because another one follows. An early answer waits for its
+update, which arrives in the same epoch, because internal logs are released in whole epochs. (Kafka compares hashes of the
+left value and drops both kinds, so an early answer is lost until the next update.)
 
-The timestamp of a result is the larger of both rows' where the left row changed, the right row's where that changed;
-what a left join sends of a row that names none has the row's own.
+If the left row changed, a result has the larger timestamp of both rows; if the right row changed, it has the right row's.
+A left join's result for a row without a foreign key has the row's own timestamp.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from typing import Any
 
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record, To, row_class
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.prefix_store import PrefixStore
 
 ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"
-"""How a subscription is answered: always; so that it is no news that there is no row, unless there is a result to take
-back; for the last time, as it ends there; not at all, as it ends there and another one is answered."""
+"""How a subscription is answered. ALWAYS. QUIET: a missing right row matters only if there is a result to delete. LAST: the
+subscription ends, with a last answer. NEVER: it ends, and another subscription of the same update is answered."""
 
 _LAST = "last"
 
 Sent = row_class(("number", "is_row", "value", "needs_no_answer"))
-"""A left row, or that there is none any more, on its way to the copy."""
+"""A left row, or its deletion, on its way to the copy."""
 Subscription = row_class(("left_key", "number", "answered"))
 Subscriber = row_class(("foreign_key", "left_key"))
 Answer = row_class(("number", "is_row", "is_quiet", "value"))
@@ -46,14 +47,14 @@ Copied = row_class(("number", "value"))
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySend:
-    """Send left updates to the copy and to the foreign keys' partitions. A left row without a foreign key is alone."""
+    """Send left updates to the copy and to the partitions of their foreign keys."""
 
     foreign_key: Callable[[Any, Any], Any]
     to_copy: str
     to_right: str
     keeps_left: bool
     store: str
-    """Keeps the number of the last update."""
+    """The store of the last update's number."""
 
     def __call__(self) -> Processor:
         return _Send(self)
@@ -65,7 +66,7 @@ class ForeignKeySend:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySubscribe:
-    """Keep subscriptions and answer them with what the right table says."""
+    """Keep subscriptions and answer them with the right table's rows."""
 
     right: TableView
     store: str
@@ -80,7 +81,7 @@ class ForeignKeySubscribe:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyPublish:
-    """Answer all subscribers of a right row that changed."""
+    """Answer all subscribers of a changed right row."""
 
     store: str
 
@@ -94,15 +95,15 @@ class ForeignKeyPublish:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyJoin:
-    """Join the copy with the answers: ``joiner(left, right)``; ``keeps_left``: also where there is no right row.
+    """Join the copy with the answers: ``joiner(left, right)``. ``keeps_left``: also if there is no right row.
 
-    One node with two parents: what it gets is a `Sent` or an `Answer`.
+    The node has two parents. It receives `Sent` from one and `Answer` from the other.
     """
 
     joiner: Callable[[Any, Any], Any]
     store: str
     results: str
-    """The store of what was sent."""
+    """The store of the results."""
     keeps_left: bool
 
     def __call__(self) -> Processor:
@@ -136,9 +137,9 @@ class _Send(Processor):
         number = (self._numbers.get(_LAST) or 0) + 1
         self._numbers.put(_LAST, number)
         has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
-        # An update that asks nothing makes earlier answers late all the same: it takes the result back itself.
-        is_alone = new is None and (settings.keeps_left or not has_moved)
-        sent = Sent(number, change.new is not None, change.new, is_alone)
+        # An update that asks for no answer still makes earlier answers late, so it deletes the result itself.
+        needs_no_answer = new is None and (settings.keeps_left or not has_moved)
+        sent = Sent(number, change.new is not None, change.new, needs_no_answer)
         self.context.forward(record.with_value(sent), to=self._to_copy)
         if has_moved:
             ending = LAST if new is None and not settings.keeps_left else NEVER
@@ -202,9 +203,9 @@ class _Join(Processor):
         self.context = context
         self._copy: KeyValueStore = context.store(self._settings.store)
         self._results: KeyValueStore = context.store(self._settings.results)
-        # Nothing is on its way when an epoch ends, so neither of the two has to outlive it.
+        # No message is in transit when an epoch ends, so neither of these has to outlive it.
         self._early: dict[Any, list[Record]] = {}
-        self._gone: dict[Any, int] = {}
+        self._deleted: dict[Any, int] = {}
 
     def process(self, record: Record) -> None:
         if record.value.__class__ is Answer:
@@ -214,25 +215,25 @@ class _Join(Processor):
 
     def _take_update(self, record: Record) -> None:
         key, (number, is_row, value, needs_no_answer) = record.key, record.value
-        waiting, gone = self._early.pop(key, []), self._gone.get(key, 0)
+        waiting, deleted = self._early.pop(key, []), self._deleted.get(key, 0)
         if is_row:
             self._copy.put(key, Copied(number, value))
         else:
             self._copy.delete(key)
-            self._gone[key] = number
+            self._deleted[key] = number
         try:
             if needs_no_answer and (self._settings.keeps_left or self._results.get(key) is not None):
                 self._send(record, value if is_row else None, None)
             for answer in waiting:
                 self._take_answer(answer)
-        except Exception:  # whoever forgives it puts back the stores (`streams.error_policy`), and knows of no fields
-            self._early[key], self._gone[key] = waiting, gone
+        except Exception:  # an error policy restores stores (`streams.error_policy`), but not fields
+            self._early[key], self._deleted[key] = waiting, deleted
             raise
 
     def _take_answer(self, record: Record) -> None:
         key, answer = record.key, record.value
         row = self._copy.get(key)
-        known = self._gone.get(key, 0) if row is None else row.number
+        known = self._deleted.get(key, 0) if row is None else row.number
         if answer.number > known:
             self._early.setdefault(key, []).append(record)
         elif answer.number == known and (answer.is_row or not answer.is_quiet or self._results.get(key) is not None):

@@ -1,4 +1,4 @@
-"""What aggregates of one field share: which part of a value counts, and that of none the result is null."""
+"""The base of aggregates over one field."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class OfField:
-    """An aggregate of one field of the values, or of the values themselves. Nulls are left out."""
+    """An aggregate of one field of the values, or of the values themselves. Nulls are skipped."""
 
     field: str | None = None
 
@@ -21,7 +21,7 @@ class OfField:
         return None
 
     def operand(self, value: Any) -> Any:
-        """Return what of a value counts."""
+        """Return the part of a value that is aggregated."""
         return value if self.field is None or value is None else getattr(value, self.field)
 
     def result(self, state: Any) -> Any:

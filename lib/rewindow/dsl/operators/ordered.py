@@ -1,7 +1,7 @@
-"""Aggregates whose result depends on the order of the records: the first, the last, all of them.
+"""Aggregates whose result depends on the order of the records: `First`, `Last` and `Collect`.
 
-The order is that in which the task takes the records (L1), not that of their timestamps; sessions that meet are put
-together in the order of their times. Nulls are left out: a null field, and a null value where a window counts it.
+The order is that in which the task processes the records (L1), not that of their timestamps. Merged sessions are combined
+in the order of their times. Null fields and null values are skipped.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rewindow.streams.serde.canonical_json import dump_value
 
 @dataclass(frozen=True, slots=True)
 class _Ordered(OfField, ABC):
-    """An aggregate that keeps operands as they are."""
+    """An aggregate whose state consists of operands."""
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
         del key
         operand = self.operand(value)
-        return state if operand is None else self.taken(state, operand)
+        return state if operand is None else self.with_operand(state, operand)
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""
@@ -34,8 +34,8 @@ class _Ordered(OfField, ABC):
         return self.state_type(value) if self.field else value
 
     @abstractmethod
-    def taken(self, state: Any, operand: Any) -> Any:
-        """Return the state with one more operand, which is not null."""
+    def with_operand(self, state: Any, operand: Any) -> Any:
+        """Return the state with another operand, which is not null."""
 
     @abstractmethod
     def merge(self, state: Any, later: Any) -> Any:
@@ -44,9 +44,9 @@ class _Ordered(OfField, ABC):
 
 @dataclass(frozen=True, slots=True)
 class First(_Ordered):
-    """The first value that is not null, of a field or whole; of none it is null."""
+    """The first non-null value of a field, or of the values; null if there is none."""
 
-    def taken(self, state: Any, operand: Any) -> Any:
+    def with_operand(self, state: Any, operand: Any) -> Any:
         """See `_Ordered`."""
         return operand if state is None else state
 
@@ -57,9 +57,9 @@ class First(_Ordered):
 
 @dataclass(frozen=True, slots=True)
 class Last(_Ordered):
-    """The last value that is not null, of a field or whole; of none it is null."""
+    """The last non-null value of a field, or of the values; null if there is none."""
 
-    def taken(self, state: Any, operand: Any) -> Any:
+    def with_operand(self, state: Any, operand: Any) -> Any:
         """See `_Ordered`."""
         del state
         return operand
@@ -71,9 +71,9 @@ class Last(_Ordered):
 
 @dataclass(frozen=True, slots=True)
 class Collect(_Ordered):
-    """The list of all values that are not null, of a field or whole; of none it is empty.
+    """The list of all non-null values of a field, or of the values; empty if there is none.
 
-    It is kept and sent on as a whole for each record, so it is for windows and keys with few of them.
+    Each record stores and sends the whole list, so use it for windows and keys with few records.
     """
 
     def start(self) -> list[Any]:
@@ -88,16 +88,16 @@ class Collect(_Ordered):
         """See `Aggregator`."""
         return self.state_type(value)
 
-    def taken(self, state: list[Any], operand: Any) -> list[Any]:
+    def with_operand(self, state: list[Any], operand: Any) -> list[Any]:
         """See `_Ordered`."""
         return [*state, operand]
 
     def subtract(self, key: Any, value: Any, state: list[Any]) -> list[Any]:
-        """See `Subtractable`. The first one that is equal goes."""
+        """See `Subtractable`. Removes the first equal item."""
         del key
         text = dump_value(self.operand(value))
         for index, one in enumerate(state):
-            if dump_value(one) == text:  # not ==: what is no number equals itself before a restart only
+            if dump_value(one) == text:  # not ==: NaN is identical to itself only until a restart
                 return [*state[:index], *state[index + 1 :]]
         return state
 

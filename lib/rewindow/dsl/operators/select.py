@@ -1,4 +1,4 @@
-"""Make a value of some fields, under their names or others, and of what is computed of them: a map that is a value."""
+"""The node of `KStream.select`: replaces a value by a row of expressions. Unlike a function, it can run on whole columns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rewindow.streams.record import Record, maker, row_class
 from rewindow.streams.serde.binding import NamedType, NumberType, RowType
 
 Fields = tuple[tuple[str, Expression], ...]
-"""The names of a row's fields and what they are."""
+"""The name and the expression of each field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Make a row of each value; where there was none, its fields are null."""
+    """Replace each value by a row. A null value gives a row of nulls."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -36,12 +36,12 @@ class Select:
 
 
 def read_fields(text: str) -> Fields:
-    """Read what a `select` says. Raises `ConfigError` that shows where it cannot be read, and for names that no column has."""
+    """Parse the text of a `select`. Raises `ConfigError` naming the position of an error, or an invalid field name."""
     return _Reader(text, "select").whole()
 
 
 def type_of(fields: Fields, key: Any, value: Any) -> RowType:
-    """Return the declared type of the rows, given those of key and value."""
+    """Return the declared type of the rows, given the types of key and value."""
     return RowType(tuple((name, _type_of(one, key, value)) for name, one in fields))
 
 
@@ -74,7 +74,7 @@ class _Reader(Reader):
         names = [name for name, _ in fields]
         for name in names:
             if names.count(name) > 1:
-                raise ConfigError(f"select({self._text!r}): two fields are called {name!r}: give one another name")
+                raise ConfigError(f"select({self._text!r}): two fields are called {name!r}: rename one of them")
         return tuple(fields)
 
     def _field(self) -> tuple[str, Expression]:
@@ -87,5 +87,5 @@ class _Reader(Reader):
             name = made
         if not isinstance(name, Name) or iskeyword(name.name) or name.name.startswith("_"):
             message = f"select({self._text!r}): {str(name)!r} cannot be a column's name: it must be an identifier"
-            raise ConfigError(f"{message}, no word of Python and not begin with '_'")
+            raise ConfigError(f"{message}, not a Python keyword, and not begin with '_'")
         return name.name, made

@@ -1,15 +1,15 @@
-"""Aggregates by key and session: a record joins the sessions that it touches, and they become one.
+"""Aggregation by key and session: a record and all sessions within the gap are merged into one session.
 
-1. The node's clock moves.
-2. A record at ``t`` touches each session with ``end >= t - gap`` and ``start <= t + gap``: exactly the gap apart is
-   still together. Together with the record they are one session. What is closed and past its retention by the node's
-   clock is not there: the store has forgotten it, unless a watermark moved the clock, of which the store does not know.
-3. That is late, and dropped, if its end lies before ``clock - gap - grace``. So an old record that joins an open session is
-   not late.
-4. A tombstone is sent for each session that was touched, by end, with its end for a timestamp; then the new session, with
-   its own end. A record that changes no bounds of a session sends both too, but for one of a single time: that is
-   just updated.
-5. The state is folded from the start: the sessions by end, then the record.
+1. The node's clock advances.
+2. A record at ``t`` touches each session with ``end >= t - gap`` and ``start <= t + gap``, both inclusive. Together with the
+   record they form the merged session. A session that is closed and past its retention by the node's clock does not
+   count. The store has usually expired it, but it does not see a clock that a watermark advanced.
+3. The record is late, and dropped, if the merged session ends before ``clock - gap - grace``. So an old record that touches
+   an open session is not late.
+4. A tombstone is sent for each touched session, in the order of their ends and with the end as timestamp; then the merged
+   session, with its own end. This also happens if the record does not change a session's bounds, except for a session
+   of a single instant, which is just updated.
+5. The state is folded from the start state: the sessions in the order of their ends, then the record.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from typing import Any
 
 from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record, Window, Windowed
 from rewindow.streams.serde.values import copied
 from rewindow.streams.windows.session_sliding import SessionWindows
 
 Merger = Callable[[Any, Any, Any], Any]
-"""Takes the key and the states of two sessions that meet, the earlier one first; returns the state of both."""
+"""``merger(key, one, later)``: the merged state of two sessions, the earlier one first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """The merger that an aggregate brings itself (`Mergeable`)."""
+    """The merger of an aggregate that is `Mergeable`."""
 
     aggregate: Any
 
@@ -42,7 +43,7 @@ class Merging:
 
 @dataclass(frozen=True, slots=True)
 class SessionAggregate:
-    """Aggregate by key and session. A null key is skipped and moves no clock; a null value is aggregated."""
+    """Aggregate by key and session. A null key is skipped and does not advance the clock; a null value is aggregated."""
 
     windows: SessionWindows
     aggregator: Aggregator
@@ -66,7 +67,7 @@ class _SessionAggregate(WindowedProcessor):
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
-        self._gone_after_ms = max(self._gap_ms + self._grace_ms, self._store.builder.retention_ms - 1)
+        self._expired_after_ms = max(self._gap_ms + self._grace_ms, self._store.builder.retention_ms - 1)
 
     def process(self, record: Record) -> None:
         key, timestamp = record.key, record.timestamp
@@ -75,7 +76,7 @@ class _SessionAggregate(WindowedProcessor):
             return
         clock_ms = self._take_time(timestamp)
         open_from_ms = clock_ms - self._gap_ms - self._grace_ms
-        ends_from_ms = max(timestamp - self._gap_ms, clock_ms - self._gone_after_ms)
+        ends_from_ms = max(timestamp - self._gap_ms, clock_ms - self._expired_after_ms)
         touched = list(self._store.find_sessions(key, ends_from_ms, timestamp + self._gap_ms))
         bounds = [session.window for session, _ in touched]
         start_ms = min([timestamp, *(one.start_ms for one in bounds)])
@@ -83,11 +84,11 @@ class _SessionAggregate(WindowedProcessor):
         if end_ms < open_from_ms:
             self._drop_late(record)
             return
-        self._join(record, touched, Windowed(key, Window(start_ms, end_ms, is_session=True)))
+        self._merge_sessions(record, touched, Windowed(key, Window(start_ms, end_ms, is_session=True)))
 
-    def _join(self, record: Record, touched: list[tuple[Windowed, Any]], joined: Windowed) -> None:
+    def _merge_sessions(self, record: Record, touched: list[tuple[Windowed, Any]], merged: Windowed) -> None:
         key, value, timestamp, headers = record
-        aggregator, (start_ms, end_ms, _) = self._aggregator, joined.window
+        aggregator, (start_ms, end_ms, _) = self._aggregator, merged.window
         old_result = None
         state = copied(aggregator.start())
         for session, one in touched:
@@ -99,9 +100,9 @@ class _SessionAggregate(WindowedProcessor):
             self._store.remove(session)
             self._forward(Record(session, Change(None, result), session.window.end_ms, headers))
         state = aggregator.add(key, value, state)
-        self._store.put(joined, state)
+        self._store.put(merged, state)
         result = None if state is None else aggregator.result(state)
-        self._forward(Record(joined, Change(result, old_result), end_ms, headers))
+        self._forward(Record(merged, Change(result, old_result), end_ms, headers))
 
     def _forward(self, record: Record) -> None:
         if self._sends_updates:

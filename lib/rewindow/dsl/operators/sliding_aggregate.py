@@ -1,19 +1,20 @@
-"""Aggregates by key and sliding window (KIP-450): one window for each distinct set of records within the difference.
+"""Aggregation by key and sliding window (KIP-450): one window for each distinct set of records within the difference.
 
-Both ends of a window belong to it. With ``d`` for the difference, a record at ``t`` has a left window ``[t - d, t]`` that
-ends with it, and a right window ``[t + 1, t + 1 + d]`` that begins after it, if any record is there. For a record:
+Both ends of a window are inclusive. With ``d`` for the difference, a record at ``t`` has a left window ``[t - d, t]``, which
+ends with it, and a right window ``[t + 1, t + 1 + d]``, which starts after it and exists if it has any record. For each
+record:
 
-1. The node's clock moves. A record is late as a whole if ``t + d < clock - grace``; each window that it touches is late for
-   itself if its end lies before ``clock - grace``.
-2. Each window that holds ``t`` takes it, newest first.
-3. The right window of the record before it is made, if it is missing and holds ``t``.
-4. Its left window is made, if it is missing: from the newest window that lies wholly before ``t``, if the record before
-   is in it.
-5. Its right window is made, if it is missing and a newer record is there: a copy of the newest window that held ``t``,
-   as it was before.
+1. The node's clock advances. The record is late if ``t + d < clock - grace``. Otherwise, each window that it affects is late
+   if the window ends before ``clock - grace``.
+2. Each existing window that contains ``t`` is updated, newest first.
+3. The right window of the preceding record is created, if it is missing and contains ``t``.
+4. The record's left window is created, if it is missing: from the newest window that ends before ``t``, if the preceding
+   record is in the left window.
+5. The record's right window is created, if it is missing and there is a newer record: a copy of the newest window that
+   contained ``t``, without this record.
 
-Where 3 and 4 make the same window, it is sent twice. No window starts before 0: records before ``d`` share ``[0, d]`` as
-their left window, which takes a record last of all, and the other windows take it oldest first.
+If 3 and 4 create the same window, it is sent twice. No window starts before 0: records before ``d`` share ``[0, d]`` as their
+left window, which is updated last, while the other windows are updated oldest first.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from rewindow.streams.windows.session_sliding import SlidingWindows
 
 @dataclass(frozen=True, slots=True)
 class SlidingAggregate:
-    """Aggregate by key and sliding window. A null key or value is skipped and moves no clock."""
+    """Aggregate by key and sliding window. A null key or value is skipped and does not advance the clock."""
 
     windows: SlidingWindows
     aggregator: Aggregator
@@ -49,15 +50,15 @@ class SlidingAggregate:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the windows around a record tell: which there are, the record before it, and what its own are made from."""
+    """The windows around a record: their starts, the preceding record, and the bases of the record's own windows."""
 
     starts: list[int] = field(default_factory=list)
     before_ms: int = UNKNOWN
     """The newest timestamp before the record's."""
     left: Stamped | None = None
-    """The newest window that lies wholly before the record."""
+    """The newest window that ends before the record."""
     right: Stamped | None = None
-    """The newest window that holds the record and ends after it, as it was."""
+    """The newest window that contains the record's time and ends after it, without the record."""
 
 
 class _SlidingAggregate(WindowedProcessor):
@@ -102,8 +103,8 @@ class _SlidingAggregate(WindowedProcessor):
         self._make_right_of_before(record, seen)
         left_ms = timestamp - size_ms
         if left_ms not in seen.starts:
-            is_in_it = seen.left is not None and seen.before_ms >= left_ms
-            self._make(record, left_ms, seen.left if is_in_it else None)
+            has_preceding = seen.left is not None and seen.before_ms >= left_ms
+            self._make(record, left_ms, seen.left if has_preceding else None)
         self._copy_to_the_right(record, seen)
 
     def _take_early(self, record: Record) -> None:
@@ -132,7 +133,7 @@ class _SlidingAggregate(WindowedProcessor):
             self._make(record, start_ms, None)
 
     def _make(self, record: Record, start_ms: int, base: Stamped | None) -> None:
-        """Write a window that was not there: the record alone, or on top of another window's state."""
+        """Create a window from the record alone, or from the record added to another window's state."""
         if not self._is_open(start_ms):
             return
         key, timestamp = record.key, record.timestamp
@@ -141,14 +142,14 @@ class _SlidingAggregate(WindowedProcessor):
         self._write(record, start_ms, None if state is None else Stamped(state, timestamp), result, made)
 
     def _add(self, record: Record, start_ms: int, held: Stamped) -> None:
-        """Add the record to a window that is there."""
+        """Add the record to an existing window."""
         if self._is_open(start_ms):
             state, result, _ = aggregated(self._aggregator, record.key, record.value, held)
             at = max(held.timestamp, record.timestamp)
             self._write(record, start_ms, None if state is None else Stamped(state, at), result, held, at)
 
     def _copy_to_the_right(self, record: Record, seen: _Seen) -> None:
-        """Make the record's right window, if it is missing: what a window of newer records had before the record came."""
+        """Create the record's right window, if it is missing, as a copy of the newest window without the record."""
         start_ms, right = record.timestamp + 1, seen.right
         if start_ms not in seen.starts and right is not None and right.timestamp >= start_ms:
             self._write(record, start_ms, right, self._aggregator.result(right.value), None, right.timestamp)

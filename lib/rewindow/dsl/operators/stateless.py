@@ -1,7 +1,7 @@
-"""Verbs that look at one record at a time. None keeps state, changes a timestamp or observes time.
+"""Stateless verbs, which handle one record at a time. None changes a timestamp or observes time.
 
-Each class here is a *supplier*: a plain value that the topology keeps (`describe` names it) and that makes the
-processor when an epoch begins.
+Each public class here is a *supplier*: a value that the topology keeps, that `describe` names, and that makes the
+processor of each epoch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rewindow.streams.record import Record
 
 
 class _PerRecord(Processor):
-    """Runs one function on each record; it says what to forward."""
+    """Calls a function for each record and forwards its results."""
 
     def __init__(self, apply: Callable[[Record], Iterable[Record]]) -> None:
         self._apply = apply
@@ -28,7 +28,7 @@ class _PerRecord(Processor):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keep the records for which ``predicate(key, value)`` is true (or not, with ``negate``)."""
+    """Keep the records for which ``predicate(key, value)`` is true, or false with ``negate``."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -45,7 +45,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Make a new key and value: ``mapper(key, value) -> (key, value)``."""
+    """Replace key and value: ``mapper(key, value) -> (key, value)``."""
 
     mapper: Callable[[Any, Any], tuple[Any, Any]]
 
@@ -59,7 +59,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class FlatMap:
-    """Make any number of keys and values: ``mapper(key, value) -> [(key, value), ...]``."""
+    """Replace each record by any number of records: ``mapper(key, value) -> [(key, value), ...]``."""
 
     mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]
 
@@ -73,7 +73,7 @@ class FlatMap:
 
 @dataclass(frozen=True, slots=True)
 class MapValues:
-    """Make a new value: ``mapper(value)``, or ``mapper(key, value)``; the key stays, and so does the partition."""
+    """Replace the value by ``mapper(value)`` or ``mapper(key, value)``. The key and the partition stay."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -92,7 +92,7 @@ class MapValues:
 
 @dataclass(frozen=True, slots=True)
 class FlatMapValues:
-    """Make any number of values: ``mapper(value)``, or ``mapper(key, value)``; the key stays."""
+    """Replace the value by any number of values: ``mapper(value)`` or ``mapper(key, value)``. The key stays."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -111,7 +111,7 @@ class FlatMapValues:
 
 @dataclass(frozen=True, slots=True)
 class SelectKey:
-    """Make a new key: ``mapper(key, value)``."""
+    """Replace the key by ``mapper(key, value)``."""
 
     mapper: Callable[[Any, Any], Any]
 
@@ -145,7 +145,7 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """Pass every record on: where streams are merged, and where a branch begins."""
+    """Pass every record on, where streams are merged or a branch starts."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -169,7 +169,7 @@ class _KeyedOnly(Processor):
 
 @dataclass(frozen=True, slots=True)
 class KeyedOnly:
-    """Drop records without a key before a repartition, as Kafka's group-by does; they are counted as skipped."""
+    """Drop records without a key before a repartition, as Kafka's group-by does. They are counted as skipped."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -183,6 +183,6 @@ class KeyedOnly:
 
 def _pair(result: Any, record: Record, verb: str) -> Record:
     if not isinstance(result, tuple) or len(result) != 2:
-        message = f"{verb} must give (key, value), not {result!r}"
+        message = f"{verb} must return (key, value), not {result!r}"
         raise TypeError(message)
     return Record(result[0], result[1], record.timestamp, record.headers)

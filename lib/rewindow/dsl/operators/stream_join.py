@@ -1,22 +1,22 @@
-"""Joins of two streams: the records of a key that are close enough in time.
+"""Joins of two streams: records of the same key that are close in time.
 
 Rules of this file:
 
-1. A record looks for partners among what the other side's store retains (`JoinStore`): the other record lies at most
-   `before` earlier or `after` later, seen from the left. Results come by the partner's timestamp, then in the order in
-   which partners came; a result has the larger of the two timestamps. Then the record is put into its own side's store.
-2. Nobody is too late to be joined: a late record finds whatever is still retained. Each store forgets by its own clock,
-   the highest timestamp put; what comes after it was forgotten is counted as expired.
-3. The node's clock is the highest timestamp of the records of either side, also of those without a key or a value.
-4. A record of a side that is kept without a partner (left of a left join, both of an outer one) and that found none
-   waits. Once ``timestamp + after + grace < clock`` (for a right record: ``before``) it is sent with null, at its own
-   timestamp, exactly once (D12): at the very record, or watermark, that moves the clock there, before that record's own
-   results; if it came after that, at once. Those that are due together leave by timestamp, right before left, then by
-   key bytes, then in the order in which they came.
-5. A partner that comes before that takes the record out. One that comes after it, later than the grace, is joined with
-   it as far as it is retained (rule 2): then there are both results.
-6. A record without a value is skipped. One without a key has no partner: it is sent with null at once where its side is
-   kept without one, else skipped.
+1. A record looks for partners in the other side's store (`JoinStore`). Seen from the left, a partner is at most `before`
+   earlier or `after` later. Results are sent in the order of the partners' timestamps, then of their arrival. A result has
+   the larger of the two timestamps. Then the record is put into its own side's store.
+2. No record is too late to be joined: it finds every partner that is still retained. Each store expires records by its own
+   clock, the highest timestamp put. A record that is already expired when it arrives is counted.
+3. The node's clock is the highest timestamp of either side's records, including those without a key or a value.
+4. A record without a partner waits if its side keeps such records (the left side of a left join, both sides of an outer
+   join). It is sent with null, at its own timestamp and exactly once, when ``timestamp + after + grace < clock`` (for a
+   right record: ``before``) (D12): at the record or watermark that advances the clock there, before that record's own
+   results. A record that arrives when that time is over is sent at once. Records that are due together leave in the order
+   of timestamp, right before left, then key bytes, then arrival.
+5. A partner that arrives earlier ends the wait. A partner that arrives after the grace is still joined while the record is
+   retained (rule 2); then both results are sent.
+6. A record without a value is skipped. A record without a key has no partner: it is sent with null at once if its side keeps
+   such records, else skipped.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Record, make_record
 from rewindow.streams.state.join_store import JoinStore, RecordStore, Waiting
 from rewindow.streams.windows.join import JoinWindows
 
 Joiner = Callable[[Any, Any, Any], Any]
-"""Takes the key, the left and the right value."""
+"""``joiner(key, left_value, right_value)``."""
 
 
 class Sided(NamedTuple):
-    """A value on its way into a join, and the side from which it comes."""
+    """A value on its way into a join, and its side."""
 
     is_left: bool
     value: Any
@@ -45,7 +46,7 @@ class Sided(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """Tell the records of one side of a join from those of the other."""
+    """Mark the records of one side of a join."""
 
     is_left: bool
 
@@ -58,7 +59,7 @@ class JoinSide:
 
 
 class SideStores(NamedTuple):
-    """The stores of one side. ``unmatched``: of those that wait for a partner; None if they do not."""
+    """The stores of one side. ``unmatched`` has the records that wait for a partner; None if none wait."""
 
     records: str
     unmatched: str | None = None
@@ -66,7 +67,7 @@ class SideStores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamJoin:
-    """Join two streams. ``keeps_left``, ``keeps_right``: records of that side are sent without a partner too."""
+    """Join two streams. ``keeps_left``, ``keeps_right``: that side's records are sent even without a partner."""
 
     windows: JoinWindows
     joiner: Joiner
@@ -94,7 +95,7 @@ class _JoinSide(Processor):
 
 
 class _Side:
-    """One side of the join, as the other one sees it."""
+    """The stores and time limits of one side of the join."""
 
     def __init__(self, settings: StreamJoin, context: ProcessorContext, *, is_left: bool) -> None:
         names, windows = settings.left if is_left else settings.right, settings.windows
@@ -106,8 +107,8 @@ class _Side:
         self.records: JoinStore = context.store(names.records)
         self.unmatched: RecordStore | None = None if names.unmatched is None else context.store(names.unmatched)
 
-    def pop_over(self, clock_ms: int) -> Iterable[Waiting]:
-        """Take out the records that wait for no partner any more; where there are many, one by one."""
+    def pop_unmatched(self, clock_ms: int) -> Iterable[Waiting]:
+        """Remove and return the records whose wait is over, lazily if there are many."""
         return () if self.unmatched is None else self.unmatched.pop_before(clock_ms - self.waits_ms)
 
 
@@ -129,7 +130,7 @@ class _StreamJoin(Processor):
         if self._has_waiting:
             clock_ms = self.context.observe(timestamp)
             self._lateness.record(clock_ms - timestamp)
-            self._send_over(clock_ms)
+            self._send_unmatched(clock_ms)
         if value is None or (key is None and not this.is_kept):
             skipped = make_record((key, value, timestamp, headers))
             self.context.drop(skipped, SKIPPED_RECORDS, reason="null-key" if key is None else "null-value")
@@ -151,10 +152,10 @@ class _StreamJoin(Processor):
 
     def on_watermark(self, watermark_ms: int) -> None:
         if self._has_waiting:
-            self._send_over(self.context.observe(watermark_ms))
+            self._send_unmatched(self.context.observe(watermark_ms))
 
-    def _send_over(self, clock_ms: int) -> None:
-        right, left = self._right.pop_over(clock_ms), self._left.pop_over(clock_ms)
+    def _send_unmatched(self, clock_ms: int) -> None:
+        right, left = self._right.pop_unmatched(clock_ms), self._left.pop_unmatched(clock_ms)
         if right or left:
             sides = (((self._right, one) for one in right), ((self._left, one) for one in left))
             for side, (timestamp, _, key, value) in merge(*sides, key=_by_time):
@@ -165,6 +166,6 @@ class _StreamJoin(Processor):
         self.context.forward(make_record((key, self._joiner(key, left, right), timestamp, headers)))
 
 
-def _by_time(over: tuple[_Side, Waiting]) -> tuple[int, bool, bytes]:
-    side, (timestamp, key_bytes, _, _) = over
+def _by_time(waiting: tuple[_Side, Waiting]) -> tuple[int, bool, bytes]:
+    side, (timestamp, key_bytes, _, _) = waiting
     return timestamp, side.is_left, key_bytes

@@ -1,16 +1,16 @@
-"""Joins of a stream with a table: each record finds what the table says of its key.
+"""Joins of a stream with a table: each record is joined with the table's row of its key.
 
 Rules of this file:
 
 1. Only the stream's records send results, each at its own timestamp. Updates of the table send nothing.
-2. A record finds the table as it is when the record is taken, whatever the timestamps. Of a versioned table it finds
-   what held at the record's timestamp (KIP-914): the newest version that is not younger, unless that is a tombstone or
-   the history does not reach back so far.
-3. A record without a value is skipped. One without a key has no row: a left join sends it with null, at once, also
-   where others wait; an inner one skips it.
-4. With a grace (KIP-923) records wait for late updates of a versioned table. The node's clock is the highest timestamp
-   of the records that were made to wait. A record joins once ``timestamp <= clock - grace``, all that are due together
-   by timestamp, then key bytes, then as they came; one with ``timestamp < clock - grace`` joins at once.
+2. A record joins the row that the table has when the record is processed, whatever the timestamps. In a versioned table it
+   joins the row that was valid at the record's timestamp (KIP-914): the newest version that is not younger, unless that is
+   a tombstone or older than the history.
+3. A record without a value is skipped. A record without a key has no row: a left join sends it with null at once, even if
+   other records wait; an inner join skips it.
+4. With a grace period (KIP-923), records wait for late updates of a versioned table. The node's clock is the highest
+   timestamp of the records that waited. A record joins when ``timestamp <= clock - grace``. Records that are due together
+   join in the order of timestamp, key bytes and arrival. A record with ``timestamp < clock - grace`` joins at once.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from typing import Any
 
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record, make_record
 from rewindow.streams.state.join_store import RecordStore
 from rewindow.streams.state.stores import Stamped
 
 Joiner = Callable[[Any, Any, Any], Any]
-"""Takes the key, the record's value and the row's, which is None where a left join finds no row."""
+"""``joiner(key, record_value, row_value)``; the row's value is None if a left join finds no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
-    """Join records with a table's rows. ``keeps_left``: those that find none are sent too."""
+    """Join records with a table's rows. ``keeps_left``: records without a row are sent, too."""
 
     table: TableView
     joiner: Joiner
     keeps_left: bool = False
     grace_ms: int = 0
     waiting: str | None = None
-    """The store of the records that wait for the grace; None: none does."""
+    """The store of the records that wait for the grace period; None without a grace."""
 
     @property
     def keeps_key(self) -> bool:
@@ -105,7 +106,7 @@ class _WaitingJoin(_StreamTableJoin):
         self._lateness = context.measure(RECORD_LATENESS)
 
     def process(self, record: Record) -> None:
-        # The table is a parent only so that no watermark comes before the updates that it may hold back (D22).
+        # The table is a parent only so that the watermark waits for the updates that it may hold back (D22).
         if not isinstance(record.value, Change):
             super().process(record)
 

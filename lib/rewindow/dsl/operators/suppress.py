@@ -1,13 +1,13 @@
-"""Suppress (KIP-328): hold a table's updates back until a window closes, or for a time; only the newest of a key leaves.
+"""Suppress (KIP-328): buffer a table's updates until a window closes or a time is over, and send only the last of each key.
 
 The node's clock is the highest timestamp of the updates that reach it. For each update, in this order:
 
-1. the clock moves;
-2. the update is put into the buffer, where it replaces what is held of its key;
-3. what is due leaves, oldest first by (buffer time, key bytes);
-4. if the buffer is over its bound (more than, not as much), the oldest leave early, or the run ends.
+1. the clock advances;
+2. the update replaces the buffered update of its key;
+3. due entries are sent, in the order of (buffer time, key bytes);
+4. if the buffer exceeds a limit, the oldest entries are sent early, or the run fails.
 
-What leaves has the timestamp of its newest update, and as its old value what was last emitted of its key (D13).
+A result has the timestamp of its last update, and as its old value the one last sent for its key (D13).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from enum import StrEnum
 
 from rewindow.errors import LimitError
 from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import MAX_MS, Change, Record
 from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer, make_update
 
@@ -32,19 +33,19 @@ class BufferFull(StrEnum):
 
 
 class BufferTime(StrEnum):
-    """From when a time limit counts."""
+    """The time from which a time limit counts."""
 
     FIRST = "first"
-    """The first update that is held of a key (Kafka, and the proposal's text)."""
+    """The first buffered update of a key, as in Kafka and in the text of KIP-328."""
     LATEST = "latest"
-    """The newest one (the proposal's worked tables)."""
+    """The last update of a key, as in the examples of KIP-328."""
     WINDOW_START = "window_start"
-    """The start of the key's window (the proposal's sentence on windowed tables)."""
+    """The start of the key's window, as KIP-328 says of windowed tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much a buffer may hold, None for any amount, and what it does beyond that."""
+    """The limits of a buffer, None for no limit, and what it does beyond them."""
 
     records: int | None = None
     bytes: int | None = None
@@ -52,11 +53,11 @@ class Bounds:
 
     @property
     def memory(self) -> tuple[int | None, int | None]:
-        """How many records and bytes memory holds where the rest goes to disk."""
+        """How many records and bytes stay in memory if the rest spills to disk."""
         return (self.records, self.bytes) if self.when_full is BufferFull.SPILL_TO_DISK else (None, None)
 
     def describe(self) -> str:
-        """Name what changes an output: a bound that ends the run or goes to disk does not."""
+        """Name the limits that affect results: a limit that fails the run or spills does not."""
         if self.when_full is not BufferFull.EMIT_EARLY or self.records is self.bytes is None:
             return ""
         named = (("max_records", self.records), ("max_bytes", self.bytes))
@@ -68,7 +69,7 @@ NO_BOUNDS = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class SuppressUntilWindowCloses:
-    """Hold each window's updates back until the window and its grace are over."""
+    """Buffer each window's updates until the window and its grace period are over."""
 
     final_after_end_ms: int
     """See `Windows`."""
@@ -89,7 +90,7 @@ class SuppressUntilWindowCloses:
 
 @dataclass(frozen=True, slots=True)
 class SuppressUntilTimeLimit:
-    """Hold each key's updates back for a time."""
+    """Buffer each key's updates for a time."""
 
     limit_ms: int
     store: str
@@ -116,7 +117,7 @@ class SuppressUntilTimeLimit:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """``delay_ms``: how long after its buffer time an entry is due. ``is_final``: a window's last word, sent once."""
+    """``delay_ms``: how long after its buffer time an entry is due. ``is_final``: only final results, sent once."""
 
     store: str
     delay_ms: int
@@ -171,7 +172,7 @@ class _Suppress(Processor):
 
     def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
         if new is None and self._settings.is_final:
-            return  # nothing of this window was sent, or its last word: a closed session can be merged while it is retained
+            return  # never sent, or already final: a closed session can still be merged while it is retained
         self._emitted.record()
         self.context.forward(Record(key, Change(new, prior), timestamp))
 
@@ -194,7 +195,7 @@ class _Suppress(Processor):
         message = (
             f"suppress {self.context.name!r} is full at {at.topic}-{at.partition} offset {at.offset}: its buffer holds "
             f"{len(buffer)} records in {buffer.size} bytes, more than {' and '.join(over)}. Nothing was committed: raise "
-            "the bound, or let the buffer spill_to_disk_when_full(), and run again"
+            "the limit, or let the buffer spill_to_disk_when_full(), and run again"
         )
         return LimitError(message)
 

@@ -1,9 +1,9 @@
-"""Grouped tables: an update takes back what its row gave before, and gives what the row says now.
+"""Grouped tables: an update subtracts the old value of its row and adds the new one.
 
-1. A row goes to the group that it selects. An update within a group is one message, and makes one result; one that
-   moves between groups is two, the old group's first.
-2. What is taken back is what was last emitted (D13): a group never gets back what it was not given.
-3. The timestamp of a result is the larger of the update's and the group's own.
+1. A mapper assigns each row to a group. An update within a group is one message with one result. An update that moves a row
+   between groups is two messages, the old group's first.
+2. The value last sent is subtracted (D13), so a group never subtracts a value that it did not add.
+3. A result has the larger of the update's and the group's timestamps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 from rewindow.dsl.operators.aggregates import Subtractable, described
 from rewindow.dsl.operators.compound import Custom, Reduce
 from rewindow.streams.metrics import LATE_RECORD_DROP
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied
@@ -27,7 +28,7 @@ from rewindow.streams.state.stores import Stamped
 class TableGroupBy:
     """Send updates to their groups: ``mapper(key, value) -> (group, value)``.
 
-    A side whose group or value is null is left out. Late updates of a versioned table are dropped and counted.
+    A row whose group or value is null belongs to no group. Late updates of a versioned table are dropped and counted.
     """
 
     mapper: Callable[[Any, Any], tuple[Any, Any]]
@@ -42,7 +43,7 @@ class TableGroupBy:
 
 @dataclass(frozen=True, slots=True)
 class TableAggregate:
-    """Aggregate the rows of each group. A group that has lost all its rows keeps what is left of its aggregate."""
+    """Aggregate the rows of each group. A group that has lost all its rows keeps its last aggregate."""
 
     aggregator: Subtractable
     store: str
@@ -68,7 +69,7 @@ class CustomSubtractable(Custom):
 
 @dataclass(frozen=True, slots=True)
 class ReduceSubtractable(Reduce):
-    """``adder(aggregate, value)`` and ``subtractor(aggregate, value)``; the first value starts."""
+    """``adder(aggregate, value)`` and ``subtractor(aggregate, value)``, starting with the first value."""
 
     subtractor: Callable[[Any, Any], Any] = lambda state, _value: state
 
@@ -87,7 +88,7 @@ class _GroupBy(Processor):
         if not change.is_latest:
             self.context.drop(record, LATE_RECORD_DROP, reason="not-latest")
             return
-        old, new = self._place(record.key, change.old), self._place(record.key, change.new)
+        old, new = self._grouped(record.key, change.old), self._grouped(record.key, change.new)
         if old is not None and new is not None and encode_key(old[0]) == encode_key(new[0]):
             self._send(record, new[0], Change(new[1], old[1]))
             return
@@ -99,13 +100,13 @@ class _GroupBy(Processor):
     def _send(self, record: Record, group: Any, change: Change) -> None:
         self.context.forward(Record(group, change, record.timestamp, record.headers))
 
-    def _place(self, key: Any, value: Any) -> tuple[Any, Any] | None:
-        """Return a row's group and what it gives to it, or None."""
+    def _grouped(self, key: Any, value: Any) -> tuple[Any, Any] | None:
+        """Return a row's group and its value there, or None if it belongs to no group."""
         if value is None:
             return None
-        pair: object = self._mapper(key, value)  # it is up to the user
+        pair: object = self._mapper(key, value)  # user code may return anything
         if not isinstance(pair, tuple) or len(pair) != 2:
-            message = f"group_by of a table must give (group, value), not {pair!r}"
+            message = f"group_by of a table must return (group, value), not {pair!r}"
             raise TypeError(message)
         group, given = pair
         return None if group is None or given is None else (group, given)

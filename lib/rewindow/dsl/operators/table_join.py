@@ -1,7 +1,7 @@
-"""Joins of tables by their common key: an update of either side is joined with what the other says at that moment.
+"""Joins of two tables by key: an update of either side is joined with the other side's current row.
 
-A side's update is sent if the join had or has a row for its key: always an update of a row that is joined, a tombstone
-for one that is no more. The timestamp is the larger of the update's and the other row's. A null key is skipped.
+An update is sent if the result has or had a row for its key: the joined row, or a tombstone if there is none any more. A
+result has the larger of the update's and the other row's timestamps. Records with a null key are skipped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped
@@ -20,7 +21,7 @@ from rewindow.streams.state.stores import Stamped
 
 @dataclass(frozen=True, slots=True)
 class TableJoinSide:
-    """Join the updates of one side. ``keeps_own``, ``keeps_other``: a row of that side stays without the other one.
+    """Join the updates of one side. ``keeps_own``, ``keeps_other``: that side's rows are kept without a match.
 
     ``joiner`` takes this side's value first. ``is_versioned``: late updates of this side are dropped and counted.
     """
@@ -42,7 +43,7 @@ class TableJoinSide:
 
 @dataclass(frozen=True, slots=True)
 class TableJoinResult:
-    """Put what both sides send together; with a store, keep it there, and say what was there before."""
+    """Merge the results of both sides. With a store, keep them, and send each with the value stored before."""
 
     store: str | None = None
 

@@ -1,7 +1,7 @@
-"""Where tables begin and end, and the verbs on their rows: each takes a `Change` and sends one (or, to a stream, a value).
+"""Table sources, verbs on the rows of a table, and the conversion to a stream. Verbs take and send a `Change`.
 
-An update's old value is what was last emitted downstream, null at first (D13). A verb with a store of its own keeps what
-it sends, with its timestamp; one without computes the old value from its parent's.
+An update's old value is the one last sent downstream, null at first (D13). A verb with a store keeps what it sends, with
+timestamps; a verb without a store computes the old value from its parent's.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rewindow.streams.metrics import SKIPPED_RECORDS
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, PastChange, Record
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped
 from rewindow.streams.state.versioned_store import Put, VersionedStore
 
 Derive = Callable[[Any, Any], Any]
-"""Takes key and value, gives the new value; None means that there is no row."""
+"""``derive(key, value)``: the new value, or None for no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """Keep a topic as a table: the last value a key, in offset order; a null value deletes. A null key is skipped.
+    """Keep a topic as a table: the last value of each key, in offset order. A null value deletes; a null key is skipped.
 
-    In a versioned store the newest by timestamp counts: what comes later than a newer one is sent as a `PastChange`, and
-    what is older than the history is not sent at all, but counted.
+    In a versioned store, the current row is the one with the highest timestamp. An older update is sent as a
+    `PastChange`; one that is older than the history is not sent, but counted.
     """
 
     keeps_key: ClassVar[bool] = True
@@ -49,9 +50,9 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class TableDerive:
-    """Make each value into another or into none: a filter or a mapping.
+    """Map each value to another value or to none: a filter or a mapping.
 
-    ``skips_empty``: an update from no row to no row is not sent (a filter's, unless the table is versioned).
+    ``skips_empty``: do not send an update from no row to no row (in a filter, unless the table is versioned).
     """
 
     keeps_key: ClassVar[bool] = True
@@ -63,7 +64,7 @@ class TableDerive:
     store: str | None = None
 
     def __call__(self) -> Processor:
-        return _Derive(self) if self.store is None else _KeptDerive(self)
+        return _Derive(self) if self.store is None else _StoredDerive(self)
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
@@ -72,7 +73,7 @@ class TableDerive:
 
 @dataclass(frozen=True, slots=True)
 class TableToStream:
-    """Send a table's new values as records; a tombstone is a record with a null value."""
+    """Send each new value as a record; a tombstone becomes a record with a null value."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -85,7 +86,7 @@ class TableToStream:
 
 
 def kept_by(predicate: Callable[[Any, Any], bool], *, negate: bool = False) -> Derive:
-    """Return what keeps the values for which ``predicate(key, value)`` is true (or not, with ``negate``)."""
+    """Return a function that keeps the values for which ``predicate(key, value)`` is true, or false with ``negate``."""
     return lambda key, value: value if bool(predicate(key, value)) is not negate else None
 
 
@@ -139,7 +140,7 @@ class _Derive(Processor):
             self.context.forward(record.with_value(change._replace(new=new, old=old)))
 
 
-class _KeptDerive(Processor):
+class _StoredDerive(Processor):
     def __init__(self, settings: TableDerive) -> None:
         self._settings = settings
 

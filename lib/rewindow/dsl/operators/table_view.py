@@ -1,18 +1,18 @@
-"""How the current value of a table's key is looked up, by whoever joins with the table.
+"""Views: how joins look up the current values of a table.
 
-A `KTable` has a view: the stores that know its values, and what stands between them and the table (filters, mappings,
-joins that keep nothing themselves, a suppress). A node that looks values up
+The view of a `KTable` knows the stores that have its values, and the operators between these stores and the table: filters,
+mappings, joins without a store, a suppress. A node that looks values up
 
-1. is connected to all of the view's ``stores``: ``graph.add(..., stores=(*own, *table.view.stores))``. So it is in one
-   sub-topology with the table;
+1. is connected to all of the view's ``stores``: ``graph.add(..., stores=(*own, *table.view.stores))``, which puts it into
+   the sub-topology of the table;
 2. opens the view in ``init``: ``self._table = view.open(context)``;
-3. asks it in ``process``: ``self._table.get(key)`` gives ``Stamped(value, timestamp)`` or None. It is the value at this
-   moment: a table is updated before its update goes downstream.
+3. calls ``self._table.get(key)`` in ``process``, which returns ``Stamped(value, timestamp)`` or None. This is the current
+   value, because a table is updated before its update is sent downstream.
 
-Where the view has a ``history_ms`` the table is versioned (KIP-889), and ``get_as_of(key, timestamp)`` gives what held
-then, stamped with the time from which it held. ``history_ms`` is None for all other tables.
+A view with a ``history_ms`` belongs to a versioned table (KIP-889). Its ``get_as_of(key, timestamp)`` returns the value that
+was valid then, stamped with the start of its validity.
 
-Keys of a windowed table are `Windowed`. A timestamp of -1 means that it is not known (behind a suppress).
+Keys of a windowed table are `Windowed`. A timestamp of -1 is unknown (below a suppress).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rewindow.streams.processor import ProcessorContext
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.state.stores import Stamped
 
@@ -35,33 +35,33 @@ class Lookup(Protocol):
         ...
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        """Return the value that held at a time and since when, or None. Versioned tables only."""
+        """Return the value that was valid at a time, and since when, or None. Versioned tables only."""
         ...
 
 
 class TableView(ABC):
-    """Where a table's values are."""
+    """Describes how to look up a table's values."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def stores(self) -> tuple[str, ...]:
-        """The names of the stores that a node must be connected to."""
+        """The stores to which the node must be connected."""
 
     @property
     def history_ms(self) -> int | None:
-        """How far back it knows; None if the table is not versioned."""
+        """How far back the history goes, in ms; None if the table is not versioned."""
         return None
 
     @abstractmethod
     def open(self, context: ProcessorContext) -> Lookup:
-        """Return what looks values up for a node. Raises `ConfigError` if the node lacks one of the stores."""
+        """Open the view for a node. Raises `ConfigError` if the node is not connected to all stores."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreView(TableView):
-    """The table's own store: of stamped values by key or windowed key, or a versioned one."""
+    """The table's own store: stamped values by key or windowed key, or a versioned store."""
 
     store: str
     history: int | None = None
@@ -83,11 +83,11 @@ class StoreView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class DerivedView(TableView):
-    """Another table's values, each made into another, or into none: a filter, a mapping, an aggregate's result."""
+    """Values derived from another view: a filter, a mapping, the result of an aggregate."""
 
     table: TableView
     derive: Callable[[Any, Any], Any]
-    """Takes key and value; what gives None has no row here."""
+    """``derive(key, value)``: the value, or None for no row."""
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class DerivedView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class JoinedView(TableView):
-    """The join of two tables that keeps nothing itself. ``keeps_left``, ``keeps_right``: also without the other side."""
+    """A table join without a store. ``keeps_left``, ``keeps_right``: that side's rows are kept without a match."""
 
     left: TableView
     right: TableView
@@ -126,7 +126,7 @@ class JoinedView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class HeldBackView(TableView):
-    """A suppressed table: of a key that is held back the value that was last emitted, else the table's own."""
+    """A suppressed table: the value last sent of a buffered key, and the table's own value of any other key."""
 
     table: TableView
     buffer: str

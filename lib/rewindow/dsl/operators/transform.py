@@ -1,4 +1,4 @@
-"""Verbs that run a processor of the user's under a rule: one that keeps the key, and the old transformers."""
+"""Verbs that run a user's `FixedKeyProcessor` or legacy transformer, and check that the supplier made one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rewindow.errors import ConfigError
-from rewindow.streams.fixed_key import FixedKeyProcessor
-from rewindow.streams.kafka_legacy import Transformer, ValueTransformer
-from rewindow.streams.processor import Processor
+from rewindow.streams.legacy import Transformer, ValueTransformer
+from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.topology import describe_supplier
 
 Made = TypeVar("Made")
@@ -31,7 +30,7 @@ class ProcessValues:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """Run a `Transformer`; of a flat one each call returns an iterable."""
+    """Run a `Transformer`. If it is flat, each call returns an iterable."""
 
     supplier: Callable[[], Transformer]
     is_flat: bool = False
@@ -52,7 +51,7 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class TransformValues:
-    """Run a `ValueTransformer`; of a flat one each call returns an iterable."""
+    """Run a `ValueTransformer`. If it is flat, each call returns an iterable."""
 
     supplier: Callable[[], ValueTransformer]
     is_flat: bool = False
@@ -73,6 +72,6 @@ class TransformValues:
 
 def _checked(made: object, wanted: type[Made], verb: str) -> Made:
     if not isinstance(made, wanted):
-        message = f"{verb}: the supplier gave a {type(made).__name__}, not a {wanted.__name__}"
+        message = f"{verb}: the supplier returned a {type(made).__name__}, not a {wanted.__name__}"
         raise ConfigError(message)
     return made

@@ -1,4 +1,4 @@
-"""Keep the records for which a condition is true: a filter that is a value and no closure."""
+"""The node of `KStream.where`: a filter whose condition can be evaluated on whole columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindow.streams.record import Record
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Keep the records for which a condition is true; where it is false or null they go no further."""
+    """Keep the records for which a condition is true, not false or null."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -38,13 +38,13 @@ class _Where(Processor):
 
 
 def look_in(record: Record, verb: str, name: str) -> Any:
-    """Return what a name means in a record. Raises `DataError` that lists the names that there are."""
+    """Return the value of a name in a record. Raises `DataError` listing the known names."""
     fields = getattr(record.value, "_fields", ())
     if name in fields:
         return getattr(record.value, name)
     if name in ("key", "value", "timestamp"):
         return getattr(record, name)
     if record.value is None:
-        return None  # as on whole columns: where there is no row, each of its fields is null
-    message = f"{verb}(...): there is no field {name!r}; there are {', '.join([*fields, 'key', 'value', 'timestamp'])}"
+        return None  # as on whole columns: the fields of a null row are null
+    message = f"{verb}(...): there is no field {name!r}: use one of {', '.join([*fields, 'key', 'value', 'timestamp'])}"
     raise DataError(message)

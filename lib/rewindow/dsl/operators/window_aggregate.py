@@ -1,7 +1,7 @@
-"""Aggregates by key and window, of windows on a grid: tumbling, hopping, unlimited.
+"""Aggregation by key and window on a grid: tumbling, hopping and unlimited windows.
 
-The timestamp of a result is the largest of the records in the window. An update carries the old result too, null at
-first (D13). One record updates its windows by ascending start.
+A result has the largest timestamp of the records in its window. An update also carries the old result, null at first
+(D13). A record updates its windows in the order of their starts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rewindow.streams.windows.time import GridWindows
 class WindowAggregate:
     """Aggregate by key and window.
 
-    A window takes a record unless the node's clock has reached its end + grace; a record that is late is dropped and
-    counted for each window that does not take it. A null key is skipped and moves no clock; a null value is aggregated.
+    A window is closed when the node's clock has reached its end + grace. A late record is dropped, and counted for each
+    closed window. A null key is skipped and does not advance the clock; a null value is aggregated.
     """
 
     windows: GridWindows

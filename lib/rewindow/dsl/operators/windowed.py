@@ -1,13 +1,13 @@
-"""What all windowed aggregates share: the node's clock, and results that leave when their window closes (KIP-825).
+"""The base of all windowed aggregates: the node's clock, and final results when windows close (KIP-825).
 
-The clock is the highest timestamp of the records with a key that the node has seen, and where time follows the
-watermark (D22) or ends (D18), that too. It alone says which windows are closed: what they take and what is final are
-complements of each other.
+The clock is the highest timestamp of the records with a key that the node has seen; where time follows the watermark (D22),
+and in a final run (D18), the watermark advances it, too. The clock alone decides whether a window is closed, so a window
+either accepts records or is final.
 
-On window close nothing is sent before a window's result is final, and then exactly once: at the first record (or
-watermark) that moves the clock there, in the order (start, key bytes), of sessions (end, start, key bytes), with the
-timestamp of the result. What leaves is looked for before the record that moved the clock is put, because that can make
-the store forget windows: however far time jumps, none is lost (D11).
+On window close, a window's result is sent exactly once, when it is final: at the first record or watermark that advances the
+clock that far, in the order of (start, key bytes), for sessions (end, start, key bytes), and with the timestamp of the
+result. Final results are sent before the record that advanced the clock is stored, because storing it can expire windows.
+So no result is lost, however far time jumps (D11).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from rewindow.dsl.operators.aggregates import Aggregator, described
 from rewindow.streams.metrics import LATE_RECORD_DROP, RECORD_LATENESS, SKIPPED_RECORDS, WINDOW_FINAL_EMIT
-from rewindow.streams.processor import Processor, ProcessorContext
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.state.stores import Stamped
 from rewindow.streams.windows.time import Windows
@@ -32,17 +33,17 @@ class EmitStrategy(StrEnum):
 
     @classmethod
     def on_window_update(cls) -> EmitStrategy:
-        """For each record, the result so far."""
+        """Send the current result for each record."""
         return cls.ON_WINDOW_UPDATE
 
     @classmethod
     def on_window_close(cls) -> EmitStrategy:
-        """Once for each key and window, when it is final: as `suppress` with `until_window_closes`, without its buffer."""
+        """Send the final result of each key and window once: as `suppress(until_window_closes())`, without its buffer."""
         return cls.ON_WINDOW_CLOSE
 
 
 class WindowedSettings(Protocol):
-    """What every supplier of a windowed aggregate says."""
+    """The settings of a windowed aggregate."""
 
     @property
     def windows(self) -> Windows:
@@ -50,7 +51,7 @@ class WindowedSettings(Protocol):
 
     @property
     def aggregator(self) -> Aggregator:
-        """What is computed."""
+        """The aggregate."""
 
     @property
     def store(self) -> str:
@@ -62,7 +63,7 @@ class WindowedSettings(Protocol):
 
 
 def described_windows(settings: WindowedSettings) -> str:
-    """Return what `topology.describe_supplier` shows, and the fingerprint covers."""
+    """Describe a windowed aggregate for `explain` and the fingerprint."""
     what, windows, store = described(settings.aggregator), settings.windows, settings.store
     emit = ", emit=window_close" if settings.emit is EmitStrategy.ON_WINDOW_CLOSE else ""
     return f"window({what}, {windows}, store={store}{emit})"
@@ -87,13 +88,13 @@ class WindowedProcessor(Processor):
         self._observe(watermark_ms)
 
     def _take_time(self, timestamp: int) -> int:
-        """Move the node's clock to a record's time, count how late the record is, and return the clock."""
+        """Advance the clock to a record's timestamp, measure the record's lateness, and return the clock."""
         clock_ms = self._observe(timestamp)
         self._lateness.record(clock_ms - timestamp)
         return clock_ms
 
     def _observe_and_emit(self, timestamp: int) -> int:
-        """Move the node's clock and send what it closes; return the clock."""
+        """Advance the clock, send the results of the windows that it closes, and return the clock."""
         before_ms = self.context.observed_time_ms
         now_ms = self.context.observe(timestamp)
         if now_ms > before_ms:
@@ -105,10 +106,10 @@ class WindowedProcessor(Processor):
         return now_ms
 
     def _skip(self, record: Record) -> None:
-        """Drop a record that has no key, or no value where one is needed."""
+        """Drop a record without a key, or without a required value."""
         reason = "null-key" if record.key is None else "null-value"
         self.context.drop(record, SKIPPED_RECORDS, reason=reason)
 
     def _drop_late(self, record: Record, times: int = 1) -> None:
-        """Drop a record of closed windows; it counts for each."""
+        """Drop a record of closed windows, counted for each."""
         self.context.drop(record, LATE_RECORD_DROP, reason="window-closed", times=times)

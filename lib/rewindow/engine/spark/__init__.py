@@ -1,1 +1,1 @@
-"""Spark places the work: sessions, sources, record execution, staged files. The only package that imports pyspark."""
+"""Scheduling on Spark: sessions, sources, shuffles, cluster code. With `tables.governed`, the only importer of pyspark."""

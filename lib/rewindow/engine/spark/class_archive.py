@@ -1,7 +1,7 @@
-"""A class archive for the JVM: Spark's and Delta's classes parsed and checked once, not at each start.
+"""A class archive (CDS) for the JVM: Spark's and Delta's classes, parsed and verified in advance.
 
-It takes about two of four seconds off a start and one of three off the first job. Optional: without it, or when the
-JVM finds that it does not fit (another path, another jar), everything works as before.
+It saves about two of four seconds at startup and one of three in the first job. It is optional: without it, or if it does
+not match (another path or jar), everything still works.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewindow.engine.spark.jars import cache_dir, find_jars, pyspark_home
 from rewindow.engine.spark.java import find_java
 
 _TIMEOUT_S: Final = 300
-_KEPT: Final = 3  # one for each place of installation, but not without end
+_KEPT: Final = 3  # one per installation, but not without limit
 _TRAIN = """
 import sys, tempfile
 from rewindow.engine.spark.session import end_session, local_session
@@ -40,7 +40,7 @@ end_session(session)
 
 
 def archive_path() -> Path:
-    """Return where the archive of this Java, these jars and this place of installation lies."""
+    """Return the path of the archive for this Java, these jars and this installation."""
     java = find_java()
     release = java.home / "release"
     parts = [
@@ -54,20 +54,20 @@ def archive_path() -> Path:
 
 
 def archive_options() -> list[str]:
-    """Return the Java options that use the archive, none if there is none (1 ms)."""
+    """Return the Java options that use the archive; none if there is no archive (1 ms)."""
     path = archive_path()
-    # auto: one that does not fit is passed over. Without logging, since the JVM would say so on stdout.
+    # auto: ignore an archive that does not match. Logging is off, because the JVM would log that to stdout.
     return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] if path.is_file() else []
 
 
 def make_archive() -> bool:
-    """Make the archive if it is absent (20 s, 200 MB). Returns whether there is one; that there is none is no error."""
+    """Create the archive if it is missing (20 s, 200 MB). Return whether there is one; a missing archive is no error."""
     path = archive_path()
     if path.is_file():
         return True
     path.parent.mkdir(parents=True, exist_ok=True)
-    others = sorted(path.parent.glob("*.jsa"), key=lambda other: other.stat().st_mtime)
-    for oldest in others[: 1 - _KEPT]:
+    existing = sorted(path.parent.glob("*.jsa"), key=lambda other: other.stat().st_mtime)
+    for oldest in existing[: 1 - _KEPT]:
         oldest.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".make-") as scratch:
         made = Path(scratch) / "classes.jsa"

@@ -1,7 +1,7 @@
-"""The shuffle reader where a log's own layout does the exchange: each of Spark's tasks reads the partitions of its group.
+"""The colocated reader: a shuffle reader without a shuffle, because each Spark task reads the partitions of its own group.
 
-A log that `land` wrote is partitioned by partition, so Spark finds a group's files by itself, and rows reach a worker once.
-It makes packs of them as for an exchange, but lays them down at once; sorting is putting these files in order.
+The Delta table of a landed log is partitioned by partition, so Spark can prune to a group's files, and rows reach a worker
+once. The worker packs them as the shuffle reader does, but writes the packs to local files directly.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, SubTopologyWork, TaskWork
-from rewindow.engine.spark.shuffle_reader import FROM, HERE, run_on, topic_rows, values
+from rewindow.engine.spark.shuffle_reader import GENERATION, PARTITION, run_with_files, topic_rows, values
 from rewindow.engine.worker.log_reader import SPOOLED
 from rewindow.engine.worker.packing import Packing, packed
 from rewindow.streams.serde.binding import LogShapes
 
 MOST_GROUPS = 8
-"""Each group is a scan of its own to plan; beyond this an exchange costs less."""
+"""Each group needs its own scan, so with more groups a shuffle is cheaper."""
 
 _MARK = -1
-"""The generation of the row that only says that there is a group."""
+"""The generation of a marker row, which makes sure that its group runs."""
 
 
 def colocated_frame(
     spark: SparkSession, work: SubTopologyWork, groups: Sequence[Sequence[TaskWork]], logs: LogShapes
 ) -> tuple[DataFrame, Packing] | None:
-    """Return the rows of a stage's only log, a group in each of Spark's tasks, and how they are packed.
+    """Return the rows of a sub-topology's only log, with one Spark task per group, and their packing.
 
-    None where an exchange has to place them. Nothing is read here.
+    Returns None if a shuffle is needed. Reads nothing yet.
     """
     if (
         len(groups) > MOST_GROUPS
@@ -46,7 +46,7 @@ def colocated_frame(
     packing: Packing | None = None
     for number, group in enumerate(groups):
         here = [(number, task.partition, span) for task in group for span in task.logs[topic].spans]
-        part = values(spark, [(number, _MARK)], (HERE, FROM))
+        part = values(spark, [(number, _MARK)], (PARTITION, GENERATION))
         if here:
             found, packing = topic_rows(spark, 0, topic, table, here, logs)
             part = found.unionByName(part, allowMissingColumns=True)
@@ -61,27 +61,27 @@ def colocated_frame(
 def run_colocated(
     work: SubTopologyWork, groups: Sequence[Sequence[TaskWork]], packing: Packing, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[TaskReport]:
-    """Lay down what comes in, then run the tasks of the groups that it is for, one after the other."""
+    """Write the incoming rows to local files, then run the tasks of their groups, one after the other."""
     (topic,) = work.tables
     marks: list[int] = []
     made: dict[int, list[LogFile]] = {}
     with TemporaryDirectory(prefix="rewindow-") as folder:
         for number, pack in enumerate(packed(packing, _unmarked(batches, marks))):
-            place = f"{folder}/{number}{SPOOLED}"
-            with pa.OSFile(place, "wb") as out, pa.ipc.new_file(out, pack.rows.schema) as writer:
+            path = f"{folder}/{number}{SPOOLED}"
+            with pa.OSFile(path, "wb") as out, pa.ipc.new_file(out, pack.rows.schema) as writer:
                 writer.write_batch(pack.rows)
-            made.setdefault(pack.task, []).append(LogFile(place, pack.first, pack.last))
+            made.setdefault(pack.task, []).append(LogFile(path, pack.first, pack.last))
         for group in marks:
             for task in groups[group]:
-                yield run_on(work, task, {topic: made.get(task.partition, [])})
+                yield run_with_files(work, task, {topic: made.get(task.partition, [])})
 
 
 def _unmarked(batches: Iterable[pa.RecordBatch], marks: list[int]) -> Iterator[pa.RecordBatch]:
-    """Pass on rows; note the groups that marks name."""
+    """Yield the rows; add the groups of marker rows to ``marks``."""
     for batch in batches:
-        is_mark = np.asarray(batch.column(FROM)) == _MARK
+        is_mark = np.asarray(batch.column(GENERATION)) == _MARK
         if is_mark.any():
-            marks += np.asarray(batch.column(HERE))[is_mark].tolist()
+            marks += np.asarray(batch.column(PARTITION))[is_mark].tolist()
             rows = batch.filter(pa.array(~is_mark))
             if rows.num_rows:
                 yield rows

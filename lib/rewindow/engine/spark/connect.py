@@ -1,6 +1,6 @@
-"""A session behind Spark Connect: the work is done by a server elsewhere, this process has no JVM.
+"""Sessions through Spark Connect: a remote server does the work, and this process has no JVM.
 
-Databricks' serverless and shared clusters are such servers. Code that workers run goes there as zips.
+Databricks serverless and shared clusters are such servers. The code for workers is sent as zips.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.errors import ConfigError
 
 _PLATFORM: Final = "platform"
-_PORT, _KNOCK_S = 15002, 20
+_PORT, _CONNECT_S = 15002, 20
 _SETTINGS: Final = {"spark.sql.session.timeZone": "UTC"}
 _WISHES: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
-"""What makes it faster. Databricks' serverless lets nobody set it."""
+"""Optional settings for speed. Databricks serverless forbids them."""
 
 
 def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Sequence[Path] = ()) -> SparkSession:
-    """Join a Spark Connect server; return the session.
+    """Connect to a Spark Connect server; return the session.
 
-    ``url``: ``sc://...``; or ``platform``, for the session that a platform gives to its jobs (SPARK_REMOTE elsewhere).
-    ``cores``: tasks at once. ``conf``: settings of the session (those of the server are the server's). ``ships``: zips
-    that its workers import from. Raises `ConfigError` (78) if nobody answers there, or a setting cannot be set.
+    ``url``: ``sc://...``, or ``platform`` for the session that a platform provides to its jobs (else SPARK_REMOTE).
+    ``cores``: concurrent tasks. ``conf``: settings of the session, not of the server. ``ships``: zips that workers import
+    from. Raises `ConfigError` (78) if the server does not answer or rejects a setting.
     """
     if find_spec("grpc") is None:
         raise ConfigError("Spark Connect needs its client: pip install 'rewindow[connect]'")
-    place = urlsplit(url).netloc or url  # what follows may be a token
+    server = urlsplit(url).netloc or url  # the rest may contain a token
     try:
         builder = SparkSession.builder
         if url != _PLATFORM:
-            _knock(url)
+            _check_listening(url)
             builder = builder.remote(url)
         session: SparkSession = builder.getOrCreate()
         for key, value in _WISHES.items():
@@ -49,7 +49,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
             session.conf.set(key, value)
     except (PySparkException, OSError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        message = f"the Spark Connect server at {place} cannot be used ({reason[:200]}): start it, or fix `connect:`"
+        message = f"the Spark Connect server at {server} cannot be used ({reason[:200]}): start it, or fix `connect:`"
         raise ConfigError(message) from error
     if ships:
         with mapped():
@@ -57,9 +57,9 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
     return session
 
 
-def _knock(url: str) -> None:
-    """See that somebody listens: the client itself would try for ten minutes."""
+def _check_listening(url: str) -> None:
+    """Check that the server listens; the client itself would retry for ten minutes."""
     parts = urlsplit(url)
     port = parts.port or (443 if "use_ssl=true" in parts.path else _PORT)
-    with socket.create_connection((parts.hostname or "", port), timeout=_KNOCK_S):
+    with socket.create_connection((parts.hostname or "", port), timeout=_CONNECT_S):
         pass

@@ -1,6 +1,6 @@
-"""Spark as the placer of work: a stage is one job, a Spark task runs several of our tasks, reports come back as rows.
+"""Run sub-topologies on Spark: one job for each, several of our tasks per Spark task, reports returned as rows.
 
-How many Spark tasks there are changes nothing but time (L3). Records do not pass through the JVM.
+The number of Spark tasks only affects time (L3). Unless Spark reads a log, records do not pass through the JVM.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REPORT = pa.schema([pa.field("report", pa.string())])
 
 
 class SparkEngine(LocalEngine):
-    """Runs stages on a Spark session, local, on a cluster or through Spark Connect."""
+    """Runs sub-topologies on a Spark session: local, on a cluster or through Spark Connect."""
 
     def __init__(
         self,
@@ -47,23 +47,23 @@ class SparkEngine(LocalEngine):
         on_share: Callable[[float], None] | None = None,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``slots``: Spark tasks at once. ``import_paths``: where workers find the job's own modules.
+        """``slots``: concurrent Spark tasks. ``import_paths``: where workers find the job's modules.
 
-        ``execution``: that of all work, unless the work itself says `Execution.RECORD`. ``on_share`` is told twice a second how
-        much of a stage is done, from 0 to 1, and ``on_task`` each task's report.
+        ``execution`` is that of the target. ``on_share`` gets the finished share of a sub-topology (0 to 1) twice a second,
+        ``on_task`` each task's report.
         """
+        super().__init__(execution)
         self._spark = spark
         self._on_share, self._on_task = on_share, on_task
-        self._execution = execution
         self._slots = slots
         self._import_paths = tuple(import_paths)
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises the worker's own `RewindowError`."""
         with mapped(), for_packs(self._spark), following(self._spark, self._on_share):
-            source_offsets = self._source_offsets(work)
-            with verified(source_offsets, work):
-                rows = source_offsets.collect()
+            frame = self._report_frame(work)
+            with verified(frame, work):
+                rows = frame.collect()
         found = [TaskReport.from_json(json.loads(row.report)) for row in rows]
         reports = sorted(found, key=lambda report: report.partition)
         if self._on_task is not None:
@@ -71,21 +71,20 @@ class SparkEngine(LocalEngine):
                 self._on_task(report)
         return reports
 
-    def plan_of(self, work: SubTopologyWork) -> str:
-        """Return Spark's plan of a sub-topology as a text. Runs nothing."""
+    def spark_plan(self, work: SubTopologyWork) -> str:
+        """Return Spark's plan of a sub-topology as text. Runs nothing."""
         with mapped(), for_packs(self._spark), redirect_stdout(StringIO()) as text:
-            self._source_offsets(work).explain()
+            self._report_frame(work).explain()
         return text.getvalue().strip()
 
-    def _source_offsets(self, work: SubTopologyWork) -> DataFrame:
-        """Return the reports of a sub-topology as a frame that is not computed yet."""
+    def _report_frame(self, work: SubTopologyWork) -> DataFrame:
+        """Return a frame that runs a sub-topology and contains the reports. Runs nothing yet."""
         groups = groups_of(work.tasks, self._slots)
-        execution = self._execution if work.execution is Execution.AUTO else work.execution
-        bare = replace(work, tasks=(), execution=execution)
+        bare = replace(self.with_execution(work), tasks=())
         if not work.tables:
             run_group = partial(_run_group, bare, groups, self._import_paths, known())
             return self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string")
-        logs = work.load_logs()
+        logs = work.code.load_logs()
         colocated = colocated_frame(self._spark, work, groups, logs)
         if colocated is not None:
             rows, packing = colocated
@@ -97,7 +96,7 @@ class SparkEngine(LocalEngine):
 
 
 def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
-    """Deal the tasks out: partition p goes to group p mod n."""
+    """Distribute tasks over groups: task number t goes to group t mod n."""
     number = max(1, min(slots, len(tasks)))
     return [list(tasks[first::number]) for first in range(number)]
 
@@ -147,5 +146,5 @@ def _reports(import_paths: Iterable[str], run: Callable[[], Iterator[TaskReport]
         for report in run():
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report.as_json())])], schema=_REPORT)
     except RewindowError as error:
-        # The JVM carries text only: the mark tells the driver which error this was.
+        # The JVM passes text only; the driver decodes the mark.
         raise RuntimeError(mark(error)) from error

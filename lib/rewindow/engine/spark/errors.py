@@ -1,4 +1,4 @@
-"""Map Spark's exceptions to one line that names the fix. No Java stack trace reaches a user who did not ask for it."""
+"""Translate Spark's exceptions into one-line messages that state the fix, without Java stack traces."""
 
 from __future__ import annotations
 
@@ -17,27 +17,22 @@ if TYPE_CHECKING:
 
 @contextmanager
 def mapped() -> Iterator[None]:
-    """Turn what Spark raises inside the block into a `RewindowError` with a message of one line."""
+    """Translate Spark's exceptions in the block into a `RewindowError` with a one-line message."""
     try:
         yield
     except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:
         raise translate(error) from error
 
 
-def java_error_message(error: BaseException) -> str:
-    """Return what an exception of Spark's means, in one line that names the fix."""
-    return str(translate(error))
-
-
 def translate(error: BaseException) -> RewindowError:
-    """Return the `RewindowError` that an exception of Spark's stands for; one of ours is returned as it is."""
+    """Return the `RewindowError` for an exception of Spark. Returns a `RewindowError` unchanged."""
     if isinstance(error, RewindowError):
         return error
     text = str(error)
-    is_gone = isinstance(error, (Py4JNetworkError, ConnectionError))
-    if is_gone and find_marked(text) is None:
+    is_lost = isinstance(error, (Py4JNetworkError, ConnectionError))
+    if is_lost and find_marked(text) is None:
         return LimitError(
-            "Spark's JVM is gone (killed, or out of memory): run again, and give the target more memory if it happens "
+            "Spark's JVM has ended (killed, or out of memory): run again, and give the target more memory if it happens "
             "twice (spark: {spark.driver.memory: 4g})"
         )
     return translate_text(text)

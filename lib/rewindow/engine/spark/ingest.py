@@ -1,4 +1,4 @@
-"""The engine of `land`: reads the due rows of a source once, places them with one exchange, and lets the workers write."""
+"""The engine of `land`: reads the due rows of a source once, shuffles them once, and lets the workers write them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rewindow.contracts.ingest import (
     SourceSpec,
 )
 from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.exchange import repartition_by
 from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
+from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION
@@ -40,10 +40,10 @@ _STARTS = pa.schema([pa.field("start", pa.int64())])
 
 
 class SparkLandingEngine:
-    """Lands sources on a Spark session: one job a log. Workers import extractors from ``project_root``."""
+    """Lands sources on a Spark session, one job per log. Workers import extractors from ``project_root``."""
 
     def __init__(self, spark: SparkSession | Callable[[], SparkSession], *, project_root: str) -> None:
-        """Bind to a session, or to a function that gives one: asked for the first time that rows are to be read."""
+        """``spark``: a session, or a function that returns one and is called when rows are first read."""
         self._given = spark
         self.project_root = project_root
 
@@ -52,36 +52,36 @@ class SparkLandingEngine:
         return self._given() if callable(self._given) else self._given
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
-        """Return a file source as it is now (see `look_at_files`)."""
+        """Compare a file source with its landed position (see `look_at_files`)."""
         return look_at_files(spec, position)
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
-        """Raise `SourceError` (66) if fresh files were changed since they were looked at."""
+        """Raise `SourceError` (66) if fresh files changed since the look."""
         unchanged(look, spec)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
-        """Decide the typed columns of a log. Raises `ConfigError` (78) for what cannot be landed."""
+        """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
         with mapped(), in_utc(self._spark):
             return SourceFrame(self._spark, spec, look).columns()
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> set[int | None]:
-        """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival."""
+        """Return the starts of the arrival intervals of due rows; None for rows without an arrival."""
         with mapped(), in_utc(self._spark):
             due = SourceFrame(self._spark, spec, look).due(columns, window, 1).select(ARRIVED)
             rows = due.mapInArrow(partial(_interval_starts, intervals), "start bigint").collect()
         return {row.start for row in rows}
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of some offsets of a log that is not copied with a timestamp above a time."""
+        """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
         with mapped(), in_utc(self._spark):
             return first_above(self._spark, spec, partition, offsets, time_ms)
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
-        """Write the due rows of a log as staged files; return what each landing got in each partition.
+        """Write the due rows of a log as staged files; return a block per landing and partition.
 
-        Of a table with offsets of its own nothing is written: its new rows are counted. Raises the worker's own
+        For a table with its own offsets, it writes nothing and only counts the new rows. Raises the worker's own
         `RewindowError`.
         """
         if write.spec.source_offsets:
@@ -96,11 +96,11 @@ class SparkLandingEngine:
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
     def _ordered(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> DataFrame:
-        """Return the due rows of a log where they belong, in the order of their offsets."""
+        """Return the due rows of a log, by partition and in offset order."""
         tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
         due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
-        source_offsets = repartition_by(due, tasks, F.col(PARTITION) % tasks)
-        return source_offsets.sortWithinPartitions(*sort_columns(write.spec, write.columns))
+        rows = repartition_by(due, tasks, F.col(PARTITION) % tasks)
+        return rows.sortWithinPartitions(*sort_columns(write.spec, write.columns))
 
 
 def _write_rows(
@@ -114,7 +114,7 @@ def _write_rows(
         try:
             block = next(blocks, None)
         except RewindowError as error:
-            # The JVM carries text only: the mark tells the driver which error this was.
+            # The JVM passes text only; the driver decodes the mark.
             raise RuntimeError(mark(error)) from error
         if block is None:
             return

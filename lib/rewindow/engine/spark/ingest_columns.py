@@ -1,7 +1,7 @@
-"""From a source's columns to a log's: names, types and the expressions between them.
+"""Map a source's columns to a log's: names, types and conversion expressions.
 
-Integers are longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
-without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers are equal bytes.
+Integers become longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
+without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers have equal bytes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rewindow.errors import ConfigError, SourceError
 from rewindow.streams.serde.schema import Column
 
 RESERVED = frozenset({"generation", "partition", "offset", "timestamp", "landing", "arrived_at"})
-"""What every log has of its own."""
+"""The columns that every log has."""
 
 _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
 
 
 class SourceColumn(NamedTuple):
-    """A column of a source under its landed name: the expression that reads it, and its Spark type."""
+    """A source column: the expression that reads it, and its Spark type."""
 
     read: Expression
     type: T.DataType
@@ -34,7 +34,7 @@ class SourceColumn(NamedTuple):
 def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, SourceColumn]:
     """Return a source's columns by their names after ``columns:``.
 
-    Raises `ConfigError` (78) for a renamed column that is not there, or two of one name.
+    Raises `ConfigError` (78) for a renamed column that does not exist, or two columns with one name.
     """
     renames = dict(spec.renames or {})
     if unknown := sorted(set(renames) - set(schema.names)):
@@ -43,9 +43,7 @@ def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = 
     for field in schema.fields:
         name = renames.get(field.name, field.name)
         if name in found:
-            message = (
-                f"log {spec.topic}: two columns of {spec.source.name} are called {name}: rename one under `columns:`"
-            )
+            message = f"log {spec.topic}: {spec.source.name} has two columns called {name}. Rename one under `columns:`"
             raise ConfigError(message)
         if name not in hidden:
             found[name] = SourceColumn(F.col(f"`{field.name.replace('`', '``')}`"), field.dataType)
@@ -53,7 +51,7 @@ def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = 
 
 
 def log_columns(spec: LogSpec, found: Mapping[str, SourceColumn], source_schema: str | None) -> LogColumns:
-    """Decide the typed columns of a log. Raises `ConfigError` (78), naming the fix."""
+    """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
     roles = {"key": spec.key, "order": spec.order, "value": spec.value or ()}
     roles["arrived_at"] = (spec.arrived_at,) if spec.arrived_at else ()
     roles |= {role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)}
@@ -65,9 +63,7 @@ def log_columns(spec: LogSpec, found: Mapping[str, SourceColumn], source_schema:
     taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.source_offsets or ())}
     for name in spec.source_offsets or ():
         if landed_type(found[name].type) != "long":
-            message = (
-                f"log {spec.topic}: {name} is {found[name].type.simpleString()}: partitions and offsets are integers"
-            )
+            message = f"log {spec.topic}: {name} is {found[name].type.simpleString()}, but must be an integer"
             raise ConfigError(message)
     values = spec.value if spec.value is not None else [name for name in found if name not in taken]
     if spec.value is None and spec.is_output:
@@ -79,13 +75,13 @@ def log_columns(spec: LogSpec, found: Mapping[str, SourceColumn], source_schema:
     key, value = ([Column(name, landed_type(found[name].type)) for name in names] for names in (spec.key, values))
     for column in key:
         if column.type == "json":
-            message = f"log {spec.topic}: the key {column.name} is nested: name plain columns under `key:`"
+            message = f"log {spec.topic}: the key {column.name} is nested. List columns of simple types under `key:`"
             raise ConfigError(message)
     return LogColumns(tuple(key), tuple(value), spec.scalar_key, spec.scalar_value, source_schema)
 
 
 def landed_type(kind: T.DataType) -> str:
-    """Return the column type that a Spark type is landed as."""
+    """Return the column type of a log for a Spark type."""
     if isinstance(kind, (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.TimestampType, T.TimestampNTZType)):
         return "long"
     if isinstance(kind, (T.FloatType, T.DoubleType)):
@@ -102,20 +98,20 @@ def landed_type(kind: T.DataType) -> str:
 
 
 def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> Expression:
-    """Return the expression of a landed column. Raises `SourceError` (66) if the source's column changed its type."""
+    """Return the expression of a landed column. Raises `SourceError` (66) if the source's column has another type now."""
     source = found.get(column.name)
     if source is None or landed_type(source.type) != column.type:
-        was = "is gone" if source is None else f"is now {source.type.simpleString()}"
+        change = "is gone" if source is None else f"is now {source.type.simpleString()}"
         message = (
-            f"{spec.source.name}: column {column.name}, landed as {column.type}, {was}. Put it back, rename under "
-            "`columns:`, or land again: `rewindow land FEED --new-generation`"
+            f"{spec.source.name}: column {column.name}, landed as {column.type}, {change}. Restore it, rename it under "
+            "`columns:`, or land a new generation: `rewindow land FEED --new-generation`"
         )
         raise SourceError(message)
-    return _cell(source, spec.zone).alias(column.name)
+    return _converted(source, spec.zone).alias(column.name)
 
 
 def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expression:
-    """Return a column as epoch milliseconds; what is no time becomes null.
+    """Return a column as epoch milliseconds. Values that are not times become null.
 
     Raises `ConfigError` (78) if its type cannot be a time.
     """
@@ -126,27 +122,27 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
     if isinstance(kind, (T.ByteType, T.ShortType, T.IntegerType, T.LongType)):
         return source.read.cast("long")
     if isinstance(kind, T.StringType):
-        moment = source.read.try_cast("timestamp")
-        local = F.to_utc_timestamp(moment, spec.zone)
-        return F.unix_millis(F.when(source.read.rlike(_ZONED), moment).otherwise(local))
+        instant = source.read.try_cast("timestamp")
+        local = F.to_utc_timestamp(instant, spec.zone)
+        return F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
     if isinstance(kind, T.DateType):
         return F.unix_millis(F.to_utc_timestamp(source.read.cast("timestamp"), spec.zone))
     if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
-        return _cell(source, spec.zone)
+        return _converted(source, spec.zone)
     message = (
-        f"log {spec.topic}: {name} is {kind.simpleString()}, which is no time: use a TIMESTAMP or a BIGINT of epoch "
+        f"log {spec.topic}: {name} is {kind.simpleString()}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch "
         "milliseconds, or `timestamp: module:function`"
     )
     raise ConfigError(message)
 
 
 def offset_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
-    """Return partition and offset of a table that has its own, as longs."""
+    """Return the partition and offset columns of a table that has its own, as longs."""
     partition, offset = spec.source_offsets or ("", "")
     return found[partition].read.cast("long"), found[offset].read.cast("long")
 
 
-def _cell(source: SourceColumn, zone: str) -> Expression:
+def _converted(source: SourceColumn, zone: str) -> Expression:
     read, kind = source
     if isinstance(kind, T.TimestampType):
         return F.unix_millis(read)
@@ -164,15 +160,15 @@ def _cell(source: SourceColumn, zone: str) -> Expression:
 def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
     reason = None
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-        reason = "is no Python name, so no field of a record"
+        reason = "is not a Python identifier, so it cannot be a field of a record"
     elif name.lower() in RESERVED:
         reason = f"is the name of a column that every log has ({', '.join(sorted(RESERVED))})"
     elif name.lower() in seen:
-        reason = "is there twice (Delta ignores case), or both key and value"
+        reason = "occurs twice (Delta ignores case), or is both key and value"
     if reason:
         message = (
-            f"log {spec.topic}: the column {name!r} of {spec.source.name} {reason}: rename it, "
-            f"`columns: {{other_name: {_quoted(name)}}}`, or leave it out by listing the others under `value:`"
+            f"log {spec.topic}: the column {name!r} of {spec.source.name} {reason}. Rename it, "
+            f"`columns: {{other_name: {_quoted(name)}}}`, or omit it by listing the others under `value:`"
         )
         raise ConfigError(message)
 

@@ -1,10 +1,9 @@
-"""A source's due rows as a DataFrame with the columns that the log writer wants. Nothing is read here."""
+"""Build the DataFrame of a source's due rows, with the columns that the log writer expects. Reads nothing."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column as Expression
@@ -14,7 +13,6 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.governed_sources import NEW_ROWS, Governed
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.engine.spark.hashing import partition_column
 from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
     landed,
@@ -24,6 +22,7 @@ from rewindow.engine.spark.ingest_columns import (
     time_ms,
 )
 from rewindow.engine.spark.open_table import named, open_delta
+from rewindow.engine.spark.partitioning import partition_column
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
 from rewindow.engine.worker.schema_check import check_columns, check_not_empty
 from rewindow.errors import ConfigError
@@ -36,14 +35,14 @@ UNREADABLE, NEVER_ARRIVED = "the parser could not read it", "it has no arrived_a
 
 
 class SourceFrame:
-    """One log's source on a Spark session, as looked at."""
+    """The source of one log on a Spark session, as of one look."""
 
     def __init__(self, spark: SparkSession, spec: LogSpec, look: SourceLook) -> None:
-        """Bind; nothing is read."""
+        """Bind to a session and a source. Reads nothing."""
         self._spark, self._spec, self._look = spark, spec, look
 
     def columns(self) -> LogColumns:
-        """Decide the log's typed columns from the source as it is. Infers the types of text files: one pass."""
+        """Decide the log's typed columns from the source. To infer the types of text files, it reads them once."""
         schema = self._infer()
         found = source_columns(self._spec, schema)
         return log_columns(self._spec, found, schema.json())
@@ -71,7 +70,7 @@ class SourceFrame:
         return due
 
     def source_offsets(self, columns: LogColumns) -> DataFrame:
-        """Return partition, offset and timestamp of the fresh rows of a table that has its own, unchecked."""
+        """Return partition, offset and timestamp of the fresh rows of a table with its own offsets, unchecked."""
         spec = self._spec
         frame = self._read(columns, self._look.fresh)
         found = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
@@ -87,9 +86,9 @@ class SourceFrame:
     def _convert(self, columns: LogColumns, frame: DataFrame, pieces: Sequence[Piece], partitions: int) -> DataFrame:
         spec = self._spec
         found = source_columns(spec, frame.schema, (_CORRUPT, _PIECE, _PIECE_ARRIVAL))
-        cells = {column.name: landed(spec, column, found) for column in columns.all}
+        converted = {column.name: landed(spec, column, found) for column in columns.all}
         arrival = self._arrival(found, pieces)
-        key = [(cells[column.name], column.type) for column in columns.key]
+        key = [(converted[column.name], column.type) for column in columns.key]
         return frame.select(
             partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
             arrival.alias(ARRIVED),
@@ -97,9 +96,9 @@ class SourceFrame:
             (F.when(F.col(_CORRUPT).isNotNull(), F.lit(UNREADABLE)) if _CORRUPT in frame.columns else F.lit(None))
             .cast("string")
             .alias(FAULT),
-            *cells.values(),
+            *converted.values(),
             *self._no_time(found),
-            *(found[name].read.alias(order_name(name)) for name in spec.order if name not in cells),
+            *(found[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
         )
 
     def _arrival(self, found: dict[str, SourceColumn], pieces: Sequence[Piece]) -> Expression:
@@ -116,7 +115,7 @@ class SourceFrame:
         return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, found)
 
     def _no_time(self, found: dict[str, SourceColumn]) -> list[Expression]:
-        """Return the text that is no time, where timestamps are text: for people who look for it."""
+        """Return the texts that are not valid times, if timestamps are text: for the quarantine and messages."""
         name = self._spec.timestamp
         if self._spec.extractor or name == ARRIVAL or not isinstance(found[name].type, T.StringType):
             return []
@@ -139,7 +138,7 @@ class SourceFrame:
         return reader.schema(schema).load([piece.path for piece in pieces])
 
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
-        """Return the rows of a table's files, with their partition values and the time of their commit."""
+        """Return the rows of a table's files, with their partition values and commit times."""
         look = self._look
         if look.governed is not None:
             return self._read_governed(look.governed, is_new=bool(pieces) and pieces[0].path == NEW_ROWS)
@@ -153,18 +152,18 @@ class SourceFrame:
         joined = frame.withColumn(_PIECE, _piece_of_row()).join(
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
-        unknown = F.raise_error(F.concat(F.lit("rewindow asked for no file "), F.col(_PIECE)))
-        joined = joined.where(F.coalesce(_KNOWN, unknown))  # rather than losing rows without a word
+        unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
+        joined = joined.where(F.coalesce(_KNOWN, unknown))  # fails instead of losing rows silently
         typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
         return joined.select(*typed, _PIECE_ARRIVAL)
 
     def _read_version(self, version: int, pieces: Sequence[Piece]) -> DataFrame:
-        """Return the rows of some files of a table's version, through Spark's own reader of Delta."""
+        """Return the rows of some files of a table's version, with Spark's Delta reader."""
         table = open_delta(self._spark, self._spec.source.location, version)
         return table.withColumn(_PIECE, _piece_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
 
     def _read_governed(self, governed: Governed, *, is_new: bool) -> DataFrame:
-        """Return the new or the old rows of a catalog's table as it was looked at, with the time of their commit."""
+        """Return the new or the old rows of a catalog's table at the version of the look, with their commit times."""
         table = open_delta(self._spark, named(governed.table), self._look.version)
         if governed.after is None:
             return table
@@ -177,7 +176,7 @@ class SourceFrame:
         return table.withColumn(_PIECE, made_by).join(F.broadcast(arrivals), _PIECE, "left").drop(_PIECE)
 
     def _facts(self, pieces: Sequence[Piece], partition_columns: Sequence[str]) -> DataFrame:
-        """Return what is known of each file beside its rows: when they arrived, its partition values."""
+        """Return the arrival and the partition values of each file."""
         fields = [T.StructField(_PIECE, T.StringType()), T.StructField(_PIECE_ARRIVAL, T.LongType())]
         fields += [T.StructField(name, T.StringType()) for name in partition_columns]
         rows = [
@@ -195,7 +194,7 @@ class SourceFrame:
                 schema = T.DataType.fromDDL(source.schema)
                 return schema if isinstance(schema, T.StructType) else T.StructType([T.StructField("value", schema)])
             except Exception as error:
-                message = f"log {self._spec.topic}: `schema: {source.schema}` is no list of columns: write `a STRING, b BIGINT`"
+                message = f"log {self._spec.topic}: `schema: {source.schema}` is not a list of columns like `a STRING, b BIGINT`"
                 raise ConfigError(message) from error
         options = self._options()
         if source.format == "csv":
@@ -210,7 +209,7 @@ class SourceFrame:
         options = {"timeZone": self._spec.zone} if source.format in TEXT_FORMATS else {}
         if source.format == "csv":
             options["header"] = "true"
-            if source.schema is None:  # else Spark goes by the columns' places, and takes one for another
+            if source.schema is None:  # otherwise Spark matches columns by position
                 options["enforceSchema"] = "false"
         if self._look.base:
             options["basePath"] = self._look.base
@@ -218,25 +217,19 @@ class SourceFrame:
 
 
 def order_name(name: str) -> str:
-    """Return what a column that only decides the order is called on the way to the writer."""
+    """Return the internal name of a column that only decides the order."""
     return f"_order_{name}"
 
 
 def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
-    """Return the order inside a landing: arrival, the declared columns, then all that is landed (nulls first)."""
+    """Return the order within a landing: arrival, the declared columns, then all landed columns (nulls first)."""
     landed_names = {column.name for column in columns.all}
     declared = [name if name in landed_names else order_name(name) for name in spec.order]
     others = [column.name for column in columns.all if column.name not in spec.order]
     return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT)]
 
 
-def without_arrival(look: SourceLook) -> SourceLook:
-    """Return the look with the commits' times left out: for logs that declare ``arrived_at``."""
-    bare = [tuple(replace(piece, arrival_ms=None) for piece in pieces) for pieces in (look.fresh, look.rest)]
-    return replace(look, fresh=bare[0], rest=bare[1])
-
-
 def _piece_of_row() -> Expression:
-    """Return the path of a row's file: Spark shows it as a URI."""
+    """Return the path of a row's file, which Spark provides as a URI."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")

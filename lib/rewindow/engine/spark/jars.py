@@ -1,8 +1,8 @@
-"""The two Delta jars: resolved once into a cache, checked by digest, never looked up again.
+"""The two Delta jars: fetched once into a cache, and verified by digest.
 
-`engine.spark.jars.packages` would resolve 33 jars at each start and looks into ~/.m2 first, where a POM without its jar ends
-the start. Two jars are enough for path tables. The Ivy that PySpark ships fetches them by coordinate from its built-in
-default repository; a company's mirror is an Ivy settings file named by REWINDOW_IVY_SETTINGS.
+`spark.jars.packages` would resolve 33 jars at each start, and fails if ~/.m2 contains a POM without its jar. Two jars are
+enough for path tables. The Ivy that PySpark ships fetches them by coordinate from its default repository, or from the mirror
+in the Ivy settings file named by REWINDOW_IVY_SETTINGS.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from importlib import metadata
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rewindow.engine.spark.java import find_java
-from rewindow.errors import ConfigError, RewindowError
+from rewindow.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +30,7 @@ _NO_PYSPARK = "pyspark is not installed with its jars: pip install -r requiremen
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A jar by its coordinate and by the digest of its bytes."""
+    """A jar: its coordinate and the digest of its bytes."""
 
     group: str
     artifact: str
@@ -40,7 +39,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """The name in a cache folder."""
+        """The file name in the cache."""
         return f"{self.artifact}-{self.version}.jar"
 
 
@@ -77,7 +76,7 @@ def _pyspark_version() -> str:
 
 
 def cache_dir() -> Path:
-    """Return the folder of the jars: $REWINDOW_CACHE/jars, else $XDG_CACHE_HOME/rewindow/jars, else under ~/.cache."""
+    """Return the folder of the jars: in $REWINDOW_CACHE, else in $XDG_CACHE_HOME/rewindow, else in ~/.cache/rewindow."""
     named = os.environ.get("REWINDOW_CACHE")
     if named:
         return Path(named).expanduser().absolute() / "jars"
@@ -85,9 +84,9 @@ def cache_dir() -> Path:
 
 
 def find_jars(folder: Path | None = None) -> tuple[Path, ...]:
-    """Return the paths of the jars in the cache, their bytes checked (12 ms).
+    """Return the paths of the jars in the cache, after verifying their digests (12 ms).
 
-    Raises `ConfigError` that names the fix if one is absent or is not what was pinned.
+    Raises `ConfigError` (78) if a jar is missing or has another digest.
     """
     folder = cache_dir() if folder is None else folder
     jars = required_jars()
@@ -99,9 +98,9 @@ def find_jars(folder: Path | None = None) -> tuple[Path, ...]:
 
 
 def resolve_jars(folder: Path | None = None, *, report: Callable[[str], object] = str) -> tuple[Path, ...]:
-    """Fetch what is absent from the cache and return all paths. Safe to run twice at once: each file is renamed in.
+    """Fetch missing jars into the cache and return all paths. Safe to run concurrently, because files are renamed in.
 
-    ``report`` is told each step. Raises `ConfigError` if a jar cannot be fetched or has other bytes than those pinned.
+    Calls ``report`` for each step. Raises `ConfigError` (78) if a jar cannot be fetched or has another digest.
     """
     folder = cache_dir() if folder is None else folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +122,7 @@ def _problem(path: Path, jar: Jar) -> str | None:
 
 def _fetch(jar: Jar, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
-        got = Path(scratch) / jar.file_name
+        fetched = Path(scratch) / jar.file_name
         try:
             done = subprocess.run(  # noqa: S603  # our own command line
                 ivy_command(jar, Path(scratch)),
@@ -133,29 +132,31 @@ def _fetch(jar: Jar, folder: Path) -> None:
                 timeout=_TIMEOUT_S,
                 check=False,
             )
-            said = done.stdout + done.stderr
+            output = done.stdout + done.stderr
         except subprocess.TimeoutExpired:
-            said = f"no answer within {_TIMEOUT_S} s"
-        problem = _problem(got, jar)
+            output = f"no answer within {_TIMEOUT_S} s"
+        problem = _problem(fetched, jar)
         if problem is None:
-            got.replace(folder / jar.file_name)
+            fetched.replace(folder / jar.file_name)
             return
-    reason = problem if "absent" not in problem else f"could not be fetched ({_last_words(said)})"
+    reason = problem if "absent" not in problem else f"could not be fetched ({_reason(output)})"
     raise ConfigError(
         f"{jar.group}:{jar.artifact}:{jar.version} {reason}: check the network or proxy (HTTPS_PROXY), "
-        f"point REWINDOW_IVY_SETTINGS at your mirror's Ivy settings, or copy {jar.file_name} into {folder} by hand"
+        f"set REWINDOW_IVY_SETTINGS to the Ivy settings of your mirror, or copy {jar.file_name} into {folder} manually"
     )
 
 
-def _last_words(said: str) -> str:
-    """Return the lines in which Ivy says what is wrong; it says it in the middle of a page."""
-    lines = [line.strip(" :\t") for line in said.splitlines()]
-    telling = [line for line in lines if "not found" in line.lower() or "exception" in line.lower() or "Server" in line]
-    return (telling or [line for line in lines if line] or ["it said nothing"])[0]
+def _reason(output: str) -> str:
+    """Return the line of Ivy's output that states the problem."""
+    lines = [line.strip(" :\t") for line in output.splitlines()]
+    relevant = [
+        line for line in lines if "not found" in line.lower() or "exception" in line.lower() or "Server" in line
+    ]
+    return (relevant or [line for line in lines if line] or ["no output"])[0]
 
 
 def pyspark_home() -> Path:
-    """Return the folder of the installed PySpark, without importing it. Raises `ConfigError` if there is none."""
+    """Return the folder of the installed PySpark, without importing it. Raises `ConfigError` (78) if there is none."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise ConfigError(_NO_PYSPARK)
@@ -163,7 +164,7 @@ def pyspark_home() -> Path:
 
 
 def ivy_command(jar: Jar, scratch: Path) -> list[str]:
-    """Return the command that fetches one jar, and only it, into a folder. Nothing outside it is read or kept."""
+    """Return the command that fetches a single jar into a folder. It neither reads nor writes files elsewhere."""
     ivy = sorted((pyspark_home() / "jars").glob("ivy-*.jar"))
     if not ivy:
         raise ConfigError(_NO_PYSPARK)
@@ -184,23 +185,8 @@ def ivy_command(jar: Jar, scratch: Path) -> list[str]:
 
 
 def _proxy_properties() -> list[str]:
-    """Translate HTTPS_PROXY, which Java does not read, into Java's own properties."""
+    """Translate HTTPS_PROXY, which Java ignores, into Java properties."""
     proxy = urlsplit(os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or "")
     if not proxy.hostname:
         return []
     return [f"-Dhttps.proxyHost={proxy.hostname}", f"-Dhttps.proxyPort={proxy.port or 80}"]
-
-
-def main() -> int:
-    """Resolve the jars, showing progress; part of `make setup`."""
-    try:
-        paths = resolve_jars(report=print)
-    except RewindowError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    sys.stdout.write(f"{len(paths)} Delta jars, checked by digest, in {paths[0].parent}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

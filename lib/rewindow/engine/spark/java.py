@@ -1,4 +1,4 @@
-"""Which Java runs Spark: looked for once, before anything is started, and named in one line when there is none."""
+"""Find the Java that runs Spark, before anything starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 USABLE = (17, 21)
-# Spark 4.2 names this module on its command line, and runtimes that were cut down with jlink do not have it.
+# Spark 4.2 requires this module on its command line; runtimes reduced with jlink lack it.
 NEEDED_MODULE = "jdk.incubator.vector"
 _FIX = "rewindow needs a JDK 17 or 21: apt-get install openjdk-17-jre-headless (or set JAVA_HOME)"
 _INSTALLED = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/java/*")
@@ -34,8 +34,8 @@ class Java:
 def find_java(environ: Mapping[str, str] | None = None, installed: Iterable[str] = _INSTALLED) -> Java:
     """Return the Java to start Spark with: JAVA_HOME, else `java` on PATH, else an installed one; 17 or 21 only.
 
-    A JAVA_HOME with another version is passed over, since it is usually set for something else on the machine.
-    Raises `ConfigError` with one line that says what to install, and what was found instead.
+    It skips a JAVA_HOME with another version, which is usually set for other software. Raises `ConfigError` (78) with
+    what to install and what was found.
     """
     environ = os.environ if environ is None else environ
     unusable: list[str] = []
@@ -50,7 +50,7 @@ def find_java(environ: Mapping[str, str] | None = None, installed: Iterable[str]
 
 
 def _homes(environ: Mapping[str, str], installed: Iterable[str]) -> Iterator[Path]:
-    """Yield the candidate homes in order of preference, each once."""
+    """Yield the candidate homes in order of preference, without duplicates."""
     seen: set[Path] = set()
     for home in _candidates(environ, installed):
         real = home.resolve()
@@ -67,7 +67,7 @@ def _candidates(environ: Mapping[str, str], installed: Iterable[str]) -> Iterato
         yield Path(on_path).resolve().parent.parent
     for pattern in installed:
         root = Path(pattern.split("*", maxsplit=1)[0])
-        # The newest usable version first, then by name, so that two machines with the same Javas choose alike.
+        # The newest usable version first, then by name, so that machines with the same Javas choose the same one.
         homes = sorted(root.glob(pattern[len(str(root)) + 1 :])) if root.is_dir() else []
         yield from sorted(homes, key=_release_version, reverse=True)
 
@@ -78,7 +78,7 @@ def _release_version(home: Path) -> int:
 
 
 def _inspect(home: Path) -> Java | None:
-    """Read a home's version from its `release` file (no process started), else from `java -version`."""
+    """Return the Java at a home; read its version from the `release` file, else from `java -version`."""
     binary = home / "bin" / "java"
     if not os.access(binary, os.X_OK):
         return None
@@ -94,7 +94,7 @@ def _inspect(home: Path) -> Java | None:
 
 def _ask(binary: Path) -> int | None:
     try:
-        done = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603  # a path the user's machine offers as Java
+        done = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603  # a Java on the user's machine
     except (OSError, subprocess.SubprocessError):
         return None
     stated = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
@@ -110,7 +110,7 @@ def _feature(version: str) -> int | None:
 
 
 def main() -> int:
-    """Print the Java that would be used; the preflight of `make setup`."""
+    """Print the Java that Spark would use: the preflight of `make setup`."""
     try:
         java = find_java()
     except RewindowError as error:

@@ -1,8 +1,8 @@
-"""Tables whose records have partitions and offsets of their own, as Kafka gave them: `land` only says how far they go.
+"""Land tables whose records have their own partitions and offsets, as from Kafka: `land` only records their ranges.
 
-One aggregation over the new rows tells each partition's range, its largest timestamp, and whether each offset is there
-exactly once: there are as many as the range has room for, and their sum and the sum of their squares are those of the
-range. (Three doubled ones and three missing ones could hide behind each other; the run that reads them finds those.)
+One aggregation over the new rows returns each partition's range, its largest timestamp, and whether the range contains each
+offset exactly once: count, sum and sum of squares must be those of the range. (Three duplicate and three missing offsets
+could cancel out; the run that reads the rows detects that.)
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _LONGEST = 2**63 - 1
 
 
 def source_offset_blocks(write: LogWrite, rows: DataFrame) -> list[Block]:
-    """Return what the one landing of a call gets in each partition.
+    """Return the block of each partition of the call's only landing.
 
-    Raises `DataError` (65) for an offset that is missing or there twice, or a record without a valid place or timestamp;
+    Raises `DataError` (65) for a missing or duplicate offset, or a record without a valid partition, offset or timestamp;
     `ConfigError` (78) for a partition that the feed does not have.
     """
-    (slot,) = write.slots
-    return [_block(write, rows, slot.number, found) for found in _ranges(write, rows)]
+    (landing,) = write.landings
+    return [_block(write, rows, landing.number, found) for found in _ranges(write, rows)]
 
 
 def first_above(
     spark: SparkSession, spec: LogSpec, partition: int, offsets: tuple[int, int], above_ms: int
 ) -> int | None:
-    """Return the first of a partition's offsets ``[first, end)``, as the table has them, with a timestamp above a time."""
+    """Return the first of a partition's offsets ``[first, end)`` in the table with a timestamp above a time."""
     frame = open_delta(spark, spec.source.location)
     found = source_columns(spec, frame.schema)
-    here, offset = offset_columns(spec, found)
-    inside = (here == partition) & (offset >= offsets[0]) & (offset < offsets[1])
-    later = frame.where(inside & (time_ms(spec, spec.timestamp, found) > above_ms))
+    partition_of_row, offset = offset_columns(spec, found)
+    in_range = (partition_of_row == partition) & (offset >= offsets[0]) & (offset < offsets[1])
+    later = frame.where(in_range & (time_ms(spec, spec.timestamp, found) > above_ms))
     (row,) = later.agg(F.min(offset).alias("first")).collect()
     return None if row["first"] is None else int(row["first"])
 
@@ -64,7 +64,7 @@ def _ranges(write: LogWrite, rows: DataFrame) -> list[Any]:
     )
     found = sorted(facts.collect(), key=lambda row: (row[PARTITION] is not None, row[PARTITION] or 0))
     for row in found:
-        _check_place(write, row)
+        _check_partition(write, row)
         if row["wrong"] is not None:
             raise _bad_time(write, row)
     return found
@@ -76,7 +76,7 @@ def _block(write: LogWrite, rows: DataFrame, landing: int, found: Any) -> Block:
     base = write.bases.get(partition, first)
     expected = start + base
     if first < expected:
-        raise _offset_error(write, partition, first, "is there again, it was landed before")
+        raise _offset_error(write, partition, first, "occurs again, after it was landed")
     if first > expected:
         raise _offset_error(write, partition, expected, "is missing")
     if not _is_whole(first, last, count, found["sum"], found["squares"]):
@@ -85,7 +85,7 @@ def _block(write: LogWrite, rows: DataFrame, landing: int, found: Any) -> Block:
 
 
 def _is_whole(first: int, last: int, count: int, total: Any, squares: Any) -> bool:
-    """Return whether these are the sums of all numbers from first to last."""
+    """Return whether these are the sums over all numbers from ``first`` to ``last``."""
     if count != last - first + 1:
         return False
     up_to = [number * (number + 1) * (2 * number + 1) // 6 for number in (last, first - 1)]
@@ -93,36 +93,36 @@ def _is_whole(first: int, last: int, count: int, total: Any, squares: Any) -> bo
 
 
 def _first_break(rows: DataFrame, partition: int) -> tuple[int, str]:
-    """Return the first offset of a partition that is not there exactly once, and what is wrong with it."""
+    """Return the first missing or duplicate offset of a partition, and which of both it is."""
     before = F.lag(OFFSET).over(Window.orderBy(OFFSET))
     steps = rows.where(F.col(PARTITION) == partition).select(OFFSET, before.alias("_before"))
     (row,) = steps.where(F.col(OFFSET) != F.col("_before") + 1).orderBy(OFFSET).limit(1).collect()
     is_twice = row[OFFSET] == row["_before"]
-    return (row[OFFSET], "is there twice") if is_twice else (row["_before"] + 1, "is missing")
+    return (row[OFFSET], "is duplicated") if is_twice else (row["_before"] + 1, "is missing")
 
 
-def _check_place(write: LogWrite, row: Any) -> None:
+def _check_partition(write: LogWrite, row: Any) -> None:
     names = " and ".join(write.spec.source_offsets or ())
     partition = row[PARTITION]
     if partition is None or row["count"] < row["all"] or row["first"] < 0:
         message = (
-            f"{write.spec.source.name} has records that have no valid {names}: fix the table, or name other columns"
+            f"{write.spec.source.name} has records without a valid {names}. Fix the table or configure other columns"
         )
         raise DataError(message)
     if not 0 <= partition < write.partitions:
         message = (
-            f"{write.spec.source.name} has records of partition {partition}, the feed {write.feed} has the partitions 0 to "
-            f"{write.partitions - 1}: say `partitions: {partition + 1}` or as many as the topic has"
+            f"{write.spec.source.name} has records of partition {partition}, but the feed {write.feed} has the partitions 0 "
+            f"to {write.partitions - 1}. Set `partitions: {partition + 1}` or the number of partitions of the topic"
         )
         raise ConfigError(message)
 
 
 def _bad_time(write: LogWrite, row: Any) -> DataError:
     offset, time = row["wrong"]
-    what = "no timestamp" if time is None else f"the timestamp {time}, which is below 0 or beyond `max_ahead`"
+    what = "no timestamp" if time is None else f"the timestamp {time}, which is negative or beyond `max_ahead`"
     message = (
         f"feed {write.feed}, topic {write.spec.topic}, partition {row[PARTITION]}: the record at offset {offset} has {what}. "
-        "Nothing was landed: fix the table, or name another `timestamp:`. What its source has placed cannot be left out"
+        "Nothing was landed. Fix the table or configure another `timestamp:`. A log with its source's offsets cannot skip records"
     )
     return DataError(message)
 
@@ -130,7 +130,7 @@ def _bad_time(write: LogWrite, row: Any) -> DataError:
 def _offset_error(write: LogWrite, partition: int, offset: int, what: str) -> DataError:
     message = (
         f"feed {write.feed}, topic {write.spec.topic}: offset {offset} of partition {partition} {what} in "
-        f"{write.spec.source.name}. Nothing was landed: fix the table, or land it with offsets of its own (leave "
-        "`partition:` and `offset:` out; a compacted topic has gaps)"
+        f"{write.spec.source.name}. Nothing was landed. Fix the table, or let rewindow assign offsets: remove `partition:` "
+        "and `offset:` (a compacted topic has gaps)"
     )
     return DataError(message)

@@ -1,4 +1,4 @@
-"""Delta tables as Spark opens them: by path, or by name where a catalog governs them."""
+"""Open Delta tables on Spark: by path, or by name if a catalog governs them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ _NAMED = "table:"
 
 
 def named(table: str) -> str:
-    """Return the place of a catalog's table; its name is quoted as SQL wants it."""
+    """Return the location of a catalog's table, given its name quoted for SQL."""
     return _NAMED + table
 
 
-def shown(place: str) -> str:
-    """Return a place as people are told it."""
-    return place.removeprefix(_NAMED)
+def shown(location: str) -> str:
+    """Return a location for messages."""
+    return location.removeprefix(_NAMED)
 
 
-def open_delta(spark: SparkSession, place: str, version: int | None = None) -> DataFrame:
-    """Return the rows of a table, as it is or at a version. ``place`` is a path or what `named` returned."""
+def open_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
+    """Return the rows of a table, at a version if given. ``location`` is a path or a result of `named`."""
     reader = spark.read.format("delta")
     if version is not None:
         reader = reader.option("versionAsOf", version)
-    return reader.table(place.removeprefix(_NAMED)) if place.startswith(_NAMED) else reader.load(place)
+    return reader.table(location.removeprefix(_NAMED)) if location.startswith(_NAMED) else reader.load(location)

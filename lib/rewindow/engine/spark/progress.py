@@ -1,4 +1,4 @@
-"""How far Spark is with the job at hand: finished tasks of all, asked for twice a second while somebody looks."""
+"""Progress of the running Spark job: the share of finished tasks, polled twice a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 0.5
 
 @contextmanager
 def following(spark: SparkSession, say: Callable[[float], None] | None) -> Iterator[None]:
-    """Tell ``say`` the share of finished tasks, from 0 to 1, while the block lasts. Spark Connect does not know it."""
+    """Call ``say`` with the share of finished tasks (0 to 1) during the block. Does nothing on Spark Connect."""
     tracker = status_tracker(spark) if say is not None else None
     if tracker is None or say is None:
         yield
@@ -27,7 +27,7 @@ def following(spark: SparkSession, say: Callable[[float], None] | None) -> Itera
         while not done.wait(_SECONDS):
             try:
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            except Py4JError:  # the session is going away: the run itself will say so
+            except Py4JError:  # the session is stopping; the run itself reports that
                 return
             tasks = sum(stage.numTasks for stage in stages if stage)
             if tasks:

@@ -1,6 +1,6 @@
-"""The session whose driver is this process: the only place where the JVM, the jars and local settings live.
+"""Sessions whose driver is this process. Only this module deals with the JVM, the jars and local settings.
 
-Everything else takes a `SparkSession` and stays safe for Spark Connect (no `_jvm`, no RDD).
+All other modules take a `SparkSession` and work with Spark Connect (no `_jvm`, no RDD).
 """
 
 from __future__ import annotations
@@ -45,13 +45,12 @@ def local_session(
     python_path: Sequence[str | Path] = (),
     debug: bool = False,
 ) -> SparkSession:
-    """Start Spark in this process's own JVM, or return the session that an earlier call started.
+    """Start Spark in a JVM of this process, or return the session that an earlier call started.
 
-    ``cores``: threads that run tasks (default: those of the machine). ``conf``: settings that win over ours (Java
-    options and class path are added to ours, where the later wins).
-    ``python_path``: folders that workers can import from besides what is installed (a project's root, for `jobs`).
-    ``debug`` shows Java's log. Raises `ConfigError` if Java or a jar is missing, if the JVM does not come up, or if
-    the process already has a session that was not started here.
+    ``cores``: threads for tasks (default: all of the machine). ``conf``: settings that override ours, except Java options
+    and class path, which are appended. ``python_path``: more folders that workers import from (a project's root, for
+    `jobs`). ``debug`` shows Java's log. Raises `ConfigError` (78) if Java or a jar is missing, if the JVM does not start,
+    or if the process has a session that rewindow did not start.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -70,12 +69,12 @@ def cluster_session(
     app_name: str = "rewindow",
     debug: bool = False,
 ) -> SparkSession:
-    """Start the driver in this process's own JVM and the work on a cluster; return the session.
+    """Start a driver in a JVM of this process, with executors on a cluster; return the session.
 
-    ``master``: as Spark writes it (``spark://host:7077``, ``yarn``, ``k8s://...``). ``cores``: tasks at once over all
-    executors. ``ships``: zip files that the executors import from (`engine.spark.shipping`). ``conf`` as for `local_session`;
-    what a cluster's network needs (``spark.driver.host``, ...) and ``spark.pyspark.python``, the workers' interpreter,
-    stand there. Raises `ConfigError` as `local_session` does.
+    ``master``: Spark's master URL (``spark://host:7077``, ``yarn``, ``k8s://...``). ``cores``: concurrent tasks over all
+    executors. ``ships``: zip files that the executors import from (`engine.spark.shipping`). ``conf``: as for
+    `local_session`; it also has the network settings of the cluster (``spark.driver.host``, ...) and the workers'
+    interpreter (``spark.pyspark.python``). Raises `ConfigError` (78) as `local_session` does.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -89,7 +88,7 @@ def _start(
 ) -> SparkSession:
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app_name)
     spark_conf.setAll(list(settings.items()))
-    # A cluster has an interpreter of its own at a path of its own; a local session's workers are like this process.
+    # Workers on a cluster have another interpreter; local workers use that of this process.
     python = settings.get(_PYTHON, sys.executable)
     with _environment(python_path, python, on_loopback=is_loopback(master)):
         gateway = _launch(spark_conf, debug=debug)
@@ -98,30 +97,30 @@ def _start(
         _silence()
     if context.pythonExec != python:
         context.stop()
-        raise ConfigError(f"Spark's workers would run {context.pythonExec}, not {python}: unset PYSPARK_PYTHON")
+        raise ConfigError(f"Spark's workers would run {context.pythonExec} instead of {python}. Unset PYSPARK_PYTHON")
     return SparkSession.builder.getOrCreate()
 
 
 def end_session(session: SparkSession) -> None:
-    """Stop a local session and wait until its JVM has ended (2 minutes at most), so that another can be started."""
+    """Stop a local session and wait up to 2 minutes for the end of its JVM, so that another can start."""
     session.stop()
-    gateway = SparkContext._gateway  # noqa: SLF001  # the JVM's process is nowhere else
+    gateway = SparkContext._gateway  # noqa: SLF001  # the only reference to the JVM's process
     if gateway is not None:
         gateway.shutdown()
-        gateway.proc.stdin.close()  # the JVM ends when this does
+        gateway.proc.stdin.close()  # closing its stdin ends the JVM
         gateway.proc.wait(timeout=_END_S)
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
 
 def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
-    """Return the settings of a local session: deterministic, quiet, without a port open to others, quick to start."""
+    """Return the settings of a local session: deterministic, quiet, quick to start, without ports open to other hosts."""
     jars = find_jars()
     log4j = resources.files("rewindow.engine.spark").joinpath("log4j2.properties")
     java_options = [
         "-Duser.timezone=UTC",
         f"-Dlog4j2.configurationFile={log4j}",
         f"-Drewindow.log.level={'warn' if debug else 'off'}",
-        # A small run never lives long enough for the second compiler: half of the JVM's CPU, and a start in less time.
+        # Small runs end before the second compiler pays off: without it, the JVM starts faster and uses half the CPU.
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
         *archive_options(),
@@ -132,7 +131,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Not spark.jars, which copies them at each start and keeps their classes out of the archive.
+        # Not spark.jars, which copies the jars at each start and excludes their classes from the archive.
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -140,9 +139,9 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.default.parallelism": str(cores),
         "spark.sql.shuffle.partitions": str(cores),
-        # 50 tasks rebuild a snapshot by default, which outweighs every small write.
+        # The default of 50 tasks per snapshot costs more than a small write.
         "spark.databricks.delta.snapshotPartitions": "1",
-        # User code runs once: no second copy of a slow task, and local mode does not retry one.
+        # User code runs once: no speculative tasks, and local mode does not retry.
         "spark.speculation": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -151,18 +150,18 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.worker.faulthandler.enabled": "true",
-        # A flipped bit in a source is an error and never another answer.
+        # A flipped bit in a source is an error, never another result.
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     }
 
 
 def cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, debug: bool = False) -> dict[str, str]:
-    """Return the settings of a session whose executors are elsewhere: the local ones, but for what only one JVM needs."""
+    """Return the settings of a session with remote executors: the local ones, adapted to several JVMs."""
     settings = local_conf(cores, debug=debug)
     if not is_loopback(master):
         del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
     return settings | {
-        # Executors read Delta tables too: they fetch the jars and the code from the driver.
+        # Executors fetch the Delta jars and the code from the driver.
         "spark.jars": ",".join(str(jar) for jar in find_jars()),
         "spark.submit.pyFiles": ",".join(str(path) for path in ships),
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
@@ -171,13 +170,13 @@ def cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, d
 
 
 def is_loopback(master: str) -> bool:
-    """Return whether a master's work stays on this machine: then nothing of it is open to others."""
+    """Return whether a master runs on this machine, so that no port needs to be open to other hosts."""
     return master.startswith("local") or urlsplit(master).hostname in {"localhost", "127.0.0.1"}
 
 
 def _ours(session: SparkSession) -> SparkSession:
     if session.conf.get(MARK, None) != "true":
-        raise ConfigError("a Spark session that rewindow did not start is running in this process: stop it first")
+        raise ConfigError("a Spark session that rewindow did not start is running in this process. Stop it first")
     return session
 
 
@@ -189,21 +188,21 @@ def _merged(ours: dict[str, str], theirs: Mapping[str, str | float | bool]) -> d
     return merged
 
 
-def _text(value: str | float | bool) -> str:  # noqa: FBT001  # YAML's scalars, as Spark spells them
+def _text(value: str | float | bool) -> str:  # noqa: FBT001  # a YAML scalar, in Spark's notation
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @contextmanager
 def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback: bool) -> Iterator[None]:
-    """Set what Spark's start reads from the environment, and put the environment back.
+    """Set the environment variables that Spark reads when it starts, and restore them afterwards.
 
-    PYTHONHASHSEED of the workers is PySpark's part: the driver's, else 0.
+    PySpark sets PYTHONHASHSEED of the workers: to the driver's, else 0.
     """
     inherited = os.environ.get("PYTHONPATH")
     paths = [*(str(Path(path).absolute()) for path in python_path), *([inherited] if inherited else [])]
     wanted = {
         "JAVA_HOME": str(find_java().home),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),  # the jars and the Python side must be of one version
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),  # jars and Python code must have the same version
         **({"SPARK_LOCAL_IP": "127.0.0.1"} if on_loopback else {}),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -222,27 +221,27 @@ def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback:
 
 
 def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
-    """Start the JVM with its stderr passed on, so that a start shows nothing and a failure is told."""
+    """Start the JVM and relay its stderr without noise, so that a failure is visible."""
     relay = Relay(everything=debug)
     try:
-        # Its stdout too: ours is for answers, which a program may read.
+        # Its stdout too: ours is for results, which programs may parse.
         pipes = {"stdout": relay.write_end, "stderr": relay.write_end}
         gateway: JavaGateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
         relay.close()
-        raise ConfigError(f"the JVM did not start ({relay.last_word()}): check JAVA_HOME and free memory") from error
+        raise ConfigError(f"the JVM did not start ({relay.last_line()}): check JAVA_HOME and free memory") from error
     relay.close()
     return gateway
 
 
 def _silence() -> None:
-    """Stop PySpark from writing each SQL error with its Java stack trace to stderr as JSON; it is raised as well."""
+    """Stop PySpark from logging SQL errors with Java stack traces to stderr; they are raised as well."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
 
 def status_tracker(spark: SparkSession) -> Any:
-    """Return what knows how many tasks are done; None on Spark Connect, which has no such thing."""
+    """Return Spark's status tracker; None on Spark Connect, which has none."""
     try:
         return spark.sparkContext.statusTracker()
     except (AttributeError, PySparkException):

@@ -1,4 +1,4 @@
-"""Settings of a session for the time of one job. Some a platform may keep to itself."""
+"""Session settings for the duration of one job. A platform may forbid some of them."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ _ZONE = "spark.sql.session.timeZone"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _UNION = "spark.sql.unionOutputPartitioning"
-"""Where it is on, frames of one partition each become one partition, and one Spark task."""
+"""If on, a union of single-partition frames has one partition, and so one Spark task."""
 ROWS = 2_048
-"""How many rows Spark hands to a worker at once, at most: records, and pieces of packs."""
+"""Most rows per batch that Spark hands to a worker: records, or pieces of packs."""
 NO_LIMIT = 2**31 - 1
-"""What Spark understands as no limit of bytes: then it does not look at them."""
+"""Spark's value for no limit of bytes. It then does not measure them."""
 
 
 @contextmanager
 def in_utc(spark: SparkSession) -> Iterator[None]:
-    """Read times without a zone as UTC, whatever the session's zone: the feed's own is applied by expressions."""
+    """Read times without a zone as UTC. Expressions apply the time zone of the feed."""
     with _set(spark, _ZONE, "UTC"):
         yield
 
 
 @contextmanager
 def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]:
-    """Bound what the workers are handed by rows, and by bytes only where whole files travel (``has_files``).
+    """Limit the batches for workers by rows, and by bytes only if they contain whole files (``has_files``).
 
-    Spark looks at the bytes with each row, which costs it more than the row. A target whose records are large says fewer
-    rows: ``spark.sql.execution.arrow.maxRecordsPerBatch``.
+    A limit of bytes makes Spark measure each row, which costs more than the row itself. For large records, lower
+    ``spark.sql.execution.arrow.maxRecordsPerBatch`` in the target.
     """
     most = 64 << 20 if has_files else NO_LIMIT
     with in_utc(spark), ExitStack() as settings:
         wishes = {_BATCH_ROWS: _at_most(spark, _BATCH_ROWS, ROWS), _BATCH_BYTES: most, _UNION: "false"}
         for name, value in wishes.items():
-            with suppress(PySparkException):  # Databricks' serverless lets nobody ask or set some of them
+            with suppress(PySparkException):  # Databricks serverless forbids reading or setting some of them
                 settings.enter_context(_set(spark, name, str(value)))
         yield
 

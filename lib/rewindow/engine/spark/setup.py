@@ -1,4 +1,4 @@
-"""What Spark needs on a machine besides Python packages: a Java, the two Delta jars, the class archive."""
+"""Set up what Spark needs besides Python packages: Java, the two Delta jars, the class archive."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def set_up(report: Callable[[str], object]) -> None:
-    """Fetch and make what is absent; does nothing when all is there. ``report`` is told each step in one line.
+    """Fetch and create what is missing. Calls ``report`` with one line per step.
 
-    Raises `ConfigError` if there is no usable Java or a jar cannot be fetched.
+    Raises `ConfigError` (78) if there is no usable Java or a jar cannot be fetched.
     """
     paths = resolve_jars(report=report)
     report(f"{len(paths)} Delta jars, checked by digest, in {paths[0].parent}")
     if not archive_path().is_file():
-        report("class archive, for a start in half the time (20 s, once)")
+        report("creating the class archive, which halves the startup time (20 s, once)")
         if not make_archive():
-            report("no class archive could be made: all works, a start takes two seconds more")
+            report("the class archive could not be created: everything works, but a start takes two seconds longer")
 
 
 def main() -> int:
-    """Set up, showing progress; the last step of `make setup`."""
+    """Set up and print progress: the last step of `make setup`."""
 
     def report(step: str) -> None:
         sys.stdout.write(f"{step}\n")

@@ -1,8 +1,8 @@
-"""What executors and servers elsewhere import: rewindow as a wheel, the project's code, zips of one's own.
+"""Ship code to remote executors and servers: rewindow's wheel, the project's code, and other zips.
 
-Spark puts a ``.zip`` on its workers' import path and a ``.whl`` beside it, unread; a wheel is a zip, so it travels
-under that name. The project's ``jobs`` travel as one zip. What is sent lies in the cache, in a folder named by its
-digest: the command line ends without tidying up, and the same code is there once.
+Spark adds a ``.zip`` to its workers' import path but ignores a ``.whl``. A wheel is a zip, so it is sent as one. The
+project's ``jobs`` folder is one zip. Sent files stay in the cache, in folders named by digest, because the command line
+exits without cleanup; the same code is stored once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rewindow.engine.spark.jars import cache_dir
 from rewindow.errors import ConfigError
 
 CODE = ("jobs",)
-"""The project's folders that hold code of jobs."""
+"""The project's folders with the code of jobs."""
 
 _INSTALLED = Path(__file__).parents[3]
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -27,28 +27,30 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def shipped(root: Path, ships: Sequence[str], *, itself: bool = False) -> list[Path]:
     """Return the zips to send: what a target ``ships`` (paths or globs from the root), then the project's code.
 
-    ``itself``: rewindow as it is installed here, where nobody keeps the wheel that it came as. Raises `ConfigError` (78)
-    for a path where nothing is, or a file that is no wheel and no zip.
+    ``itself`` adds rewindow as it is installed here, if there is no wheel. Raises `ConfigError` (78) for a path that does
+    not exist, or a file that is neither a wheel nor a zip.
     """
-    sent = [_find(root, named) for named in ships]
-    kept = [_kept(f"{path.stem}.zip", path.read_bytes()) for path in sent]
+    found_paths = [_find(root, named) for named in ships]
+    zips = [_cached(f"{path.stem}.zip", path.read_bytes()) for path in found_paths]
     if itself:
-        kept.append(_kept("rewindow.zip", _packed(_INSTALLED, ["rewindow"])))
-    return [*kept, _kept("project-code.zip", _packed(root, CODE))]
+        zips.append(_cached("rewindow.zip", _packed(_INSTALLED, ["rewindow"])))
+    return [*zips, _cached("project-code.zip", _packed(root, CODE))]
 
 
 def _find(root: Path, named: str) -> Path:
     found = [Path(named)] if Path(named).is_absolute() else sorted(root.glob(named))
     if not found or not found[-1].is_file():
-        raise ConfigError(f"ships: there is no {named} below {root}: build it (`make wheel`), or fix the path")
-    path = found[-1]  # of several versions the last by name
+        raise ConfigError(f"ships: {named} does not exist below {root}. Build it (`make wheel`) or fix the path")
+    path = found[-1]  # of several versions, the last by name
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
-        raise ConfigError(f"ships: {path.name} is neither a wheel nor a zip: Spark's workers import from these only")
+        raise ConfigError(
+            f"ships: {path.name} is neither a wheel nor a zip, the only files that Spark's workers import from"
+        )
     return path
 
 
 def _packed(root: Path, names: Iterable[str]) -> bytes:
-    """Zip the Python files of a project's folders: the same files, the same bytes."""
+    """Zip the Python files of folders, reproducibly."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
@@ -57,11 +59,11 @@ def _packed(root: Path, names: Iterable[str]) -> bytes:
     return buffer.getvalue()
 
 
-def _kept(name: str, data: bytes) -> Path:
-    place = cache_dir().parent / "ships" / blake2b(data, digest_size=16).hexdigest() / name
-    if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        new = place.with_suffix(f".{uuid4().hex}")
+def _cached(name: str, data: bytes) -> Path:
+    path = cache_dir().parent / "ships" / blake2b(data, digest_size=16).hexdigest() / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(f".{uuid4().hex}")
         new.write_bytes(data)
-        new.replace(place)
-    return place
+        new.replace(path)
+    return path

@@ -1,4 +1,4 @@
-"""What the JVM and its Python workers say on stderr, passed on without what tells nobody anything."""
+"""Relay stderr of the JVM and its Python workers, without noise."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from typing import IO, TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Printed before any logger is there, because Spark 4.2 asks for the module.
+# Printed before any logger exists, because Spark 4.2 requires the module.
 _INCUBATOR: Final = b"WARNING: Using incubator modules"
 _TRACEBACK: Final = b"Traceback (most recent call last):"
-# A worker that has failed leaves its daemon with a closed pipe; the failure itself reaches the driver as an exception.
+# A failed worker leaves its daemon with a closed pipe. The failure itself reaches the driver as an exception.
 _DAEMON: Final = b"/pyspark/daemon.py"
-_LAST_WORDS: Final = 20
+_KEPT_LINES: Final = 20
 
 
 class Relay:
-    """A pipe to write to, whose lines go on to stderr. Keeps the last of them, to tell why a JVM did not start."""
+    """A pipe whose lines are relayed to stderr. It keeps the last lines, to explain why a JVM did not start."""
 
     def __init__(self, *, everything: bool = False, to: int = 2) -> None:
-        """Start passing on. ``everything``: noise too. ``to``: a file descriptor."""
+        """Start relaying to the file descriptor ``to``. ``everything`` includes noise."""
         read_end, self.write_end = os.pipe()
         self._everything, self._to = everything, to
-        self._said: deque[bytes] = deque(maxlen=_LAST_WORDS)
+        self._lines: deque[bytes] = deque(maxlen=_KEPT_LINES)
         self._thread = threading.Thread(target=self._run, args=(read_end,), name="jvm-stderr", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Close our end; the processes that inherited it go on."""
+        """Close the write end in this process. Processes that inherited it keep theirs."""
         os.close(self.write_end)
 
-    def last_word(self) -> str:
-        """Return the last line that was said, once all that write have ended (waits up to 5 s for it)."""
+    def last_line(self) -> str:
+        """Return the last line, after all writers have ended (waits up to 5 s)."""
         self._thread.join(timeout=5)
-        said = next((line for line in reversed(self._said) if line.strip()), b"it said nothing")
-        return said.decode(errors="replace").strip()
+        last = next((line for line in reversed(self._lines) if line.strip()), b"no output")
+        return last.decode(errors="replace").strip()
 
     def _run(self, read_end: int) -> None:
         with os.fdopen(read_end, "rb") as lines:
             for block in _blocks(lines):
                 if self._everything or not _is_noise(block):
-                    self._said.extend(block)
+                    self._lines.extend(block)
                     os.write(self._to, b"".join(block))
 
 
@@ -55,7 +55,7 @@ def _is_noise(block: list[bytes]) -> bool:
 
 
 def _blocks(lines: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield single lines, and a Python traceback as one block."""
+    """Yield single lines, and each Python traceback as one block."""
     block: list[bytes] = []
     for line in lines:
         block.append(line)

@@ -1,8 +1,8 @@
-"""What Spark has read for a stage is believed when the bytes of its files are what was written.
+"""Verify the checksums of the files that Spark read for a sub-topology.
 
-Spark knows page checksums and not the CRC-32 that a landed file's name states. The frame that was computed knows which
-files it read, those that were pruned left out. They are compared when it is done, so damage that came meanwhile is seen
-too; and when it failed, because then damage may be the reason and has the better error.
+Spark verifies page checksums, but not the CRC-32 in the name of a landed file. The computed frame knows which files it
+read, without pruned ones. They are verified after the computation, which also detects concurrent corruption; and after a
+failure, because corruption may be its cause and has the better error message.
 """
 
 from __future__ import annotations
@@ -22,57 +22,57 @@ from rewindow.engine.worker.checksums import UNREADABLE, check_bytes, unreadable
 from rewindow.errors import StorageError
 
 _AT_ONCE = 4
-"""How many files are read at once: neither reading nor the checksum holds Python's lock."""
+"""How many files to read concurrently. Neither reading nor the checksum holds the GIL."""
 
 _ESCAPED = "file:///"
-"""How a path of this machine begins that Spark has made a URI of. Delta's begin with ``file:/``, and escape nothing."""
+"""The prefix of local paths that Spark converted to URIs. Delta's paths start with ``file:/`` and are not escaped."""
 
 
 @contextmanager
 def verified(frame: DataFrame, work: SubTopologyWork) -> Iterator[None]:
-    """Compute a stage's frame inside the block. What it read of logs is checked when the block ends, well or not.
+    """Verify the log files that a frame read, when the block that computes it ends or raises.
 
-    Raises `StorageError` (74) as the partition-local reader does, if a file's name states another CRC-32 than its bytes have.
-    A file whose name states none is left to Spark. Without logs that Spark reads there is nothing to check.
+    Raises `StorageError` (74), as the partition-local reader does, if a file differs from the CRC-32 in its name. Files
+    without one are not checked, nor are sub-topologies without logs that Spark reads.
     """
     try:
         yield
     except Exception:
-        with suppress(PySparkException, Py4JError, OSError):  # Spark may be gone, or never have found the files
+        with suppress(PySparkException, Py4JError, OSError):  # Spark may have ended, or never have listed the files
             _check(work, _read_by(frame, work))
         raise
     files = _read_by(frame, work)
     if not files and _has_landed_rows(work):
         message = (
-            "Spark does not say which files of the logs it has read, so their bytes cannot be checked. Nothing was "
-            "committed: let tasks open the files (`source: auto` in the target), or land a new generation"
+            "Spark does not report which log files it read, so their checksums cannot be verified. Nothing was "
+            "committed. Let tasks open the files (`source: auto` in the target), or land a new generation"
         )
         raise StorageError(message)
     _check(work, files)
 
 
 def _read_by(frame: DataFrame, work: SubTopologyWork) -> list[str]:
-    """Return the files of a frame, by name: those of the plan that was run. A frame is planned once."""
+    """Return the files that a frame read, ordered by name. Spark plans a frame once, so they are those of the run."""
     if not work.tables:
         return []
-    return sorted(map(_plain, frame.inputFiles()))
+    return sorted(map(_local_path, frame.inputFiles()))
 
 
-def _plain(path: str) -> str:
-    """Return a path of this machine as it is opened here; another URI as it is."""
+def _local_path(path: str) -> str:
+    """Return the local path of a ``file`` URI; other URIs unchanged."""
     return unquote(path.removeprefix("file://")) if path.startswith(_ESCAPED) else path.removeprefix("file:")
 
 
 def _check(work: SubTopologyWork, files: Sequence[str]) -> None:
     stated = [path for path in files if named_checksum(path) is not None]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for path, drift in zip(stated, pool.map(_drift_of, stated), strict=True):
-            if drift is not None:
+        for path, mismatch in zip(stated, pool.map(_mismatch_of, stated), strict=True):
+            if mismatch is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
-                raise unreadable(_topic_of(work, path), path, drift) from drift
+                raise unreadable(_topic_of(work, path), path, mismatch) from mismatch
 
 
-def _drift_of(path: str) -> Exception | None:
+def _mismatch_of(path: str) -> Exception | None:
     try:
         check_bytes(path)
     except UNREADABLE as error:
@@ -81,13 +81,13 @@ def _drift_of(path: str) -> Exception | None:
 
 
 def _topic_of(work: SubTopologyWork, path: str) -> str:
-    """Return whose file it is."""
+    """Return the topic of a file."""
     within = [topic for topic, table in work.tables.items() if f"{table.location.rstrip('/')}/" in path]
     return (within or list(work.tables))[0]
 
 
 def _has_landed_rows(work: SubTopologyWork) -> bool:
-    """Return whether rows were asked of a log that `land` wrote."""
+    """Return whether any log that `land` wrote has rows to read."""
     return any(
         work.tables[topic].source_offsets is None and log.spans
         for task in work.tasks

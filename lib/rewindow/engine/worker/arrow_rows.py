@@ -1,4 +1,4 @@
-"""Between Arrow columns and Python values. No pandas, and no `datetime`: times are 64-bit milliseconds all the way."""
+"""Convert between Arrow columns and Python values. Times are 64-bit milliseconds throughout, never `datetime`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rewindow.errors import DataError
 from rewindow.streams.serde.coercion import class_of
-from rewindow.streams.serde.schema import Column, Shape, fit_column
+from rewindow.streams.serde.schema import Column, Shape, coerce
 
 _ARROW = {
     "string": pa.string(),
@@ -37,13 +37,13 @@ def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
 
 
 def decode(shape: Shape, columns: Sequence[pa.Array]) -> Iterable[Any]:
-    """Return the values whose cells stand in Arrow columns."""
+    """Return the values that Arrow columns hold."""
     lists = [column.to_pylist() for column in columns]
     return lists[0] if shape.is_bare else map(shape.decode, zip(*lists, strict=True))
 
 
 def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.Array]:
-    """Return the columns of values: what `decode` undoes. Raises `DataError` as `encode` does."""
+    """Return values as columns, the inverse of `decode`. Raises `DataError` as `encode` does."""
     schema = arrow_schema(shape.columns)
     if shape.is_bare:
         return [encode_column(schema.field(0), values, target)]
@@ -55,27 +55,27 @@ def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.A
 
 
 def encode(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, target: str) -> pa.RecordBatch:
-    """Return rows of cells as a batch.
+    """Return rows as a batch.
 
-    Raises `DataError` naming target, column and value for a cell that does not fit its column exactly (`streams.serde.coercion`).
+    Raises `DataError` with target, column and value if a value does not fit its column exactly (`streams.serde.coercion`).
     """
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    arrays = [encode_column(field, cells, target) for field, cells in zip(schema, columns, strict=True)]
+    arrays = [encode_column(field, values, target) for field, values in zip(schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def encode_column(field: pa.Field, cells: Sequence[Any], target: str) -> pa.Array:
-    """Return cells as a column. Raises `DataError` as `encode` does."""
+def encode_column(field: pa.Field, values: Sequence[Any], target: str) -> pa.Array:
+    """Return values as one column. Raises `DataError` as `encode` does."""
     column = Column(field.name, _column_type(field.type))
-    if set(map(type, cells)) <= {class_of(column.type), type(None)}:
+    if set(map(type, values)) <= {class_of(column.type), type(None)}:
         try:
-            array = pa.array(cells, field.type)
+            array = pa.array(values, field.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-            pass  # one of them does not fit: the way below finds it
+            pass  # one value does not fit: the code below finds it
         else:
-            return pc.add(array, 0.0) if column.type == "double" else array  # there is one zero
+            return pc.add(array, 0.0) if column.type == "double" else array  # normalizes -0.0
     try:
-        return pa.array([fit_column(cell, column) for cell in cells], field.type)
+        return pa.array([coerce(value, column) for value in values], field.type)
     except DataError as error:
         raise _at(target, error) from error
 

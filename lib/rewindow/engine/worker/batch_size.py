@@ -1,6 +1,6 @@
-"""How many rows a worker has in hand at once: of a file that it reads, and of emissions before it writes them.
+"""Batch sizes of a worker: rows per batch that it reads, and output records that it buffers before it writes them.
 
-No row depends on it (L3). `verify` takes another number than a run, so that files are read and written in other pieces.
+They do not change the rows (L3). `verify` uses another size than a run, to test that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _rows = ContextVar("rows", default=ROWS_AT_ONCE)
 
 @contextmanager
 def rows_at_once(rows: int) -> Iterator[None]:
-    """Take so many rows at once inside the block."""
+    """Set the rows per batch inside the block."""
     token = _rows.set(rows)
     try:
         yield
@@ -25,10 +25,10 @@ def rows_at_once(rows: int) -> Iterator[None]:
 
 
 def read_rows() -> int:
-    """Return how many rows of a file are read at once."""
+    """Return the rows per batch when reading."""
     return _rows.get()
 
 
 def written_rows() -> int:
-    """Return how many emissions are kept until they are written: Python objects are larger than Arrow's cells."""
+    """Return the output records to buffer: fewer than are read, because Python objects are larger than Arrow values."""
     return -(-_rows.get() // 4)

@@ -1,4 +1,4 @@
-"""Changelog files on their way in: batch by batch, in the order of their runs, so that later rows of a key win."""
+"""Read changelog files in the order of their runs, so that the latest row of a key wins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Shape
 
 REMEMBERED = 20_000
-"""Files whose statistics are kept at hand."""
+"""How many files' statistics to cache."""
 
 
 def read_changelog(
@@ -22,12 +22,12 @@ def read_changelog(
     key: Shape,
     value: Shape,
     *,
-    wanted: Reaches | None = None,
+    wanted: RowGroupFilter | None = None,
     chosen: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the ``(key, value)`` rows of changelog files, in the order of their runs.
 
-    ``wanted``: see `changelog_batches`. ``chosen`` says which rows of a batch become values at all.
+    ``wanted``: see `changelog_batches`. ``chosen`` filters the rows of a batch before they become Python objects.
     """
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
@@ -40,9 +40,9 @@ def read_changelog(
 
 
 def changelog_batches(
-    paths: Iterable[str], columns: Sequence[str], *, wanted: Reaches | None = None
+    paths: Iterable[str], columns: Sequence[str], *, wanted: RowGroupFilter | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of changelog files, in order. Row groups for whose metadata ``wanted`` is false are left out.
+    """Yield the rows of changelog files, in order, without row groups whose metadata ``wanted`` rejects.
 
     Raises `StorageError` (74) for a file that cannot be read.
     """
@@ -51,25 +51,25 @@ def changelog_batches(
             continue
         try:
             with open_verified(path) as parquet:
-                known = parquet.metadata
+                metadata = parquet.metadata
                 if wanted:
-                    wanted.note(path, known)
-                groups = [n for n in range(known.num_row_groups) if wanted is None or wanted(known.row_group(n))]
+                    wanted.note(path, metadata)
+                groups = [n for n in range(metadata.num_row_groups) if wanted is None or wanted(metadata.row_group(n))]
                 if groups:
                     for batch in parquet.iter_batches(columns=list(columns), row_groups=groups):
                         yield batch.select(list(columns))
         except UNREADABLE as error:
             message = (
-                f"cannot read the checkpoint file {path}: {error}. Put it back from a copy, or replay the job in a new "
+                f"cannot read the checkpoint file {path}: {error}. Restore it from a backup, or replay the job in a new "
                 "branch (`rewindow run JOB --branch NAME`)"
             )
             raise StorageError(message) from error
 
 
-class Reaches:
-    """Says whether a row group may have a larger value of a column than ``above``, as its statistics say.
+class RowGroupFilter:
+    """Selects the row groups that may have a value of a column above ``above``, by their statistics.
 
-    Files are named by what is in them, so what one says is remembered: each run comes by the same old ones again.
+    It caches the maximum of each file: a name with a checksum always means the same bytes, and each run reads old files.
     """
 
     _largest: ClassVar[dict[tuple[str, str], Any]] = {}
@@ -78,17 +78,17 @@ class Reaches:
         self._column, self._above = column, above
 
     def __call__(self, group: Any) -> bool:
-        """Say so of a row group's metadata."""
+        """Return whether to read a row group, given its metadata."""
         known = self._known(group)
         return known is None or known > self._above
 
     def is_below(self, path: str) -> bool:
-        """Say whether a file that was looked at before has nothing larger."""
+        """Return whether the cache says that a file has no such value."""
         known = self._largest.get((path, self._column))
         return known is not None and known <= self._above
 
     def note(self, path: str, metadata: Any) -> None:
-        """Remember what a checked file's metadata say."""
+        """Cache the maximum of a verified file."""
         known = [self._known(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
         if known and None not in known and named_checksum(path) is not None:
             if len(self._largest) >= REMEMBERED:
@@ -96,7 +96,7 @@ class Reaches:
             self._largest[path, self._column] = max(known)
 
     def _known(self, group: Any) -> Any:
-        """Return the largest value of the column in a row group; None if nobody knows."""
+        """Return the largest value of the column in a row group; None if it has no statistics."""
         for number in range(group.num_columns):
             chunk = group.column(number)
             if chunk.path_in_schema == self._column:

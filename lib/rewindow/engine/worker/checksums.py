@@ -1,8 +1,8 @@
-"""Opening a Parquet file that a task reads: its bytes are checked before a row of them is believed.
+"""Open the Parquet files that tasks read, and verify their checksums first.
 
-Page checksums do not cover the headers of pages and the footer, and a flipped bit there can be a wrong number. So the
-names of our own files say the CRC-32 of all their bytes, which costs a quarter of a nanosecond a byte.
-What Spark reads for a task is checked in `verified`.
+Page checksums cover neither page headers nor the footer, where a flipped bit can change a value. So the names of our
+files contain the CRC-32 of all their bytes, which costs 0.25 ns per byte to verify. For logs that Spark reads, see
+`engine.spark.verified_checksums`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import pyarrow.parquet as pq
 
 from rewindow.contracts.staged_files import named_checksum
 from rewindow.errors import StorageError
-from rewindow.storage.locations import is_uri, opened
+from rewindow.storage.locations import filesystem_of, is_uri
 
 UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
-"""What Arrow raises for bytes that are no Parquet file, or one that lacks a column."""
+"""The exceptions that Arrow raises for a file that is not Parquet, or lacks a column."""
 
 _BLOCK = 1 << 20
-_AT_ONCE = 64 << 20
-"""So large a file of a bucket is read once, whole. A larger one is read twice, once for its checksum."""
+_HELD_BYTES = 64 << 20
+"""Largest object of a bucket to hold in memory. Larger ones are read twice, once for the checksum."""
 
 
 def open_verified(path: str, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file. Raises one of `UNREADABLE` if it is gone, damaged or no Parquet file."""
+    """Open a Parquet file. Raises one of `UNREADABLE` if it is missing, corrupt or not Parquet."""
     stated = named_checksum(path)
     if is_uri(path):
         return pq.ParquetFile(_of_bucket(path, stated), page_checksum_verification=True, **options)
@@ -36,7 +36,7 @@ def open_verified(path: str, **options: Any) -> pq.ParquetFile:
 
 
 def check_bytes(path: str) -> None:
-    """Read a file and compare it with the CRC-32 that its name states, if it states one. Raises one of `UNREADABLE`."""
+    """Compare a file with the CRC-32 in its name, if there is one. Raises one of `UNREADABLE`."""
     stated = named_checksum(path)
     if stated is None:
         return
@@ -45,42 +45,42 @@ def check_bytes(path: str) -> None:
         while block := file.read(_BLOCK):
             checksum = crc32(block, checksum)
     if checksum != stated:
-        raise _damaged()
+        raise _mismatch()
 
 
 def unreadable(topic: str, path: str, error: BaseException) -> StorageError:
-    """Return what it is to a person that a log's file cannot be read."""
-    return StorageError(f"log {topic!r}: cannot read {path}: {error}. Restore the file, or land a new generation")
+    """Return the error to raise for an unreadable file of a log."""
+    return StorageError(f"log {topic!r}: cannot read {path}: {error}. Restore the file or land a new generation")
 
 
 def _binary(path: str) -> Any:
     if not is_uri(path):
         return Path(path).open("rb")
-    system, place = opened(path)
-    return system.open_input_stream(place)
+    system, location = filesystem_of(path)
+    return system.open_input_stream(location)
 
 
 def _of_bucket(path: str, stated: int | None) -> Any:
-    """Return an object as Arrow reads it, its bytes checked: in one request, if it is small enough to be held."""
-    system, place = opened(path)
-    file = system.open_input_file(place)
+    """Return an object of a bucket for Arrow, after checking its bytes. A small object takes one request."""
+    system, location = filesystem_of(path)
+    file = system.open_input_file(location)
     if stated is None:
         return file
     size = file.size()
-    if size <= _AT_ONCE:
+    if size <= _HELD_BYTES:
         data = file.read_at(size, 0)
         file.close()
         if crc32(data) != stated:
-            raise _damaged()
+            raise _mismatch()
         return pa.BufferReader(data)
     checksum = 0
     while block := file.read(_BLOCK):
         checksum = crc32(block, checksum)
     if checksum != stated:
-        raise _damaged()
+        raise _mismatch()
     file.seek(0)
     return file
 
 
-def _damaged() -> OSError:
-    return OSError("its bytes are not what was written")
+def _mismatch() -> OSError:
+    return OSError("its bytes differ from the checksum in its name")

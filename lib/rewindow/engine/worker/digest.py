@@ -1,8 +1,8 @@
-"""A digest of rows that does not depend on how they are cut into batches, row groups or files, nor on their order.
+"""A digest of rows that is independent of their order and of how they are split into batches, row groups or files.
 
-Each row gets 64 bits from its cells, by column name; the digest is the sum of the rows' bits, twice over, so digests of
-several files add up to the digest of all their rows. It tells accidents (a lost, doubled or altered row), not malice.
-Floats are compared as values: -0.0 is 0.0 and every NaN is one NaN.
+Each row hashes to 64 bits, column by column, by name. The digest consists of two different sums over the rows, so the
+digests of several files add up to the digest of all their rows. It detects accidents (a lost, duplicated or altered row),
+not tampering. Floats count as values: -0.0 equals 0.0, and all NaNs are equal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 Words = npt.NDArray[np.uint64]
 
 _BLOCK = 8192
-"""Rows hashed at once: what fits in the processor's cache. Not part of the result."""
+"""Rows hashed at once: a block fits in the processor's cache. It does not affect the result."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
@@ -32,10 +32,10 @@ _MASK = 2**64 - 1
 
 
 class RowsDigest:
-    """The running digest of a stream of record batches. Columns named in ``leave_out`` do not count."""
+    """The running digest of a stream of record batches. Columns in ``leave_out`` are ignored."""
 
     def __init__(self, leave_out: Sequence[str] = ("_run",)) -> None:
-        """Start at the digest of no rows."""
+        """Start with the digest of no rows."""
         self._leave_out = frozenset(leave_out)
         self._sums = [0, 0]
 
@@ -99,7 +99,7 @@ def _value_words(column: pa.Array) -> Words:
 
 
 def _bytes_words(column: pa.Array) -> Words:
-    """Return the polynomial over each value's bytes, and its length. One pass over all bytes, whatever the values' lengths."""
+    """Return a polynomial hash of each value's bytes and length, in one pass over all bytes."""
     rows = len(column)
     offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + rows + 1].astype(
         np.int64

@@ -1,6 +1,6 @@
-"""Turn the text of a failed worker, or of Spark itself, into a `RewindowError` of one line that names the fix.
+"""Translate the error text of a worker or of Spark into a `RewindowError` with a one-line message that states the fix.
 
-A worker's own `RewindowError` crosses the JVM as text only: `mark` writes it there and `find_marked` finds it again.
+A worker's own `RewindowError` crosses the JVM as text: `mark` encodes it and `find_marked` decodes it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<nam
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 _LONGEST = 400
 
-# Words in what Spark or Hadoop says -> what it means to a user and what helps. The first that fits wins.
+# Words in the text of Spark or Hadoop -> error class and fix. The first match wins.
 _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] = (
     (
         ("OutOfMemoryError", "MemoryError"),
         LimitError,
         "give the target more memory (spark: {spark.driver.memory: 4g}) or fewer cores",
     ),
-    (("No space left on device",), LimitError, "free space on the disk that is full, then run again"),
+    (("No space left on device",), LimitError, "free space on the full disk, then run again"),
     (
         ("worker exited unexpectedly", "Fatal Python error"),
         LimitError,
@@ -49,10 +49,10 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "NoSuchFileException"),
         SourceError,
-        "put it back, or check the path or table in conf/feeds",
+        "restore it, or check the path or table in conf/feeds",
     ),
     (("MALFORMED_", "KD000"), DataError, "fix the file, or set the source's options (mode: PERMISSIVE)"),
-    (("ModuleNotFoundError: ", "ImportError: "), ConfigError, "install it where Spark's workers run"),
+    (("ModuleNotFoundError: ", "ImportError: "), ConfigError, "install it on Spark's workers"),
     (("FileNotFoundError: ", "OSError: "), StorageError, "a file could not be read or written: run again"),
     (
         (
@@ -61,11 +61,11 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
             "Number of column in CSV header",
         ),
         SourceError,
-        "a new file has other columns than were landed: fix it, or land again: `rewindow land FEED --new-generation`",
+        "a new file has other columns than the landed files: fix it, or run `rewindow land FEED --new-generation`",
     ),
-    (("FAILED_READ_FILE",), StorageError, "the file is damaged or of another format: check source.format"),
+    (("FAILED_READ_FILE",), StorageError, "the file is corrupt or has another format: check source.format"),
 )
-# Classes of SQLSTATE, for what no word above names.
+# Classes of SQLSTATE, if none of the words above occurs.
 _STATES: Final[dict[str, tuple[type[RewindowError], str]]] = {
     "22": (DataError, "a value does not fit its type: fix the data or the schema"),
     "42": (ConfigError, "check columns, types and formats in the configuration"),
@@ -75,30 +75,31 @@ _STATES: Final[dict[str, tuple[type[RewindowError], str]]] = {
 
 
 def mark(error: RewindowError) -> str:
-    """Return a worker's error as one line of text that `find_marked` turns back into it."""
+    """Return a worker's error as one line of text that `find_marked` decodes."""
     return f"{_MARK} {error.exit_code} {json.dumps(str(error))}"
 
 
 def translate_text(text: str) -> RewindowError:
-    """Return the `RewindowError` that the text of an exception stands for: a traceback, or what the JVM printed."""
+    """Return the `RewindowError` for the text of an exception: a traceback, or output of the JVM."""
     marked = find_marked(text)
     if marked is not None:
         return marked
-    said = _python_words(text) if _TRACEBACK in text else _java_words(text)
+    message = _python_words(text) if _TRACEBACK in text else _java_words(text)
     for words, kind, fix in _MEANINGS:
         if any(word in text for word in words):
-            return kind(f"{said}: {fix}")
+            return kind(f"{message}: {fix}")
     if _TRACEBACK in text:
-        return DataError(f"{said}: the job's own code, or a record that it does not expect; --debug shows all")
+        fix = "an error in the job's code, or a record that it does not expect; --debug shows the traceback"
+        return DataError(f"{message}: {fix}")
     state = _SQLSTATE.search(text)
     kind, fix = _STATES.get(
-        state.group(1)[:2] if state else "", (StorageError, "run again; --debug shows Java's account")
+        state.group(1)[:2] if state else "", (StorageError, "run again; --debug shows Java's stack trace")
     )
-    return kind(f"{said}: {fix}")
+    return kind(f"{message}: {fix}")
 
 
 def find_marked(text: str) -> RewindowError | None:
-    """Return the error that a worker marked, wherever in the text it is."""
+    """Return the error that a worker marked anywhere in the text; None if there is none."""
     found = _MARKED.findall(text)
     if not found:
         return None
@@ -107,33 +108,33 @@ def find_marked(text: str) -> RewindowError | None:
 
 
 def _java_words(text: str) -> str:
-    """Return the first thing that was said, and the innermost cause if it says something else."""
+    """Return the first message, and the innermost cause if it differs."""
     blocks = text.split(f"\n{_CAUSE}")
     sentences = [sentence for block in blocks if (sentence := _sentence(block))]
     if not sentences:
-        return "Spark failed without a word"
+        return "Spark failed without a message"
     first, last = sentences[0], sentences[-1]
     return _clipped(first if last in first or len(blocks) == 1 else f"{first} ({last})")
 
 
 def _sentence(block: str) -> str:
-    said = []
+    lines = []
     for line in _NOISE.sub("", block.strip()).splitlines():
         if _JAVA_LINE.match(line) or line.startswith(("==", "'", "+-", "Current thread")):
             break
         if line.strip():
-            said.append(line.strip())
-    sentence = " ".join(said).strip(" :.;")
+            lines.append(line.strip())
+    sentence = " ".join(lines).strip(" :.;")
     return "" if _BARE_CLASS.fullmatch(sentence) else sentence
 
 
 def _python_words(text: str) -> str:
-    """Return the exception that ended the worker, and where in the user's code it came from."""
+    """Return the exception that ended the worker, and its location in the user's code."""
     lines = text[text.rindex(_TRACEBACK) :].splitlines()[1:]
-    said = next((line for line in lines if line.strip() and not line[0].isspace()), "an error without a word")
+    message = next((line for line in lines if line.strip() and not line[0].isspace()), "an error without a message")
     frames = [frame for line in lines if (frame := _FRAME.match(line))]
     where = f" ({frames[-1]['file']}:{frames[-1]['line']}, {frames[-1]['name']})" if frames else ""
-    return _clipped(said) + where
+    return _clipped(message) + where
 
 
 def _clipped(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Small stages are run by this process, one task after the other; Spark, which costs more than they do, is asked for the rest.
+"""The engine that runs small sub-topologies in this process and hands the others to Spark.
 
-A task is plain Python and Arrow wherever it runs, so the files are the same (L3). What is different is whose process
-user code is in: what it prints goes where messages go, and it cannot end the command as if all were done.
+A task is Python and Arrow wherever it runs, so the files are the same (L3). Inline, user code shares the process of the
+command: its prints go to stderr, and it cannot end the command with a success that never happened.
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
 from typing import NoReturn, Protocol
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.engine.worker.failures import translate_text
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.engine.worker.record_execution import plan_of, run_tasks
+from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.errors import RewindowError
-from rewindow.storage.locations import opened
+from rewindow.storage.locations import filesystem_of
 from rewindow.streams.key_pruning import asked_by_topics
 from rewindow.streams.state.stores import WINDOW
 
-RECORD_BYTES, PRUNED_BYTES = 16, 512
-"""So many bytes of an internal log, or of a changelog that is read whole, are a record; so many of one that is pruned."""
+RECORD_BYTES = 16
+"""Estimated bytes per record of an internal log, or of a changelog that is read whole."""
+PRUNED_BYTES = 512
+"""Changelog bytes that cost as much as one record where a task restores only some keys or live windows."""
 VECTORIZED_SHARE = 10
-"""A record costs so many times less where whole columns are taken."""
+"""How many records vectorized execution takes in the time of one record in record execution."""
 
 
 class SubTopologyRunner(Protocol):
-    """What runs stages."""
+    """Runs sub-topologies."""
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition."""
@@ -39,7 +40,7 @@ class SubTopologyRunner(Protocol):
 
 
 class InlineEngine(LocalEngine):
-    """Runs small stages here and others on Spark, which starts with the first of them."""
+    """Runs small sub-topologies in this process and the others on Spark, which starts with the first of them."""
 
     def __init__(
         self,
@@ -49,12 +50,13 @@ class InlineEngine(LocalEngine):
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``most``: how many records a stage here may have, see `size_of`. ``execution``, ``on_task``: see Spark's engine."""
-        self._spark, self._most, self._execution, self._on_task = spark, most, execution, on_task
+        """``most``: the largest `size_of` a sub-topology that runs here. ``on_task`` gets each task's report."""
+        super().__init__(execution)
+        self._spark, self._most, self._on_task = spark, most, on_task
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises what a worker would."""
-        work = replace(work, execution=self._execution if work.execution is Execution.AUTO else work.execution)
+        work = self.with_execution(work)
         if work.tables or size_of(work) > self._most:
             return self._spark().run_sub_topology(work)
         reports = []
@@ -67,17 +69,16 @@ class InlineEngine(LocalEngine):
 
 
 def size_of(work: SubTopologyWork) -> int:
-    """Return how much work a stage is, in records of record execution: records to take and rows to restore.
+    """Estimate the cost of a sub-topology, in records of record execution: records to take and rows to restore.
 
-    Of what lies in internal logs and changelogs only the bytes are known.
+    The records of internal logs and the rows of changelogs are estimated from the sizes of their files.
     """
-    part = work.load_topology().sub_topologies()[work.sub_topology]
-    is_vectorized = plan_of(work, part, work.load_logs()) is not None
+    part = work.code.topology.sub_topologies()[work.sub_topology]
+    is_vectorized = work.execution is Execution.VECTORIZED
     asked = asked_by_topics(part)
+    internal = [file.path for task in work.tasks for files in task.internal.values() for file in files]
     size = sum(end - start for task in work.tasks for log in task.logs.values() for start, end in log.bounds)
-    size += (
-        _bytes(file.path for task in work.tasks for files in task.internal.values() for file in files) // RECORD_BYTES
-    )
+    size += _bytes(internal) // RECORD_BYTES
     for store in part.stores:
         is_pruned = is_vectorized or store.kind == WINDOW or bool(asked.get(store.name))
         stored = _bytes(path for task in work.tasks for path in task.stores.get(store.name, ()))
@@ -86,13 +87,16 @@ def size_of(work: SubTopologyWork) -> int:
 
 
 def _bytes(paths: Iterable[str]) -> int:
-    places = [opened(path) for path in paths]
-    return sum(info.size or 0 for info in places[0][0].get_file_info([place for _, place in places])) if places else 0
+    located = [filesystem_of(path) for path in paths]
+    if not located:
+        return 0
+    system, _ = located[0]
+    return sum(info.size or 0 for info in system.get_file_info([path for _, path in located]))
 
 
 @contextmanager
 def _as_in_a_worker() -> Iterator[None]:
-    """See that user code does no more here than it could in a worker: answers on stdout are the command's alone."""
+    """Give user code no more rights than in a worker: stdout belongs to the command's own output."""
     leave = os._exit
     os._exit = _refuse
     try:
@@ -107,6 +111,6 @@ def _as_in_a_worker() -> Iterator[None]:
 
 
 def _refuse(status: int) -> NoReturn:
-    """Stand for `os._exit`: nobody is to take a run that was not made for one that was."""
+    """Replace `os._exit`: ending the process here would look like a successful run."""
     message = f"os._exit({status})"
     raise SystemExit(message)

@@ -1,30 +1,55 @@
-"""Stages without Spark: what is run in this process, and what every engine does there. Nothing of Spark is imported."""
+"""The engine that runs tasks in this process, and what all engines share. Imports nothing of Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.contracts.tasks import SubTopologyWork
-from rewindow.engine.worker.output import StagingTarget, stage_rows
+from rewindow.contracts.staged_files import QUARANTINE, StagedFile, TaskReport
+from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.engine.worker.staging import StagingTarget, stage_rows
+from rewindow.engine.worker.vectorized.planner import choose_execution
 from rewindow.errors import ConfigError
+from rewindow.streams.error_policy import policies_of
 from rewindow.streams.serde.schema import Column
 
 
 class LocalEngine:
-    """Runs stages in this process, one task after the other: for tests, and to see how much Spark itself costs."""
+    """Runs sub-topologies in this process, task by task: for tests, and to measure the overhead of Spark."""
+
+    def __init__(self, execution: Execution = Execution.AUTO) -> None:
+        """``execution`` is that of the target."""
+        self._execution = execution
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition."""
+        """Run one sub-topology; return the reports by partition.
+
+        Raises `ConfigError` (78) for a log that only Spark can read.
+        """
         if work.tables:
-            message = f"the log {next(iter(work.tables))} is read by Spark, and there is none: run on a Spark session"
+            message = f"the log {next(iter(work.tables))} can only be read by Spark: use a Spark engine"
             raise ConfigError(message)
-        return list(run_tasks(work, work.tasks))
+        return list(run_tasks(self.with_execution(work), work.tasks))
+
+    def with_execution(self, work: SubTopologyWork) -> SubTopologyWork:
+        """Return work whose execution is chosen. Work that already names an execution keeps it."""
+        if work.execution is not Execution.AUTO:
+            return work
+        return replace(work, execution=chosen_execution(work, self._execution))
 
     def stage_rows(
         self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
     ) -> list[StagedFile]:
         """Stage a few rows that the driver itself made."""
         return stage_rows(StagingTarget(target, root, attempt=attempt, partition=0), columns, rows)
+
+
+def chosen_execution(work: SubTopologyWork, wanted: Execution = Execution.AUTO) -> Execution:
+    """Return `RECORD` or `VECTORIZED` for a sub-topology, given the execution of the target."""
+    code = work.code
+    part = code.topology.sub_topologies()[work.sub_topology]
+    keeps_dropped = QUARANTINE in work.staging.roots or bool(policies_of(part, code.settings.on_error))
+    plan = choose_execution(wanted, part, code.load_logs(), keeps_dropped=keeps_dropped)
+    return Execution.RECORD if isinstance(plan, str) else Execution.VECTORIZED

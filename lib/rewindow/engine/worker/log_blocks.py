@@ -1,11 +1,11 @@
-"""One landing of one partition of a log, while it is written: offsets, timestamps, files, quarantine."""
+"""Write one landing of one partition of a log: offsets, timestamps, files, quarantine."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import FAR, LOG_COLUMNS, Block, LogColumns, LogWrite, Slot
+from rewindow.contracts.ingest import FAR, LOG_COLUMNS, Block, LogColumns, LogWrite, PendingLanding
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.parquet_writer import FileWriter
@@ -26,14 +26,14 @@ from rewindow.streams.serde.binding import log_shape
 from rewindow.streams.serde.schema import Column
 
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
-"""The columns beside keys and values in the batches that come in. A fault is text: why a row cannot be landed."""
+"""The columns besides keys and values of incoming batches. A fault says why a row cannot be landed."""
 
 NO_TIME = "_no_time"
-"""A column that is there for timestamps that are text: what could not be read as a time."""
+"""An optional column, for timestamps that are text: the text that is not a valid time."""
 
 
 def log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
-    """Return the columns in a log's files: all of the table's but ``generation`` and ``partition``."""
+    """Return the columns of a log's files: those of the table without ``generation`` and ``partition``."""
     return (*LOG_COLUMNS, *columns.all)
 
 
@@ -43,32 +43,37 @@ def longs(column: pa.Array, null: int) -> Longs:
 
 
 class OpenBlock:
-    """A block that is being written: first rows, then `close`. Not for two threads at once."""
+    """A block under construction: `add` rows, then `close`. Not thread-safe."""
 
     def __init__(
-        self, write: LogWrite, slot: Slot, partition: int, place: tuple[int, int], extractor: Extractor | None
+        self,
+        write: LogWrite,
+        landing: PendingLanding,
+        partition: int,
+        position: tuple[int, int],
+        extractor: Extractor | None,
     ) -> None:
-        self.slot, self.partition = slot, partition
+        self.landing, self.partition = landing, partition
         self._write = write
         self._extractor = extractor
-        self._start, self._time = place
+        self._start, self._time = position
         self._end = self._start
         self._behind = 0
         self._schema = arrow_schema(log_file_columns(write.columns))
         self._file: FileWriter | None = None
         self._files: list[StagedFile] = []
-        self._quarantine = QuarantineWriter(write, slot, partition)
+        self._quarantine = QuarantineWriter(write, landing, partition)
         self._refused = ""
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Where the partition goes on after the rows so far: its next offset and its partition time."""
+    def position(self) -> tuple[int, int]:
+        """The next offset and the partition time after the rows so far."""
         return self._end, self._time
 
     def add(self, rows: pa.RecordBatch, behind: int) -> None:
-        """Add rows, in order; ``behind`` of them became visible too late for their own landing.
+        """Add rows in order; ``behind`` of them became visible too late for their own landing.
 
-        Raises `DataError` (65) for a record that the policy refuses, naming it.
+        Raises `DataError` (65), naming the record, if the timestamp policy rejects one.
         """
         self._behind += behind
         try:
@@ -78,7 +83,9 @@ class OpenBlock:
         self._time = judged.partition_time
         times = judged.timestamps
         if judged.refusals:
-            refusals = [Refusal(refusal.row, _told(rows, refusal.row, refusal.reason)) for refusal in judged.refusals]
+            refusals = [
+                Refusal(refusal.row, _described(rows, refusal.row, refusal.reason)) for refusal in judged.refusals
+            ]
             self._refused = self._refused or refusals[0].reason
             self._quarantine.add(rows, refusals)
             rows, times = rows.filter(pa.array(judged.keep)), times[judged.keep]
@@ -86,10 +93,10 @@ class OpenBlock:
             self._append(rows, times)
 
     def close(self) -> Block:
-        """Finish the files, durably, and say what is in them."""
+        """Make the files durable and return the block."""
         self._finish_file()
         return Block(
-            landing=self.slot.number,
+            landing=self.landing.number,
             partition=self.partition,
             start=self._start,
             end=self._end,
@@ -102,7 +109,7 @@ class OpenBlock:
         )
 
     def abort(self) -> None:
-        """Give the files up."""
+        """Delete the files."""
         if self._file is not None:
             self._file.abort()
         self._quarantine.abort()
@@ -112,7 +119,7 @@ class OpenBlock:
         columns = [
             pa.array(np.arange(self._end, self._end + count)),
             pa.array(times),
-            pa.array(np.full(count, self.slot.number)),
+            pa.array(np.full(count, self.landing.number)),
             rows.column(ARRIVED),
             *(rows.column(column.name) for column in self._write.columns.all),
         ]
@@ -133,11 +140,11 @@ class OpenBlock:
         return extract(self._extractor, records, limits, found, self._write.policy, self._time)
 
     def _limits(self, arrivals: pa.Array) -> Longs | int:
-        """Return the largest timestamps allowed: ``max_ahead`` after the arrival, the interval's end, or now (D19)."""
+        """Return the largest allowed timestamps: ``max_ahead`` after the arrival, the interval's end, or now (D19)."""
         ahead = self._write.policy.max_ahead_ms
         if ahead is None:
             return FAR * 2 - 1
-        recorded = self.slot.end_ms if self.slot.interval else self._write.now_ms
+        recorded = self.landing.end_ms if self.landing.interval else self._write.now_ms
         if self._write.spec.arrived_at is None:
             return recorded + ahead
         return longs(arrivals, recorded) + ahead
@@ -147,8 +154,8 @@ class OpenBlock:
         message = (
             f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
             f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): "
-            f"{_told(row, 0, error.reason)}. Fix the "
-            "source, or say `invalid_timestamp: skip` (to the quarantine) or `partition_time` for this log"
+            f"{_described(row, 0, error.reason)}. Fix the "
+            "source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
         )
         return DataError(message)
 
@@ -171,14 +178,14 @@ class OpenBlock:
         self._file = None
 
 
-def _told(rows: pa.RecordBatch, row: int, reason: str) -> str:
-    """Return the reason, with the text that is no time if that is it."""
+def _described(rows: pa.RecordBatch, row: int, reason: str) -> str:
+    """Return the reason; quote a text that is not a valid time."""
     text = rows.column(NO_TIME)[row].as_py() if NO_TIME in rows.schema.names else None
-    return f"the timestamp {text!r} is no time" if reason == NO_TIMESTAMP and text is not None else reason
+    return f"the timestamp {text!r} is not a valid time" if reason == NO_TIMESTAMP and text is not None else reason
 
 
 def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
-    """Return the rows as records as a topology will see them; the timestamp is the arrival, if that is known."""
+    """Return the rows as the topology's records. The timestamp is the arrival, if known."""
     key, value = (
         log_shape(columns.key, is_scalar=columns.scalar_key),
         log_shape(columns.value, is_scalar=columns.scalar_value),

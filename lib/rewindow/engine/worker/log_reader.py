@@ -1,9 +1,9 @@
-"""The partition-local reader: a task opens the files of its own partition, in offset order. No exchange, no sort, no JVM.
+"""The partition-local reader: a task opens the files of its partition and reads them in offset order, without a shuffle.
 
-Landed files are in order and disjoint. Others may have rewritten them since (OPTIMIZE merges in any order), so every
-batch is checked: it must go on where the last one ended. Where it does not, the files that overlap are read and sorted,
-so many offsets at a time, until their end; the files after them stream again. Either way the rows are the same (L3),
-and an offset that is missing or doubled is an error, never a gap. Row groups without a wanted offset are not read.
+Landed files are ordered and disjoint, but another writer may have rewritten them (OPTIMIZE merges in any order). So the
+reader checks that each batch continues at the next offset. If one does not, it reads and sorts the overlapping files, a
+range of offsets at a time, and streams again after them. Either way the rows are the same (L3), and a missing or
+duplicate offset is an error. The reader skips row groups without wanted offsets.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.schema import Shape
 
 SORTED_ROWS = 2_000_000
-"""How many rows of rewritten files are sorted at once: what a task holds of them."""
+"""Rows of rewritten files to sort at once, which bounds a task's memory."""
 
 SPOOLED = ".arrow"
-"""How the names of the shuffle reader's files end."""
+"""The suffix of the files that the shuffle reader writes."""
 
 
 class LogReader:
     """Reads one log of one task, epoch after epoch."""
 
     def __init__(self, topic: str, log: LogSlice, key: Shape, value: Shape) -> None:
-        """Prepare to read; nothing is opened before the first row is asked for."""
+        """Prepare to read. Opens no file before the first row is requested."""
         self._bounds = iter(log.bounds)
         spans = [bound for bound in log.bounds if bound[1] > bound[0]]
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
@@ -44,7 +44,7 @@ class LogReader:
         self._rest: pa.RecordBatch | None = None
 
     def epoch(self) -> Iterator[Rows]:
-        """Yield the rows of the next epoch, batch by batch. All are to be taken before the one after it is asked for."""
+        """Yield the rows of the next epoch, batch by batch. Consume them all before requesting another epoch."""
         offset, end = next(self._bounds)
         while offset < end:
             batch = self._rest if self._rest is not None else next(self._batches)
@@ -55,7 +55,7 @@ class LogReader:
 
 
 def decoded(first: int, columns: Sequence[pa.Array], key: Shape, value: Shape) -> Rows:
-    """Return the rows of columns: timestamps, then those of keys and values. The first has the offset ``first``."""
+    """Return the rows of timestamp, key and value columns. The first row has the offset ``first``."""
     timestamps, width = columns[0], 1 + len(key.columns)
     keys, values = decode(key, columns[1:width]), decode(value, columns[width:])
     running_ms = np.maximum.accumulate(np.asarray(timestamps)).tolist()
@@ -73,9 +73,9 @@ def ordered_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows with offsets ``[start, end)`` in offset order; the first of ``columns`` is the offset.
 
-    Columns named in ``dictionary`` may come dictionary-encoded, as they lie in the files.
+    Columns in ``dictionary`` may be dictionary-encoded, as in the files.
 
-    Raises `StorageError` (74) if one is missing or doubled, or a file cannot be read.
+    Raises `StorageError` (74) for a missing or duplicate offset, or a file that cannot be read.
     """
     expected = start
     for group in _overlapping([file for file in files if file.first < end and file.last >= start]):
@@ -83,31 +83,31 @@ def ordered_batches(
             break
         until = min(end, max(file.last for file in group) + 1)
         for batch in _batches(topic, group, columns, (expected, until), dictionary):
-            inside = _between(batch, expected, until)
-            if inside.num_rows == 0:
+            wanted = _between(batch, expected, until)
+            if wanted.num_rows == 0:
                 continue
-            if not _goes_on(inside.column(0), expected):
+            if not _continues(wanted.column(0), expected):
                 break
-            yield inside
-            expected += inside.num_rows
+            yield wanted
+            expected += wanted.num_rows
         while expected < until:
             some = min(until, expected + SORTED_ROWS)
             yield from _sorted_batches(topic, group, columns, (expected, some))
             expected = some
     if expected < end:
-        raise _not_there(topic, expected)
+        raise _not_exactly_once(topic, expected)
 
 
 def _overlapping(files: Sequence[LogFile]) -> list[list[LogFile]]:
-    """Return the files by first offset, those together whose offsets overlap. Landed ones each stand alone."""
+    """Group files whose offsets overlap, ordered by first offset. Landed files never overlap."""
     groups: list[list[LogFile]] = []
-    reach = -1
+    last = -1
     for file in sorted(files, key=lambda file: (file.first, file.path)):
-        if groups and file.first <= reach:
+        if groups and file.first <= last:
             groups[-1].append(file)
         else:
             groups.append([file])
-        reach = max(reach, file.last)
+        last = max(last, file.last)
     return groups
 
 
@@ -132,14 +132,14 @@ def _batches(
                     else ()
                 )
                 for batch in batches:
-                    # A merged file may hold offsets of landings that a new generation dropped: they are not this log's.
+                    # A merged file may hold offsets of landings that a new generation dropped.
                     yield _between(batch.select(list(columns)), file.first, file.last + 1)
         except UNREADABLE as error:
             raise unreadable(topic, file.path, error) from error
 
 
 def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield what the shuffle reader has laid down: in order, and checked there."""
+    """Yield the batches of a file that the shuffle reader wrote: ordered and already checked."""
     with pa.memory_map(path) as file:
         reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
@@ -147,11 +147,11 @@ def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
-    """Return the row groups that may have values of a column in ``[first, end)``, as their statistics say."""
-    place = metadata.schema.names.index(column)
+    """Return the row groups that may have values of a column in ``[first, end)``, by their statistics."""
+    position = metadata.schema.names.index(column)
     wanted = []
     for number in range(metadata.num_row_groups):
-        known = metadata.row_group(number).column(place).statistics
+        known = metadata.row_group(number).column(position).statistics
         if known is None or not known.has_min_max or (known.min < span[1] and known.max >= span[0]):
             wanted.append(number)
     return wanted
@@ -160,27 +160,29 @@ def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
 def _sorted_batches(
     topic: str, files: Sequence[LogFile], columns: Sequence[str], span: tuple[int, int]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some offsets of files that are in any order."""
+    """Yield the rows of a range of offsets from files in any order."""
     start, end = span
     wanted = [file for file in files if file.first < end and file.last >= start]
     parts = [_between(batch, start, end) for batch in _batches(topic, wanted, columns, span)]
     rows = pa.Table.from_batches(parts) if parts else None
     if rows is None:
-        raise _not_there(topic, start)
+        raise _not_exactly_once(topic, start)
     rows = rows.sort_by(columns[0]).combine_chunks()
     found, expected = np.asarray(rows.column(0)), np.arange(start, end)
     if not np.array_equal(found, expected):
         here = min(len(found), len(expected))
         differs = np.flatnonzero(found[:here] != expected[:here])
         wrong = int(differs[0]) if len(differs) else here
-        raise _not_there(topic, int(min(found[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist())))
+        raise _not_exactly_once(
+            topic, int(min(found[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist()))
+        )
     yield from rows.to_batches(batch_size.read_rows())
 
 
-def _not_there(topic: str, offset: int) -> StorageError:
+def _not_exactly_once(topic: str, offset: int) -> StorageError:
     message = (
-        f"log {topic!r}: offset {offset} is not there exactly once. "
-        "Somebody changed the log table: restore it (Delta's own history), or land a new generation"
+        f"log {topic!r}: offset {offset} is missing or duplicated, so the log table was changed from outside. "
+        "Restore it from Delta's history, or land a new generation"
     )
     return StorageError(message)
 
@@ -193,8 +195,8 @@ def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
     return batch.filter(pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end)))
 
 
-def _goes_on(offsets: pa.Array, expected: int) -> bool:
-    """Return whether offsets are expected, expected + 1, ... ."""
+def _continues(offsets: pa.Array, expected: int) -> bool:
+    """Return whether offsets are ``expected``, ``expected + 1``, and so on."""
     if len(offsets) == 0:
         return True
     return bool(np.array_equal(offsets, np.arange(expected, expected + len(offsets))))

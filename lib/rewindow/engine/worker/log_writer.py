@@ -1,7 +1,7 @@
-"""Writes the records of some partitions of one log, and cuts them into blocks: one per landing and partition.
+"""Write the rows of some partitions of one log as blocks: one per landing and partition.
 
-Record batches in, `Block`s out; no Spark. Rows come sorted by partition, arrival and the declared order; so a landing is
-a stretch of rows, and an offset is a count.
+Rows arrive sorted by partition, arrival and declared order. So a landing is a contiguous range of rows, and offsets
+count up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import FAR, Block, LogWrite, Slot
+from rewindow.contracts.ingest import FAR, Block, LogWrite, PendingLanding
 from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION, OpenBlock, longs
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor
@@ -23,26 +23,26 @@ from rewindow.streams.record import UNKNOWN
 
 
 def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
-    """Write the rows of sorted batches and give a block for each landing and partition that got any.
+    """Write the rows of sorted batches; yield a block for each landing and partition with rows.
 
-    Raises `DataError` (65) for a record that the policy refuses, naming it; `SourceError` (66) for rows of an arrival
-    that was not there when the landings were numbered.
+    Raises `DataError` (65), naming the record, if the timestamp policy rejects one; `SourceError` (66) for rows that
+    arrived after the landings were numbered.
     """
     name = write.spec.extractor
     extractor = load_extractor(name) if name else None
     block: OpenBlock | None = None
-    places = dict(write.starts)
-    slot_starts = [slot.start_ms for slot in write.slots]
+    positions = dict(write.starts)
+    starts = [pending.start_ms for pending in write.landings]
     try:
-        for partition, rows in _stretches(_canonical(write, batches)):
+        for partition, rows in _ranges(_canonical(write, batches)):
             at = 0
             while at < rows.num_rows:
-                slot, count, behind = _next_slot(write, slot_starts, rows.slice(at))
-                if block is None or (block.slot, block.partition) != (slot, partition):
+                landing, count, behind = _next_landing(write, starts, rows.slice(at))
+                if block is None or (block.landing, block.partition) != (landing, partition):
                     if block is not None:
-                        places[block.partition] = block.place
+                        positions[block.partition] = block.position
                         yield block.close()
-                    block = OpenBlock(write, slot, partition, places.get(partition, (0, UNKNOWN)), extractor)
+                    block = OpenBlock(write, landing, partition, positions.get(partition, (0, UNKNOWN)), extractor)
                 part = rows.slice(at, count)
                 block.add(_without_arrival(part) if write.spec.is_output else part, behind)
                 at += count
@@ -61,7 +61,7 @@ def load_extractor(name: str) -> Extractor:
         extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         message = (
-            f"timestamp: {name} cannot be imported ({error}). Give module:function, importable from the project's root"
+            f"timestamp: {name} cannot be imported ({error}). Use a module:function that the project's root can import"
         )
         raise ConfigError(message) from error
     return extractor
@@ -83,29 +83,29 @@ def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[p
     )
 
 
-def _stretches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     for batch in batches:
         partitions = np.asarray(batch.column(PARTITION))
-        cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), batch.num_rows]
-        for start, end in pairwise(cuts):
+        bounds = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), batch.num_rows]
+        for start, end in pairwise(bounds):
             if end > start:
                 yield int(partitions[start]), batch.slice(start, end - start)
 
 
 def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of another job's output without their epochs, which stood for their arrival."""
+    """Clear the arrivals of another job's output, which were epoch numbers."""
     at = rows.schema.get_field_index(ARRIVED)
     return rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.int64()))
 
 
-def _next_slot(write: LogWrite, slot_starts: list[int], rows: pa.RecordBatch) -> tuple[Slot, int, int]:
-    """Return the landing of the first row, how many rows from there are its, and how many of these are behind."""
-    if len(write.slots) == 1 and write.slots[0].interval is None:
-        return write.slots[0], rows.num_rows, 0
+def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> tuple[PendingLanding, int, int]:
+    """Return the landing of the first row, its number of rows, and how many of these are behind."""
+    if len(write.landings) == 1 and write.landings[0].interval is None:
+        return write.landings[0], rows.num_rows, 0
     times = longs(rows.column(ARRIVED), -FAR)
-    slot = write.slots[max(bisect_right(slot_starts, int(times[0])) - 1, 0)]
-    count = int(np.searchsorted(times, slot.end_ms, side="left"))
+    landing = write.landings[max(bisect_right(starts, int(times[0])) - 1, 0)]
+    count = int(np.searchsorted(times, landing.end_ms, side="left"))
     if count == 0:
-        message = f"{write.spec.source.name} got rows while it was being landed (arrival {int(times[0])}): land again"
+        message = f"{write.spec.source.name} received rows during the landing (arrival {int(times[0])}). Land again"
         raise SourceError(message)
-    return slot, count, int(np.searchsorted(times[:count], slot.start_ms, side="left"))
+    return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left"))

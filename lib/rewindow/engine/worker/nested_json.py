@@ -1,7 +1,7 @@
-"""Nested cells: Spark's JSON of a struct, array, map or variant as the canonical JSON that a topology reads.
+"""Nested values: convert Spark's JSON of a struct, array, map or variant to the canonical JSON that a topology reads.
 
-A struct whose fields are Python names is a row, a map a dictionary, an array a list; a variant's objects, and structs
-with other names, are dictionaries.
+A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map and a variant's object
+become dictionaries, an array a list.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rewindow.streams.record import row_class
 from rewindow.streams.serde.canonical_json import dump_value
 
 Reader = Callable[[Any], Any]
-"""Makes a Python value of parsed JSON."""
+"""Converts parsed JSON to a Python value."""
 
 
 def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
-    """Return for each ``json`` column of a log what makes Python values of its parsed cells."""
+    """Return the reader of each ``json`` column of a log."""
     wanted = {column.name for column in columns.all if column.type == "json"}
     if not wanted:
         return {}
@@ -33,14 +33,14 @@ def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
 
 
 def canonical_json(column: pa.Array, read: Reader) -> pa.Array:
-    """Return cells of Spark's JSON as canonical JSON."""
+    """Return a column of Spark's JSON as canonical JSON."""
     coded = column.dictionary_encode()
     texts = [dump_value(read(json.loads(text))) for text in coded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(coded.indices)
 
 
 def _reader(kind: Any) -> Reader:
-    """Return the reader of a type in the JSON form of Spark's schemas: a name, or an object for a nested one."""
+    """Return the reader of a type, which is a name or, if nested, an object of Spark's schema JSON."""
     match kind:
         case {"type": "array", "elementType": inner}:
             item = _reader(inner)
@@ -56,11 +56,11 @@ def _reader(kind: Any) -> Reader:
 def _struct_reader(fields: Mapping[str, Reader]) -> Reader:
     is_row = all(name.isidentifier() and not keyword.iskeyword(name) and name[0] != "_" for name in fields)
     make: Callable[..., Any] = (
-        row_class(tuple(fields)) if is_row else lambda *cells: dict(zip(fields, cells, strict=True))
+        row_class(tuple(fields)) if is_row else lambda *values: dict(zip(fields, values, strict=True))
     )
 
     def read(found: dict[str, Any] | None) -> Any:
-        # Spark leaves null fields out.
+        # Spark omits null fields.
         return None if found is None else make(*(item(found.get(name)) for name, item in fields.items()))
 
     return read

@@ -1,6 +1,6 @@
-"""Packs: what a worker makes of a log's rows that Spark hands to it. Those of one task together, in the order of offsets.
+"""Pack the rows of a log that Spark hands to a worker: each pack holds rows of one task in offset order.
 
-As Arrow files they are laid down where they are made, or travel, cut into pieces, to where their task runs.
+A pack is an Arrow file. The worker that creates it stores it, or sends it in pieces to the worker of its task.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ PIECE_BYTES = 32 << 10
 
 
 class Packing(NamedTuple):
-    """How a worker packs the rows of one topic: whose they are, and how a table's cells become a log's."""
+    """How a worker packs the rows of one topic: which task they belong to, and how columns are converted."""
 
     topic: int
     spans: tuple[tuple[int, int, LogSpan], ...]
-    """The group and the task of each span."""
+    """Each span with its group and task."""
     schema: pa.Schema
     readers: Mapping[str, Reader]
     has_generations: bool
 
 
 class Pack(NamedTuple):
-    """Some rows of a task, in the order of their offsets."""
+    """Some rows of a task, in offset order."""
 
     group: int
     task: int
@@ -41,14 +41,14 @@ class Pack(NamedTuple):
 
 
 def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack]:
-    """Yield the rows that are asked for: a pack for some batches and each span.
+    """Yield the rows within the requested spans as packs, one for each span and set of batches.
 
-    Batches begin with three columns: the partition that a row is in, its generation, and its offset as the table has it.
+    Batches start with three columns: a row's partition, its generation, and its offset in the table.
     """
     for batch in _larger(batches):
-        here, made, offsets = (np.asarray(batch.column(place)) for place in range(3))
+        here, made, offsets = (np.asarray(batch.column(position)) for position in range(3))
         arrays = [
-            _cell(column, field, packing) for column, field in zip(batch.columns[2:], packing.schema, strict=True)
+            _column(column, field, packing) for column, field in zip(batch.columns[2:], packing.schema, strict=True)
         ]
         rows = pa.RecordBatch.from_arrays(arrays, schema=packing.schema)
         present = set(np.unique(here).tolist())
@@ -63,7 +63,7 @@ def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack
             if len(chosen) == 0:
                 continue
             if _counts_up(chosen) and _counts_up(own[chosen]):
-                some = rows.slice(int(chosen[0]), len(chosen))  # as a file has them: nothing is copied
+                some = rows.slice(int(chosen[0]), len(chosen))  # already in file order: no copy
             else:
                 chosen = chosen[np.argsort(own[chosen], kind="stable")]
                 some = rows.take(pa.array(chosen))
@@ -72,7 +72,7 @@ def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack
 
 
 def cut(rows: pa.RecordBatch) -> pa.Array:
-    """Return the pieces of an Arrow file with these rows, in their order."""
+    """Return an Arrow file with these rows, cut into pieces."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, rows.schema) as writer:
         writer.write_batch(rows)
@@ -82,7 +82,7 @@ def cut(rows: pa.RecordBatch) -> pa.Array:
 
 
 def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put batches together, some ten thousand rows or a few dozen megabytes."""
+    """Concatenate batches up to `PACK_ROWS` rows or `PACK_BYTES` bytes."""
     some: list[pa.RecordBatch] = []
     for batch in batches:
         some.append(batch)
@@ -98,10 +98,10 @@ def _counts_up(numbers: Any) -> bool:
     return bool((np.diff(numbers) == 1).all())
 
 
-def _cell(column: pa.Array, field: pa.Field, packing: Packing) -> pa.Array:
+def _column(column: pa.Array, field: pa.Field, packing: Packing) -> pa.Array:
     if field.name in packing.readers:
         return canonical_json(column, packing.readers[field.name])
     if column.type == field.type:
         return column
-    # Texts come as their bytes.
+    # Texts arrive as bytes.
     return column.view(field.type) if pa.types.is_string(field.type) else column.cast(field.type)

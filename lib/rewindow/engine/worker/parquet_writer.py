@@ -1,14 +1,13 @@
-"""The writer of staged files: Parquet that no table names yet, made where the rows are, described by one `StagedFile`.
+"""Write staged files: Parquet files that no table references yet, each described by a `StagedFile`.
 
-A task that runs twice (retry, speculation) does no harm: names carry the attempt and a fresh uuid, files are made
-exclusively, and only the manifest of the task that won says which of them count.
+A task may run twice (retry, speculation) without harm: names contain the attempt and a new uuid, files are created
+exclusively, and only the files in the winning task's manifest count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -24,13 +23,13 @@ from rewindow.errors import RewindowError, failed_io
 from rewindow.storage.atomic_files import Draft, draft
 
 ROW_GROUP = 128 * 1024
-"""Rows a row group."""
+"""Rows per row group."""
 
 DIGEST_BYTES = 16
 
 
 class FileWriter:
-    """Writes the rows of one partition of one table into one new file. Nothing is created before the first row."""
+    """Writes rows of one partition of one table to one new file. Creates nothing before the first row."""
 
     def __init__(
         self,
@@ -46,11 +45,11 @@ class FileWriter:
     ) -> None:
         """Prepare a file in ``directory`` (relative to the table's root, ``""`` for the root itself).
 
-        ``schema`` is that of the file: without the partition columns, whose values are ``partition_values``.
+        ``schema`` is the file's, without the partition columns, whose values are in ``partition_values``.
         """
         self._attempt, self._token = attempt, uuid4().hex
         self._directory = directory
-        # The checksum in its name is known when it is done.
+        # The final name contains the checksum, which is not known yet.
         self._draft = draft(table_root, directory, f"{attempt}-{self._token}.parquet")
         self._schema = schema
         self._target, self._partition = target, partition
@@ -87,7 +86,7 @@ class FileWriter:
             self._flush()
 
     def close(self) -> StagedFile | None:
-        """Finish the file, durably, and say what is in it; None, and no file, if there were no rows."""
+        """Make the file durable and return its description. Without rows, return None and create no file."""
         if self._rows == 0:
             return None
         try:
@@ -110,20 +109,20 @@ class FileWriter:
         )
 
     def abort(self) -> None:
-        """Give the file up: close and delete it."""
+        """Close and delete the file."""
         self._waiting.clear()
         if self._file is not None:
             self._file.discard()
         self._rows = 0
 
     def __enter__(self) -> Self:
-        """Use the writer as a context: an exception gives the file up."""
+        """Return the writer. An exception in the block deletes the file."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the file up if an exception passes."""
+        """Delete the file if the block raised."""
         if kind is not None:
             self.abort()
 
@@ -133,7 +132,7 @@ class FileWriter:
                 self._file, self._parquet = self._open()
             if self._waiting:
                 rows = self._waiting_rows
-                group = rows if rows < 2 * ROW_GROUP else ROW_GROUP  # no small rest for a group of its own
+                group = rows if rows < 2 * ROW_GROUP else ROW_GROUP  # avoids a small last group
                 self._parquet.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=group)
         except OSError as error:
             raise self._failure(error) from error
@@ -162,7 +161,7 @@ class FileWriter:
 
 
 class _DigestedFile:
-    """A new file for writing only, digested on its way to the disk. What the Parquet writer asks of a file."""
+    """The file object that the Parquet writer uses: write-only, computes digests as it writes."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft, self._file = draft, draft.open()
@@ -173,7 +172,7 @@ class _DigestedFile:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        if self.closed:  # given up: the Parquet writer still writes its footer when it is collected
+        if self.closed:  # discarded: the Parquet writer still writes its footer when it is garbage-collected
             return len(data)
         self._digest.update(data)
         self.checksum = crc32(data, self.checksum)
@@ -206,15 +205,6 @@ class _DigestedFile:
 
     def hexdigest(self) -> str:
         return self._digest.hexdigest()
-
-
-def digest_of_file(place: str) -> str:
-    """Return the digest that `StagedFile.file_digest` has, of a file's bytes."""
-    digest = blake2b(digest_size=DIGEST_BYTES)
-    with Path(place).open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _delta_stats(rows: int, columns: Mapping[str, ColumnStats]) -> dict[str, Any]:

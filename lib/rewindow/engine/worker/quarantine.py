@@ -1,4 +1,4 @@
-"""The quarantine: records that `land` refuses (they take no offset and move no time, D19), and those that a job drops."""
+"""Writers of the quarantine: for records that `land` rejects (no offset, no effect on time, D19) and that a job drops."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from rewindow.contracts.ingest import QUARANTINE_COLUMNS, LogWrite, Slot
+from rewindow.contracts.ingest import QUARANTINE_COLUMNS, LogWrite, PendingLanding
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema
-from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.timestamps import Refusal
 from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.record import row_class
@@ -19,15 +19,15 @@ from rewindow.streams.serde.schema import Column
 
 
 class QuarantineWriter:
-    """Collects what one landing refuses in one partition of a log. No file before the first record."""
+    """Collects the records that one landing rejects in one partition of a log. Creates no file before the first."""
 
-    def __init__(self, write: LogWrite, slot: Slot, partition: int) -> None:
-        self._write, self._slot, self._partition = write, slot, partition
+    def __init__(self, write: LogWrite, landing: PendingLanding, partition: int) -> None:
+        self._write, self._landing, self._partition = write, landing, partition
         self._file: FileWriter | None = None
         self.rows = 0
 
     def add(self, rows: pa.RecordBatch, refusals: Sequence[Refusal]) -> None:
-        """Add the refused rows of a batch."""
+        """Add the rejected rows of a batch."""
         write, schema = self._write, arrow_schema(QUARANTINE_COLUMNS)
         refused = rows.take(pa.array([refusal.row for refusal in refusals]))
         count = refused.num_rows
@@ -43,7 +43,7 @@ class QuarantineWriter:
             refused.column("_timestamp") if "_timestamp" in names else [None] * count,
             record_text(write.columns.all, refused),
             [None] * count,
-            [self._slot.number] * count,
+            [self._landing.number] * count,
         ]
         if self._file is None:
             self._file = FileWriter(
@@ -64,26 +64,26 @@ class QuarantineWriter:
         self.rows += count
 
     def close(self) -> tuple[StagedFile, ...]:
-        """Finish the file; empty if nothing was refused."""
+        """Finish the file. Returns nothing if no record was rejected."""
         file = self._file.close() if self._file is not None else None
         return () if file is None else (file,)
 
     def abort(self) -> None:
-        """Give the file up."""
+        """Delete the file."""
         if self._file is not None:
             self._file.abort()
 
 
 class DropWriter:
-    """Collects what one task of a run drops. ``epoch`` is set by whoever drives the task."""
+    """Collects the records that one task of a run drops. The caller sets ``epoch``."""
 
-    def __init__(self, place: StagingTarget, *, job: str, run: int) -> None:
+    def __init__(self, target: StagingTarget, *, job: str, run: int) -> None:
         self.epoch = 0
         self._job, self._run = job, run
-        self._rows = place.buffer(QUARANTINE_COLUMNS, ("name", "topic", "landing"))
+        self._rows = target.buffer(QUARANTINE_COLUMNS, ("name", "topic", "landing"))
 
     def take(self, dropped: Dropped) -> None:
-        """Take one record."""
+        """Add one record."""
         (topic, partition, offset), timestamp, node, reason, record = dropped
         self._rows.append(
             (self._job, topic, partition, offset, node, reason, None, timestamp, record, self._run, self.epoch)
@@ -91,12 +91,12 @@ class DropWriter:
         self._rows.flush_if_full()
 
     def close(self) -> list[StagedFile]:
-        """Finish the file; the list is empty if nothing was dropped."""
+        """Finish the file. Returns nothing if no record was dropped."""
         return self._rows.close()
 
 
 def record_text(columns: Sequence[Column], rows: pa.RecordBatch) -> list[str]:
     """Return each row's key and value columns as canonical JSON."""
     names = tuple(column.name for column in columns)
-    cells = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
-    return [dump_value(row_class(names)(*row)) for row in cells]
+    values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+    return [dump_value(row_class(names)(*row)) for row in values]

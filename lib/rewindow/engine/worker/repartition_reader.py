@@ -1,7 +1,7 @@
-"""The internal source: what upstream tasks of this run sent to one partition of a repartition topic, epoch by epoch.
+"""Read one partition of a repartition topic, as upstream tasks of this run wrote it, epoch by epoch.
 
-Each file holds what one task sent, epoch after epoch, so it is opened once and read on. An epoch's rows are put in the
-order of D21 and numbered; from there on they are like those of any topic.
+Each file holds the records of one upstream task in epoch order, so the reader opens it once. It sorts the rows of an
+epoch as D21 requires and numbers them; then they are like the records of any topic.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ORDER = [("_order", "ascending"), ("_upstream", "ascending"), ("_number", "asce
 
 
 class InternalReader:
-    """Reads one internal topic of one task. Epochs are asked for in order; one may be left out."""
+    """Reads one internal topic of one task. Request epochs in ascending order; gaps are allowed."""
 
     def __init__(self, files: Sequence[InternalFile], key: Shape, value: Shape) -> None:
-        """Prepare to read; nothing is opened before the first epoch is asked for."""
+        """Prepare to read. Opens no file before the first epoch is requested."""
         self._key, self._value = key, value
         columns = [*_META, *key.names, *value.names]
         self._files = [(file.upstream, _EpochByEpoch(file.path, columns)) for file in files]
@@ -37,8 +37,8 @@ class InternalReader:
         parts = []
         for upstream, file in self._files:
             for batch in file.take(epoch):
-                who = pa.repeat(pa.scalar(upstream, pa.int64()), batch.num_rows)
-                parts.append(pa.Table.from_batches([batch]).append_column("_upstream", who))
+                upstreams = pa.repeat(pa.scalar(upstream, pa.int64()), batch.num_rows)
+                parts.append(pa.Table.from_batches([batch]).append_column("_upstream", upstreams))
         if parts:
             table = pa.concat_tables(parts).sort_by(_ORDER)
             names = ("_timestamp", *self._key.names, *self._value.names)
@@ -47,7 +47,7 @@ class InternalReader:
 
 
 class _EpochByEpoch:
-    """The batches of a file whose rows are in the order of their epochs."""
+    """The batches of a file whose rows are ordered by epoch."""
 
     def __init__(self, path: str, columns: Sequence[str]) -> None:
         self._path, self._columns = path, list(columns)
@@ -55,14 +55,14 @@ class _EpochByEpoch:
         self._rest: pa.RecordBatch | None = None
 
     def take(self, epoch: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of an epoch; those of later ones stay."""
+        """Yield the rows up to an epoch; keep those of later epochs."""
         while (batch := self._next()) is not None:
             epochs = batch.column(0)
-            now = pc.sum(pc.less_equal(epochs, epoch)).as_py()
-            if now:
-                yield batch.slice(0, now)
-            if now < batch.num_rows:
-                self._rest = batch.slice(now)
+            count = pc.sum(pc.less_equal(epochs, epoch)).as_py()
+            if count:
+                yield batch.slice(0, count)
+            if count < batch.num_rows:
+                self._rest = batch.slice(count)
                 return
 
     def _next(self) -> pa.RecordBatch | None:
@@ -70,15 +70,12 @@ class _EpochByEpoch:
         if batch is not None:
             return batch
         if self._batches is None:
-            self._batches = self._read()
+            self._batches = _batches(self._path, self._columns)
         return next(self._batches, None)
-
-    def _read(self) -> Iterator[pa.RecordBatch]:
-        return _batches(self._path, self._columns)
 
 
 def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of all that was sent to one partition, in no order. Raises as `InternalReader.epoch` does."""
+    """Yield some columns of all records of a partition, in no particular order. Raises as `InternalReader.epoch` does."""
     for file in files:
         yield from _batches(file.path, columns)
 
@@ -89,5 +86,5 @@ def _batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
             for batch in parquet.iter_batches(batch_size.read_rows(), columns=list(columns)):
                 yield batch.select(list(columns))
     except UNREADABLE as error:
-        message = f"the internal log file {path} cannot be read: {error}. Nothing was committed: run again"
+        message = f"cannot read the internal log file {path}: {error}. Nothing was committed. Run the command again"
         raise StorageError(message) from error

@@ -1,8 +1,8 @@
-"""What a task restores of its stores: the rows that it can ask for, found by whole columns before they become objects.
+"""Restore a task's stores: only the rows that it can request, filtered as columns before they become Python objects.
 
-An hourly run brings a few keys, and its stores may have millions. Left out are windows that have expired, and, of stores
-that are asked only for the keys of the task's own records (`streams.key_pruning`), all other keys. To know those, the key columns
-of the run's records are read once more. What is left out stays in the changelog: a run writes only what it changes.
+An hourly run may bring a few keys while its stores hold millions. So a restore omits expired windows and, for stores that
+are read only by the keys of the task's own records (`streams.key_pruning`), all other keys. To find those keys, it reads
+the key columns of the run's records first. Omitted rows stay in the changelog, because a run writes only its changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import TaskWork
 from rewindow.engine.worker.arrow_rows import arrow_schema
-from rewindow.engine.worker.changelog_reader import Reaches, read_changelog
+from rewindow.engine.worker.changelog_reader import RowGroupFilter, read_changelog
 from rewindow.engine.worker.log_reader import ordered_batches
 from rewindow.engine.worker.repartition_reader import columns_of
 from rewindow.streams.key_pruning import asked_by_topics
@@ -27,63 +27,63 @@ from rewindow.streams.state.stores import KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology
 
 KEYS_MAX = 200_000
-"""With more records than this in a run, a task restores its stores whole: most keys would be among them."""
+"""With more records than this, a task restores its stores completely: pruning would keep most keys."""
 
 _ONE_TYPE = frozenset(("string", "long", "boolean", "binary"))
-"""Types of key columns in which equal keys are equal cells."""
+"""Types of key columns whose equal keys have equal column values."""
 
 
 class Restore:
     """Restores the stores of one task."""
 
     def __init__(self, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes) -> None:
-        """Look at the graph; nothing is read."""
+        """Analyse the topology. Reads nothing."""
         self._work, self._logs = task_work, logs
         self._asked = asked_by_topics(part)
         self._senders = {node.topic: node for node in topology.nodes.values() if isinstance(node, SinkNode)}
-        self._cells: dict[str, list[pa.Array] | None] = {}
+        self._key_values: dict[str, list[pa.Array] | None] = {}
 
     def rows(self, store: StoreBuilder, key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
         """Yield the ``(key, value)`` rows of a store, in the order of the runs that wrote them."""
         paths = self._work.stores.get(store.name, ())
         own = key.columns[:-2] if store.kind == WINDOW else key.columns
         only = self._only(store, own) if paths else None
-        if only is not None and any(len(cells) == 0 for cells in only):
-            return  # no record, so nothing is asked for
+        if only is not None and any(len(values) == 0 for values in only):
+            return  # no records, so no key is requested
         clock_ms = self._work.state.store_clocks.get(store.name, UNKNOWN) if self._work.state else UNKNOWN
         live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None
         start = key.names[len(own)] if live_above is not None else ""
-        wanted = Reaches(start, live_above) if live_above is not None else None
+        wanted = RowGroupFilter(start, live_above) if live_above is not None else None
 
         def chosen(batch: pa.RecordBatch) -> pa.RecordBatch:
             kept = batch if live_above is None else batch.filter(pc.greater(batch.column(start), live_above))
-            for place, cells in enumerate(only or ()):
-                kept = kept.filter(pc.is_in(kept.column(place), cells))
+            for position, values in enumerate(only or ()):
+                kept = kept.filter(pc.is_in(kept.column(position), values))
             return kept
 
         yield from read_changelog(paths, key, value, wanted=wanted, chosen=chosen)
 
     def _only(self, store: StoreBuilder, columns: Sequence[Column]) -> list[pa.Array] | None:
-        """Return for each column of a store's keys the cells that can be asked for; None for all."""
+        """Return the values of each key column that the task can request; None for all."""
         topics = self._asked.get(store.name, frozenset())
         types = [column.type for column in columns]
         if not topics or store.kind not in (KEY_VALUE, WINDOW) or not _ONE_TYPE.issuperset(types):
             return None
         found: list[list[pa.Array]] = []
         for topic in sorted(topics):
-            if topic not in self._cells:
-                self._cells[topic] = self._read(topic, types)
-            cells = self._cells[topic]
-            if cells is None:
+            if topic not in self._key_values:
+                self._key_values[topic] = self._read(topic, types)
+            values = self._key_values[topic]
+            if values is None:
                 return None
-            found.append(cells)
+            found.append(values)
         return [pc.unique(pa.concat_arrays(several)) for several in zip(*found, strict=True)]
 
     def _read(self, topic: str, types: Sequence[str]) -> list[pa.Array] | None:
-        """Return the cells of each key column of a topic's records; None if they are too many or of other types."""
+        """Return the values of each key column of a topic's records; None if there are too many or the types differ."""
         is_internal = topic in self._work.internal
         shape = bind_sink(self._senders[topic], self._logs)[0] if is_internal else self._logs[topic][0]
-        columns = shape.columns[: len(types)]  # an internal topic has one more: whether the key is null
+        columns = shape.columns[: len(types)]  # an internal topic has one more column: whether the key is null
         if [column.type for column in columns] != list(types):
             return None
         names = [column.name for column in columns]

@@ -1,6 +1,6 @@
-"""New files of a source that Spark would read without a word, and not as they are meant: empty ones, others' columns.
+"""Check new files of a source for problems that Spark silently ignores: empty files and missing columns.
 
-Only files of this machine are looked into; Spark says what is wrong with the others.
+Checks local files only; Spark reports problems of the others.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from rewindow.storage.locations import is_uri
 
 
 def check_not_empty(pieces: Sequence[Piece]) -> None:
-    """Raise `StorageError` (74) for a file without a byte: no format but text has such files, and Spark passes over them."""
-    for path in _here(pieces):
+    """Raise `StorageError` (74) for an empty file. Only text formats allow them, and Spark skips them."""
+    for path in _local_files(pieces):
         if not path.stat().st_size:
-            message = f"{path} is empty: damaged, or not written yet. Put it back or wait for it, then land again"
+            message = f"{path} is empty: it is corrupt or not written yet. Restore it or wait for it, then land again"
             raise StorageError(message)
 
 
 def check_columns(spec: LogSpec, columns: LogColumns, pieces: Sequence[Piece], *, is_first: bool) -> None:
-    """Raise `SourceError` (66) for a Parquet file without a column of the log: Spark would land nulls for it.
+    """Raise `SourceError` (66) for a Parquet file that lacks a column of the log: Spark would land nulls.
 
-    Values may be missing where the configuration declares the schema, or in a first landing, whose files make it.
+    Value columns may be missing if the configuration declares the schema, or in a first landing, which defines it.
     """
     needed = {column.name for column in columns.key}
     needed |= {spec.arrived_at} if spec.arrived_at else set()
@@ -35,21 +35,21 @@ def check_columns(spec: LogSpec, columns: LogColumns, pieces: Sequence[Piece], *
     if spec.source.schema is None and not is_first:
         needed |= {column.name for column in columns.value}
     sources = {landed: name for name, landed in (spec.renames or {}).items()}
-    for path in _here(pieces):
+    for path in _local_files(pieces):
         try:
             stored = pq.read_schema(path).names
         except (OSError, pa.ArrowException):
-            continue  # Spark says what is wrong with it
+            continue  # Spark reports the problem
         there = {name.lower() for name in stored}
         there |= {part.partition("=")[0].lower() for part in path.parts[:-1] if "=" in part}
         for name in sorted(sources.get(name, name) for name in needed):
             if name.lower() not in there:
                 message = (
-                    f"{path} has no column {name}, which was landed from files before (it has {', '.join(stored)}). Put it "
-                    "back, or land again: `rewindow land FEED --new-generation`"
+                    f"{path} has no column {name}, which earlier files have (it has {', '.join(stored)}). Add the column, "
+                    "or land a new generation: `rewindow land FEED --new-generation`"
                 )
                 raise SourceError(message)
 
 
-def _here(pieces: Sequence[Piece]) -> list[Path]:
+def _local_files(pieces: Sequence[Piece]) -> list[Path]:
     return [Path(piece.path) for piece in pieces if not is_uri(piece.path) and Path(piece.path).is_file()]

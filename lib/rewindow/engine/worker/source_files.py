@@ -1,7 +1,7 @@
-"""Files as a source: which there are, and whether those that were landed are still what they were.
+"""File sources: list the files, and check that landed files have not changed.
 
-A file is known by its path below the source's folder, its size and a digest (of long files: of both ends), so a copy
-of the source elsewhere is the same source, and touching a file changes nothing.
+A file is identified by its path below the source's folder, its size and a digest (of large files: of both ends). So a
+copy of the source elsewhere is the same source, and a changed modification time does not matter.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
 from rewindow.errors import AccessError, SourceError
 
 FILES = "files"
-"""The kind of position that file sources have: path -> [size, modified (ns), digest]."""
+"""The kind of a file source's position, which maps path -> [size, modification time (ns), digest]."""
 
 _WHOLE_BYTES = 64 << 20
 _END_BYTES = 1 << 20
 
 
 def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
-    """Return a file source as it is now, against the position that is landed (None: nothing is).
+    """Compare a file source with its landed position (None: nothing is landed).
 
-    The position to record names the fresh files only. Raises `SourceError` (66) if there are no files, or if one that
-    was landed is gone or has changed.
+    The new position lists the fresh files only. Raises `SourceError` (66) if there are no files, or a landed file is
+    missing or has changed.
     """
     known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
     base, paths = _find(spec)
@@ -42,7 +42,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
             else:
                 marks[name] = _mark(path)
         except PermissionError as error:
-            message = f"{path} cannot be read: {error.strerror}. Give this user the right to read it"
+            message = f"cannot read {path}: {error.strerror}. Grant this user read access"
             raise AccessError(message) from error
     fresh = tuple(Piece(paths[name]) for name in marks)
     rest = tuple(Piece(paths[name]) for name in paths if name in known)
@@ -51,16 +51,16 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
-    """Raise `SourceError` (66) if a file was changed since it was looked at."""
+    """Raise `SourceError` (66) if a file changed since the look."""
     _, paths = _find(spec)
     for name, mark in look.position[FILES].items():
         if name not in paths or _facts(paths[name]) != mark[:2]:
-            message = f"{spec.name}: {name} was changed while it was being landed. Nothing was landed: land again"
+            message = f"{spec.name}: {name} was changed while it was being landed. Nothing was landed. Land again"
             raise SourceError(message)
 
 
 def _find(spec: SourceSpec) -> tuple[str, dict[str, str]]:
-    """Return the source's folder and its files, path below the folder -> path, in the order of their names."""
+    """Return the source's folder and its files (path below the folder -> path), ordered by name."""
     location = spec.location
     if has_magic(location):
         base = _folder_of_pattern(location)
@@ -85,7 +85,7 @@ def _below(path: str) -> Iterator[str]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether Spark passes over a file or folder of that name."""
+    """Return whether Spark ignores a file or folder of this name."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
@@ -117,8 +117,8 @@ def _check_same(spec: SourceSpec, name: str, path: str, mark: Sequence[Any]) -> 
 
 def _broken(spec: SourceSpec, name: str, what: str) -> SourceError:
     message = (
-        f"{spec.name}: {name}, which was landed, {what}. Put it back as it was; new data belongs in new files. If the "
-        "past did change, land it again: `rewindow land FEED --new-generation [--keep N]`"
+        f"{spec.name}: the landed file {name} {what}. Restore it, and put new data into new files. If history did "
+        "change, land a new generation: `rewindow land FEED --new-generation [--keep N]`"
     )
     return SourceError(message)
 

@@ -1,7 +1,7 @@
-"""The spills of stores that are larger than their memory: one temporary SQLite database a store and task.
+"""Spills in SQLite: one temporary database per store and task.
 
-A database without a name lies in the machine's temporary folder, has no name there either, and is gone with the
-process, however that ends. It is a cache: what counts is in the changelog.
+A database without a name is an unlinked file in the temporary folder, so it disappears with the process however that
+ends. It is only a cache; the durable state is the changelog.
 """
 
 from __future__ import annotations
@@ -12,22 +12,24 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rewindow.errors import LimitError
-from rewindow.streams.state.spill import Row, Span
+from rewindow.streams.state.spill import Span, SpilledRow
 
-_MEMORY_KIB = 32 * 1024
-"""How much of a file SQLite may keep in memory."""
-_COLUMNS = "aside INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (aside, key)"
+_CACHE_KIB = 32 * 1024
+"""SQLite's page cache for one file."""
+_COLUMNS = (
+    "snapshot INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (snapshot, key)"
+)
 
 
 class SqliteSpill:
-    """See `core.spill.TimedSpill`. Raises `LimitError` (71) when the disk is full."""
+    """See `streams.state.spill.Spill`. Raises `LimitError` (71) when the disk is full."""
 
     def __init__(self, store: str) -> None:
         self._store = store
         self._file = sqlite3.connect("", isolation_level=None)
         for statement in (
             "PRAGMA temp_store = FILE",
-            f"PRAGMA cache_size = -{_MEMORY_KIB}",
+            f"PRAGMA cache_size = -{_CACHE_KIB}",
             "PRAGMA journal_mode = OFF",
             "PRAGMA synchronous = OFF",
             f"CREATE TABLE spill ({_COLUMNS}) WITHOUT ROWID",
@@ -35,26 +37,26 @@ class SqliteSpill:
             "BEGIN",
         ):
             self._file.execute(statement)
-        self._asides = 0
+        self._snapshots = 0
 
     def get(self, key: bytes) -> tuple[str, int] | None:
         """See `Spill`."""
         found: tuple[str, int] | None = self._run(
-            "SELECT row, number FROM spill WHERE aside = 0 AND key = ?", (key,)
+            "SELECT row, number FROM spill WHERE snapshot = 0 AND key = ?", (key,)
         ).fetchone()
         return found
 
-    def write(self, rows: Iterable[Row]) -> None:
+    def write(self, rows: Iterable[SpilledRow]) -> None:
         """See `Spill`."""
         self._run_many("INSERT OR REPLACE INTO spill VALUES (0, ?, ?, ?, ?)", rows)
 
-    def forget(self, keys: Iterable[bytes]) -> None:
+    def delete(self, keys: Iterable[bytes]) -> None:
         """See `Spill`."""
-        self._run_many("DELETE FROM spill WHERE aside = 0 AND key = ?", ((key,) for key in keys))
+        self._run_many("DELETE FROM spill WHERE snapshot = 0 AND key = ?", ((key,) for key in keys))
 
-    def page(self, span: Span, count: int, *, since: int = 0, aside: int = 0) -> list[Row]:
+    def page(self, span: Span, count: int, *, since: int = 0, snapshot: int = 0) -> list[SpilledRow]:
         """See `Spill`."""
-        where, bounds = _within(aside, span)
+        where, bounds = _where(snapshot, span)
         return self._run(
             f"SELECT key, row, number, due FROM spill WHERE {where} AND number >= ? ORDER BY key LIMIT ?",  # noqa: S608
             (*bounds, since, count),
@@ -62,83 +64,83 @@ class SqliteSpill:
 
     def count(self, span: Span, since: int = 0) -> int:
         """See `Spill`."""
-        where, bounds = _within(0, span)
+        where, bounds = _where(0, span)
         (found,) = self._run(
             f"SELECT count(*) FROM spill WHERE {where} AND number >= ? AND (? > 0 OR number & 2 = 0)",  # noqa: S608
             (*bounds, since, since),
         ).fetchone()
         return int(found)
 
-    def set_aside(self, span: Span) -> int:
+    def take_snapshot(self, span: Span) -> int:
         """See `Spill`."""
-        self._asides += 1
-        where, bounds = _within(0, span)
+        self._snapshots += 1
+        where, bounds = _where(0, span)
         self._run(
             f"INSERT INTO spill SELECT ?, key, row, number, NULL FROM spill WHERE {where}",  # noqa: S608
-            (self._asides, *bounds),
+            (self._snapshots, *bounds),
         )
-        return self._asides
+        return self._snapshots
 
-    def cut_out(self, span: Span) -> None:
+    def delete_span(self, span: Span) -> None:
         """See `Spill`."""
-        where, bounds = _within(0, span)
+        where, bounds = _where(0, span)
         self._run(f"DELETE FROM spill WHERE {where}", bounds)  # noqa: S608
 
-    def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[Row]:
-        """See `TimedSpill`."""
+    def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
+        """See `Spill`."""
         return self._run(
             "SELECT key, row, number, due FROM spill WHERE due <= ? AND (due, key) > (?, ?) ORDER BY due, key LIMIT ?",
             (until_ms, *after, count),
         ).fetchall()
 
     def count_due(self, until_ms: int) -> int:
-        """See `TimedSpill`."""
+        """See `Spill`."""
         (found,) = self._run("SELECT count(*) FROM spill WHERE due <= ?", (until_ms,)).fetchone()
         return int(found)
 
-    def forget_due(self, until_ms: int) -> None:
-        """See `TimedSpill`."""
+    def delete_due(self, until_ms: int) -> None:
+        """See `Spill`."""
         self._run("DELETE FROM spill WHERE due <= ?", (until_ms,))
 
     def close(self) -> None:
-        """Give the file back to the machine."""
+        """Delete the file."""
         self._file.close()
 
     def _run(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
         try:
             return self._file.execute(statement, values)
         except sqlite3.OperationalError as error:
-            raise self._full(error) from error
+            raise self._limit_error(error) from error
 
     def _run_many(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
         try:
             self._file.executemany(statement, values)
         except sqlite3.OperationalError as error:
-            raise self._full(error) from error
+            raise self._limit_error(error) from error
 
-    def _full(self, error: sqlite3.OperationalError) -> LimitError:
+    def _limit_error(self, error: sqlite3.OperationalError) -> LimitError:
         return LimitError(
-            f"the store {self._store!r} is larger than its memory and cannot go to a temporary file ({error}): free "
+            f"the store {self._store!r} does not fit in memory and cannot spill to a temporary file ({error}): free "
             "space in the temporary folder (TMPDIR), or raise limits: {store_memory: BYTES} in the job's file"
         )
 
 
-def _within(aside: int, span: Span) -> tuple[str, tuple[Any, ...]]:
-    """Return what stands in a WHERE for a span, and its values: none of them is in the words."""
-    words, values = "aside = ?", [aside, *(bound for bound in span if bound is not None)]
+def _where(snapshot: int, span: Span) -> tuple[str, tuple[Any, ...]]:
+    """Return the WHERE clause for a span, and its parameters. The clause contains no values."""
+    clause, values = "snapshot = ?", [snapshot, *(bound for bound in span if bound is not None)]
     for bound, comparison in zip(span, "><", strict=True):
-        words += "" if bound is None else f" AND key {comparison} ?"
-    return words, tuple(values)
+        clause += "" if bound is None else f" AND key {comparison} ?"
+    return clause, tuple(values)
 
 
 @contextmanager
 def spills() -> Iterator[Callable[[str], SqliteSpill]]:
-    """Give what opens the spills of a task, and close them all."""
+    """Yield the function that opens spills for a task, and close them all at the end."""
     with ExitStack() as stack:
 
-        def opened(store: str) -> SqliteSpill:
+        def open_spill(store: str) -> SqliteSpill:
             spill = SqliteSpill(store)
             stack.callback(spill.close)
             return spill
 
-        yield opened
+        yield open_spill

@@ -1,4 +1,4 @@
-"""Statistics of a column as Delta keeps them, so that readers skip files."""
+"""Column statistics of a file in Delta's form, so that readers can skip files."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 TEXT_LIMIT = 32
-"""Longer texts get no bounds: cutting the largest one right is not worth its bugs."""
+"""Columns with longer texts get no bounds: truncating the upper bound correctly is not worth the risk."""
 
 
 class ColumnStats:
-    """Smallest, largest and number of nulls of what was seen. No bounds where JSON could not hold them exactly."""
+    """Minimum, maximum and null count of a column. No bounds if JSON cannot represent them exactly."""
 
     def __init__(self) -> None:
-        """Start with nothing seen."""
+        """Start without values."""
         self.nulls = 0
         self.smallest: Any = None
         self.largest: Any = None
         self._bounded = True
 
     def update(self, column: pa.Array) -> None:
-        """Take more cells of the column into account."""
+        """Add values of the column."""
         self.nulls += column.null_count
         if not self._bounded or column.null_count == len(column):
             return

@@ -1,6 +1,6 @@
-"""The timestamp of each record: taken, checked and, where the policy says so, replaced (design.md section 8, D19).
+"""Determine the timestamp of each record: read it, check it, and replace it if the policy says so (D19).
 
-Everything here is about one topic-partition in offset order, because the partition time is part of the answer.
+All functions take one topic-partition in offset order, because the result depends on the partition time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Flags = npt.NDArray[np.bool_]
 NO_TIMESTAMP = "no timestamp"
 
 Extractor = Callable[[Record, int], Any]
-"""A user's ``module:function(record, partition_time)``; its answer is epoch milliseconds."""
+"""A user's ``module:function(record, partition_time)``, which returns epoch milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A record that is not landed: its row in the batch and why."""
+    """A record that is not landed: its row in the batch, and the reason."""
 
     row: int
     reason: str
@@ -37,7 +37,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The timestamps of the records that are landed (``keep``), those that are not, and the partition time after."""
+    """The timestamps of the landed records (``keep``), the rejected records, and the partition time afterwards."""
 
     keep: Flags
     timestamps: Longs
@@ -46,10 +46,10 @@ class Judged:
 
 
 class InvalidTimestampError(DataError):
-    """Raised under ``fail``: carries the row, so that the writer can name the record."""
+    """An invalid timestamp under the policy ``fail``, with its row, so that the writer can name the record."""
 
     def __init__(self, row: int, reason: str) -> None:
-        """Say what is wrong with the timestamp of a row."""
+        """``reason``: what is wrong with the timestamp of ``row``."""
         super().__init__(reason)
         self.row, self.reason = row, reason
 
@@ -57,11 +57,10 @@ class InvalidTimestampError(DataError):
 def judge(
     found: pa.Array, limits: Longs | int, faults: Sequence[str | None], policy: TimestampPolicy, partition_time: int
 ) -> Judged:
-    """Judge the timestamps of a column, null where there is none.
+    """Apply the policy to a column of timestamps (null if missing).
 
-    ``limits``: the largest timestamp that each record may have before it counts as too far ahead. ``faults``: what is
-    wrong with a row for other reasons (the parser could not read it); empty if nothing is. Raises `InvalidTimestampError`
-    under ``fail``.
+    ``limits``: the largest timestamp that is not too far ahead, per record. ``faults``: other problems of a row (such as
+    a parser error); empty if there are none. Raises `InvalidTimestampError` under ``fail``.
     """
     rows = len(found)
     missing = np.asarray(found.is_null()) if found.null_count else np.zeros(rows, dtype=np.bool_)
@@ -102,7 +101,7 @@ def extract(
     policy: TimestampPolicy,
     partition_time: int,
 ) -> Judged:
-    """Ask a user's extractor for each record's timestamp, in offset order, and judge it as `judge` does."""
+    """Call a user's extractor for each record, in offset order, and apply the policy as `judge` does."""
     bounds = np.broadcast_to(np.asarray(limits, dtype=np.int64), (len(records),))
     keep = np.zeros(len(records), dtype=np.bool_)
     times = np.full(len(records), UNKNOWN, dtype=np.int64)
@@ -129,12 +128,12 @@ def extract(
 def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int, str]:
     try:
         answer = extractor(record, partition_time)
-    except Exception as error:  # noqa: BLE001 - a user's function: whatever it raises makes the timestamp invalid
+    except Exception as error:  # noqa: BLE001 - user code: any exception makes the timestamp invalid
         return UNKNOWN, f"the timestamp extractor raised {type(error).__name__}: {error}"
     if answer is None:
-        return UNKNOWN, "the timestamp extractor gave none"
+        return UNKNOWN, "the timestamp extractor returned None"
     if isinstance(answer, bool) or not isinstance(answer, int) or answer > MAX_MS:
-        return UNKNOWN, f"the timestamp extractor gave {answer!r}, which is no epoch milliseconds"
+        return UNKNOWN, f"the timestamp extractor returned {answer!r}, which is not epoch milliseconds"
     return (answer, "") if answer >= 0 else (UNKNOWN, f"a negative timestamp ({answer})")
 
 

@@ -1,7 +1,7 @@
-"""Types as they flow through a topology, and the shapes they become once the feed's logs are known.
+"""The types that flow through a topology, and their binding to shapes once the feed's logs are known.
 
-A declared type is a Python type, None (nothing is known: JSON text), or one of the expressions below, which the DSL
-makes on its way from a topic to a sink. Binding is a pure function of the topology and the logs' columns.
+A declared type is a Python type, None (undeclared: JSON text), or one of the expressions below, which the DSL builds
+between a topic and a sink. Binding is a pure function of the topology and the logs' columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewindow.streams.serde.schema import (
     windowed_shape,
 )
 from rewindow.streams.serde.table_schema import change_shape, version_key_shape, version_shape
-from rewindow.streams.serde.values import as_row, row_keep
+from rewindow.streams.serde.values import as_row, row_normalizer
 from rewindow.streams.state.changelog_schema import (
     buffered_shape,
     entry_codec,
@@ -42,15 +42,15 @@ from rewindow.streams.state.stores import (
     SESSION,
     VERSIONED,
     WINDOW,
-    KeepFunctions,
+    Normalizers,
     StoreBuilder,
-    canonically,
+    canonical_normalizer,
 )
 from rewindow.streams.topology import SubTopology
 
 
 class LogType(NamedTuple):
-    """The type of a log's ``key`` or ``value``, as it was landed."""
+    """The type of a log's ``key`` or ``value``."""
 
     topic: str
     part: str
@@ -85,26 +85,26 @@ class OptionalType(NamedTuple):
 
 
 class ListType(NamedTuple):
-    """A list of one field of a row type, or of the whole values, kept as JSON text."""
+    """A list of one field of a row type, or of the whole values, stored as JSON text."""
 
     row: Any
     field: str | None
 
 
 class EqualType(NamedTuple):
-    """The type that streams have in common where they meet; JSON text if they differ."""
+    """The common type of merged streams; JSON text if they differ."""
 
     types: tuple[Any, ...]
 
 
 class RowType(NamedTuple):
-    """A row made of named types."""
+    """A row of named types."""
 
     fields: tuple[tuple[str, Any], ...]
 
 
 class NamedType(NamedTuple):
-    """The type of what a name means in a declared expression: a field of the value, else key, value or timestamp."""
+    """The type of a name in a declared expression: a field of the value, else the key, value or timestamp."""
 
     key: Any
     value: Any
@@ -112,7 +112,7 @@ class NamedType(NamedTuple):
 
 
 class NumberType(NamedTuple):
-    """The type of a number that is computed of others: a float if one of them is. ``text``: how, for errors."""
+    """The type of a number computed from others: a float if one of them is. ``text``: the expression, for errors."""
 
     parts: tuple[Any, ...]
     text: str
@@ -125,7 +125,7 @@ class ChangeType(NamedTuple):
 
 
 LogShapes = Mapping[str, tuple[Shape, Shape]]
-"""For each topic the shapes of its key and value."""
+"""The shapes of key and value by topic."""
 
 
 def log_shape(columns: tuple[Column, ...], *, is_scalar: bool) -> Shape:
@@ -134,15 +134,13 @@ def log_shape(columns: tuple[Column, ...], *, is_scalar: bool) -> Shape:
 
 
 def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
-    """Return the shape of a declared type. ``name`` is the column's name where the type brings none.
+    """Return the shape of a declared type. ``name`` is the column name where the type has none.
 
-    Raises `ConfigError` for a topic that the feed has not, or a field that its row has not.
+    Raises `ConfigError` for a topic that the feed lacks, or a field that its row lacks.
     """
     if isinstance(declared, LogType):
         if declared.topic not in logs:
-            message = (
-                f"the topology reads {declared.topic!r}, which the feed has not (it has {', '.join(sorted(logs))})"
-            )
+            message = f"the topology reads {declared.topic!r}, which the feed does not have (it has {', '.join(sorted(logs))})"
             raise ConfigError(message)
         return logs[declared.topic][0 if declared.part == "key" else 1]
     if isinstance(declared, WindowedType):
@@ -172,7 +170,7 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
 
 
 def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:
-    """Return the key's and the value's shape of what a sink writes. An internal topic tells null from a row of nulls.
+    """Return the key and value shapes of a sink. Internal topics distinguish null from a row of nulls.
 
     Raises `ConfigError` as `bind` does, and for a table that would have a column twice.
     """
@@ -186,7 +184,7 @@ def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:
 
 
 def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
-    """Return the key's and the value's shape of a store's changelog. Raises `ConfigError` as `bind_sink` does."""
+    """Return the key and value shapes of a store's changelog. Raises `ConfigError` as `bind_sink` does."""
     key, value = bind(store.key, "key", logs), bind(store.value, "value", logs)
     if store.kind in (WINDOW, SESSION):
         key = windowed_shape(key, session=store.kind == SESSION)
@@ -205,7 +203,7 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
 
 
 def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
-    """Return a sub-topology whose stores know what becomes of keys and values when they are put."""
+    """Return a sub-topology whose stores have bound normalizers and codecs."""
     return replace(part, stores=tuple(_bound_store(store, logs) for store in part.stores))
 
 
@@ -216,9 +214,9 @@ def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
     return replace(
         store,
         codec=entry_codec(*bind_store(store, logs)),
-        keep_functions=KeepFunctions(
-            canonically(key.keep) if is_text else key.keep,
-            stamped.keep,
+        bound_normalizers=Normalizers(
+            canonical_normalizer(key.normalize) if is_text else key.normalize,
+            stamped.normalize,
             not key.has_json and not key.has_doubles,
             not value.has_json,
         ),
@@ -226,7 +224,7 @@ def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
 
 
 def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
-    """Return the shape of a row whose fields have shapes of their own; a field of several columns names them all."""
+    """Return the shape of a row, given those of its fields. The columns of a wide field are prefixed with its name."""
     row = row_class(tuple(parts))
     columns: list[Column] = []
     bounds: list[slice] = []
@@ -243,22 +241,22 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
         if value is None:
             return nulls
         items = as_row(value, row)
-        return tuple(cell for shape, item in zip(shapes, items, strict=True) for cell in shape.encode(item))
+        return tuple(one for shape, item in zip(shapes, items, strict=True) for one in shape.encode(item))
 
-    def decode(cells: tuple[Any, ...]) -> Any:
-        return row(*(shape.decode(cells[bound]) for shape, bound in zip(shapes, bounds, strict=True)))
+    def decode(values: tuple[Any, ...]) -> Any:
+        return row(*(shape.decode(values[bound]) for shape, bound in zip(shapes, bounds, strict=True)))
 
     return Shape(
         tuple(columns),
         encode,
         decode,
-        row_keep(row, [shape.keep for shape in shapes]),
+        row_normalizer(row, [shape.normalize for shape in shapes]),
         row_type=row,
     )
 
 
 def _with_distinct_names(key: Shape, value: Shape) -> Shape:
-    """Return the key's shape with ``key_`` before a name that the value uses too."""
+    """Return the key's shape, with ``key_`` before each name that the value uses too."""
     return replace(key, columns=renamed(key.columns, value.names))
 
 

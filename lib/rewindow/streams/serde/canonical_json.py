@@ -1,9 +1,9 @@
-"""Canonical JSON for plain Python data: the same value gives the same text, and the text gives the value back.
+"""Canonical JSON for Python data: equal values have equal texts, and a text gives its value back.
 
-Numbers, text, booleans and null are JSON's own, a named tuple is an object, a list an array. What JSON lacks is an
-object with one ``$`` key: ``$tuple``, ``$dict`` (pairs, so keys need not be text, in the order of the keys' texts),
+Numbers, strings, booleans and null are JSON's own, a named tuple is an object, a list an array. Other values are an
+object with one ``$`` key: ``$tuple``, ``$dict`` (pairs ordered by the keys' texts, because keys need not be strings),
 ``$bytes`` (hex), ``$decimal``, ``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``, ``$window``, ``$change``,
-``$record``. Anything else is refused: nothing is pickled.
+``$record``. Anything else is refused; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from rewindow.streams.record import Change, Record, Window, Windowed, row_class
 
 
 def dump_value(value: Any) -> str:
-    """Return the canonical text of a value. Raises `DataError` for what is not plain data."""
+    """Return the canonical text of a value. Raises `DataError` for a class that has none."""
     return json.dumps(to_tagged(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def load_value(text: str) -> Any:
-    """Return the value of a text that `dump_value` made."""
+    """Return the value of a text from `dump_value`."""
     return from_tagged(json.loads(text))
 
 
 def by_text(value: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a dictionary in the order of its keys' canonical texts: the order in which it was filled is no data."""
+    """Return a dictionary ordered by its keys' canonical texts, because insertion order is not data."""
     return value if len(value) < 2 else {key: value[key] for key in sorted(value, key=dump_value)}
 
 
@@ -42,7 +42,7 @@ def to_tagged(value: Any) -> Any:
             return value + 0.0 if value else 0.0  # -0.0 and 0.0 are one value
         return {"$float": repr(value)}
     if isinstance(value, tuple):
-        return _tuple_to_plain(value)
+        return _tagged_tuple(value)
     if isinstance(value, list):
         return [to_tagged(item) for item in value]
     if isinstance(value, dict):
@@ -52,26 +52,24 @@ def to_tagged(value: Any) -> Any:
     if isinstance(value, Decimal):
         return {"$decimal": str(value)}
     what = type(value).__name__
-    message = (
-        f"a value of type {what} cannot be kept: use numbers, text, bytes, Decimal, lists, tuples, dicts or NamedTuples"
-    )
+    message = f"a value of type {what} cannot be stored: use numbers, text, bytes, Decimal, lists, tuples, dicts or NamedTuples"
     raise DataError(message)
 
 
-def from_tagged(plain: Any) -> Any:
+def from_tagged(data: Any) -> Any:
     """Return the value of a JSON form."""
-    if isinstance(plain, list):
-        return [from_tagged(item) for item in plain]
-    if not isinstance(plain, dict):
-        return plain
-    if len(plain) == 1:
-        (tag,) = plain
+    if isinstance(data, list):
+        return [from_tagged(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if len(data) == 1:
+        (tag,) = data
         if tag in _TAGS:
-            return _TAGS[tag](plain[tag])
-    return row_class(tuple(plain))(*(from_tagged(item) for item in plain.values()))
+            return _TAGS[tag](data[tag])
+    return row_class(tuple(data))(*(from_tagged(item) for item in data.values()))
 
 
-def _tuple_to_plain(value: tuple[Any, ...]) -> Any:
+def _tagged_tuple(value: tuple[Any, ...]) -> Any:
     if isinstance(value, Windowed):
         return {"$windowed": [to_tagged(value.key), *value.window]}
     items = [to_tagged(item) for item in value]
@@ -83,7 +81,7 @@ def _tuple_to_plain(value: tuple[Any, ...]) -> Any:
 
 _TUPLES: dict[type[Any], str] = {Change: "$change", Window: "$window", Record: "$record"}
 TAGGED = frozenset((Windowed, *_TUPLES))
-"""rewindow's own tuples that come back as they were."""
+"""rewindow's own tuples, which come back unchanged."""
 
 _TAGS: dict[str, Callable[[Any], Any]] = {
     "$tuple": lambda items: tuple(from_tagged(item) for item in items),

@@ -1,9 +1,8 @@
-"""What fits a column, exactly. One meaning for tables, checkpoints and tests.
+"""Exact coercion of values to column types, the same for tables, checkpoints and tests.
 
-A cell has the class of its column or is refused: nothing is rounded, cut or read as something else. One widening is
-allowed, an integer in a ``double`` column, up to 2^53, where every integer is exactly a float. A decimal gets the
-column's scale, and there is one zero: -0.0 becomes 0.0. Both happen where a value is put into a store too, so what a
-run sees is what the next one is given back.
+A value has the class of its column or is refused: nothing is rounded, truncated or reinterpreted. The one widening is an
+integer in a ``double`` column, up to 2^53, where every integer is exactly a float. A decimal gets the column's scale, and
+-0.0 becomes 0.0. Stores coerce the same way when a value is put, so a run sees what a restart gives back.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Any
 
 from rewindow.errors import DataError
 
-Keep = Callable[[Any], Any]
-"""Returns a value as a checkpoint gives it back. Raises `DataError` for one that would come back as another."""
+Normalizer = Callable[[Any], Any]
+"""Returns a value as a checkpoint gives it back. Raises `DataError` for a value that would come back as another one."""
 
 EXACT_FLOATS = 2**53
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -31,7 +30,7 @@ _CLASSES: dict[str, type[Any]] = {
 
 
 def class_of(column_type: str) -> type[Any]:
-    """Return the class that the cells of a column have (besides None)."""
+    """Return the class of the values of a column (besides None)."""
     return Decimal if column_type.startswith("decimal(") else _CLASSES[column_type]
 
 
@@ -41,16 +40,16 @@ def exact_context(precision: int = 38) -> Context:
 
 
 @cache
-def fitter(column_type: str) -> Keep:
-    """Return the function from a cell to what the column gives back. It raises `DataError` for what does not fit."""
+def coercer(column_type: str) -> Normalizer:
+    """Return the function that coerces values to a column type. It raises `DataError` for a value that does not fit."""
     if column_type.startswith("decimal("):
         precision, scale = column_type[len("decimal(") : -1].split(",")
-        return _decimal_fitter(int(precision), int(scale))
-    return _FITTERS.get(column_type) or _class_fitter(column_type)
+        return _decimal_coercer(int(precision), int(scale))
+    return _COERCERS.get(column_type) or _class_coercer(column_type)
 
 
-def fit_text(value: Any) -> Any:
-    """Return a text. Raises `DataError` for anything else, and for a text that UTF-8 cannot write."""
+def coerce_text(value: Any) -> Any:
+    """Return a str. Raises `DataError` for another class, and for a str that UTF-8 cannot encode."""
     if value.__class__ is str:
         if value.isascii():
             return value
@@ -63,15 +62,15 @@ def fit_text(value: Any) -> Any:
     return None if value is None else _refuse(value, "string")
 
 
-def fit_long(value: Any) -> Any:
-    """Return an integer of 64 bits. Raises `DataError` for anything else."""
+def coerce_long(value: Any) -> Any:
+    """Return a 64-bit integer. Raises `DataError` for anything else."""
     if value.__class__ is int and _LEAST <= value <= _MOST:
         return value
     return None if value is None else _refuse(value, "long")
 
 
-def fit_double(value: Any) -> Any:
-    """Return a float, also of an integer that is exactly one. Raises `DataError` for anything else."""
+def coerce_double(value: Any) -> Any:
+    """Return a float, converting integers that are exactly representable. Raises `DataError` for anything else."""
     if value.__class__ is float:
         return value or 0.0  # -0.0 too
     if value.__class__ is int and -EXACT_FLOATS <= value <= EXACT_FLOATS:
@@ -79,22 +78,22 @@ def fit_double(value: Any) -> Any:
     return None if value is None else _refuse(value, "double")
 
 
-_FITTERS: dict[str, Keep] = {"string": fit_text, "long": fit_long, "double": fit_double}
+_COERCERS: dict[str, Normalizer] = {"string": coerce_text, "long": coerce_long, "double": coerce_double}
 
 
-def _class_fitter(column_type: str) -> Keep:
+def _class_coercer(column_type: str) -> Normalizer:
     wanted = class_of(column_type)
 
-    def fit(value: Any) -> Any:
+    def coerce(value: Any) -> Any:
         return value if value is None or value.__class__ is wanted else _refuse(value, column_type)
 
-    return fit
+    return coerce
 
 
-def _decimal_fitter(precision: int, scale: int) -> Keep:
+def _decimal_coercer(precision: int, scale: int) -> Normalizer:
     context, quantum = exact_context(precision), Decimal(1).scaleb(-scale)
 
-    def fit(value: Any) -> Any:
+    def coerce(value: Any) -> Any:
         if value is None:
             return None
         if value.__class__ is not Decimal or not value.is_finite():
@@ -104,7 +103,7 @@ def _decimal_fitter(precision: int, scale: int) -> Keep:
         except DecimalException:
             return _refuse(value, f"decimal({precision},{scale})")
 
-    return fit
+    return coerce
 
 
 def _refuse(value: Any, column_type: str) -> Any:

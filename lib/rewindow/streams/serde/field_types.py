@@ -1,4 +1,4 @@
-"""What is known of the fields of shapes: their types, those of sums, and of what declared expressions name and compute."""
+"""Types of fields, of their sums, and of the names and numbers in declared expressions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from rewindow.streams.serde.schema import Shape, scalar_shape
 
 
 def field_type(row: Shape, field: str | None) -> str:
-    """Return the type of a field of rows, or of bare values. Raises `ConfigError` where there is none."""
+    """Return the type of a field of rows, or of bare values. Raises `ConfigError` if there is no such field."""
     is_json = len(row.columns) == 1 and row.columns[0].type == "json" and row.row_type is None
     if is_json:
         return "json"
     if field is None and row.is_bare:
         return row.columns[0].type
     if field is None:
-        message = (
-            f"an aggregate of whole rows: name a field (fields: {', '.join(row.names)}), as in Sum({row.names[0]!r})"
-        )
+        message = f"whole rows cannot be aggregated: name a field (fields: {', '.join(row.names)}), as in Sum({row.names[0]!r})"
         raise ConfigError(message)
     if row.is_bare:
-        message = f"there is no field {field!r}, the values are not rows: leave the field out, as in Sum()"
+        message = f"there is no field {field!r} because the values are not rows: leave the field out, as in Sum()"
         raise ConfigError(message)
     for column in row.columns:
         if column.name == field:
@@ -31,20 +29,20 @@ def field_type(row: Shape, field: str | None) -> str:
 
 
 def sum_type(row: Shape, field: str | None) -> str:
-    """Return the type of the sum of a field. Raises `ConfigError` where there is none."""
+    """Return the type of the sum of a field. Raises `ConfigError` for a field that is not a number."""
     column_type = field_type(row, field)
     if column_type.startswith("decimal("):
         return f"decimal(38,{column_type[:-1].split(',')[1]})"
     if column_type in ("string", "binary"):
-        message = f"a sum or mean of {field or 'values'}, which are {column_type}: it takes numbers"
+        message = f"a sum or mean of {field or 'values'}, which are {column_type}, is not possible: it takes numbers"
         raise ConfigError(message)
     return "long" if column_type == "boolean" else column_type
 
 
 def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
-    """Return the shape of what ``named`` means in a record, for a column ``name``. Raises `ConfigError` if it is nothing."""
+    """Return the shape of ``named`` in a record, for a column ``name``. Raises `ConfigError` if there is no such name."""
     if value.row_type is None and value.has_json:
-        return scalar_shape(name, "json")  # whatever the values turn out to be
+        return scalar_shape(name, "json")  # the fields of undeclared values are unknown
     fields = () if value.row_type is None else value.columns
     for column in fields:
         if column.name == named:
@@ -63,11 +61,11 @@ def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
 
 
 def number_type(parts: Sequence[Shape], text: str) -> str:
-    """Return the type of a number that is computed of others. Raises `ConfigError` for what is no number."""
+    """Return the type of a number computed from others. Raises `ConfigError` for operands that are not numbers."""
     types = set()
     for shape in parts:
         types |= {column.type for column in shape.columns} if shape.row_type is None else {"a row"}
     if wrong := types - {"long", "double", "json"}:
         message = f"select(...): {text} of {', '.join(sorted(wrong))}: it takes whole numbers and floats"
-        raise ConfigError(f"{message}; what has others is for map_values")
+        raise ConfigError(f"{message}; use map_values for others")
     return "json" if "json" in types else "double" if "double" in types else "long"

@@ -1,20 +1,19 @@
-"""The documented bytes of a key: what decides its partition, its place among ties, and nothing else.
+"""The documented bytes of a key, which decide its partition and its order among ties.
 
 =================  ====================================================================================
 type               bytes
 =================  ====================================================================================
 ``str``            UTF-8
-``bytes``          as they are
+``bytes``          unchanged
 ``bool``           one byte, 0 or 1
 ``int``            8 bytes, big-endian, two's complement (Kafka's LongSerializer)
 ``float``          8 bytes, IEEE 754, big-endian (Kafka's DoubleSerializer); -0.0 as 0.0
-``Decimal``        its plain text in UTF-8 without an exponent or trailing zeros: ``12.5``, ``1000``, ``0``
-tuple, row         for each item 4 bytes of length (-1 for null) and its bytes
+``Decimal``        its decimal text in UTF-8, without an exponent or trailing zeros: ``12.5``, ``1000``, ``0``
+tuple, row         each item's length (4 bytes, -1 for null) and bytes
 ``Windowed``       the key's bytes, then the start (8 bytes); a session: the end, then the start
 =================  ====================================================================================
 
-A partition is ``crc32(bytes) mod partitions``: one line in Python, Spark SQL and any other language, so anybody can
-say where a key lies.
+A key's partition is ``crc32(bytes) mod partitions``, which is one line in Python, Spark SQL and any other language.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 def encode_key(key: Any) -> bytes:
     """Return the canonical bytes of a key.
 
-    Equal keys of one type have equal bytes. Raises `DataError` for a type that has none (a dictionary, a list, an
-    object), an integer past 64 bits, a text that UTF-8 cannot write and a Decimal that is no number.
+    Equal keys of one type have equal bytes. Raises `DataError` for a type without bytes (a dict, a list, an object), an
+    integer beyond 64 bits, a str that UTF-8 cannot encode and a Decimal that is not finite.
     """
     if isinstance(key, str):
         return key.encode() if key.isascii() else _encode_text(key)
@@ -64,7 +63,7 @@ def encode_key(key: Any) -> bytes:
 
 
 def encoded_size(value: Any) -> int:
-    """Return the number of bytes of a key or value: those of `encode_key`, else of its canonical JSON; 0 for null."""
+    """Return the size of a key or value: of its `encode_key` bytes, else of its canonical JSON; 0 for null."""
     if value is None:
         return 0
     if value.__class__ is str and value.isascii():
@@ -82,16 +81,16 @@ def encoded_size(value: Any) -> int:
 
 
 def by_bytes(keys: Iterable[Key]) -> list[Key]:
-    """Return keys in the order of their bytes. Texts sort as their UTF-8 does, so they need none."""
+    """Return keys ordered by their bytes. Strings sort as their UTF-8, so they need no encoding."""
     if set(map(type, keys := list(keys))) == {str}:
-        return sorted(keys)  # type: ignore[type-var]  # all are texts
+        return sorted(keys)  # type: ignore[type-var]  # all are str
     return sorted(keys, key=encode_key)
 
 
 def canonical(key: Any) -> Any:
-    """Return the one form of a key that has no declared type: 1.5 and 1.50 are one key, and one text in a changelog.
+    """Return the canonical form of an undeclared key: 1.5 and 1.50 are one key, and one text in a changelog.
 
-    Raises `DataError` for a Decimal that is no number.
+    Raises `DataError` for a Decimal that is not finite.
     """
     if key.__class__ is Decimal:
         return Decimal(_encode_decimal(key).decode())
@@ -101,7 +100,7 @@ def canonical(key: Any) -> Any:
 
 
 def partition_of(key: Any, partitions: int) -> int:
-    """Return the partition (0 <= p < partitions) in which a key lies."""
+    """Return the partition of a key, 0 <= p < partitions."""
     return crc32(encode_key(key)) % partitions
 
 
@@ -136,7 +135,7 @@ def _encode_windowed(key: Windowed) -> bytes:
 
 
 def _tuple_size(items: tuple[Any, ...]) -> int:
-    """Return the number of bytes of a tuple without making those of its numbers and texts."""
+    """Return the size of a tuple without encoding its numbers and strings."""
     size = 4 * len(items)
     for item in items:
         if item.__class__ is float or (item.__class__ is int and _LEAST <= item <= _MOST):

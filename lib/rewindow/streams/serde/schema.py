@@ -1,9 +1,9 @@
-"""How keys and values become typed columns, and back.
+"""Codecs between keys or values and typed columns.
 
-A `Shape` is made once, when a job is bound to its feed, from Python types (``str``, ``int``, a `NamedTuple` class,
-``Windowed[...]`` through `windowed_shape`) or from the columns of a log. The columns' types:
+Shapes are built once, when a job is bound to its feed, from Python types (``str``, ``int``, a `NamedTuple` class,
+``Windowed[...]`` through `windowed_shape`) or from the columns of a log. The column types:
 
-``string`` ``long`` ``double`` ``boolean`` ``binary`` ``decimal(p,s)`` and ``json`` (canonical text: what has no declared type).
+``string`` ``long`` ``double`` ``boolean`` ``binary`` ``decimal(p,s)`` and ``json`` (canonical text, for undeclared types).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import Window, Windowed, maker, row_class
 from rewindow.streams.serde.canonical_json import dump_value, load_value
-from rewindow.streams.serde.coercion import Keep, fit_long, fitter
+from rewindow.streams.serde.coercion import Normalizer, coerce_long, coercer
 from rewindow.streams.serde.values import (
-    Kind,
+    JsonType,
     as_row,
     hints_of,
     is_row_type,
-    keep_undeclared,
-    kind_of,
-    list_kind,
-    row_keep,
+    json_type_of,
+    list_type,
+    normalize_undeclared,
+    row_normalizer,
     without_none,
 )
 
@@ -49,45 +49,45 @@ class Column(typing.NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Named columns and the functions between a Python value and their cells.
+    """Named columns, and the codec between a Python value and their values.
 
-    ``encode`` raises `DataError` for a value of another form; whether each cell fits its column is `encode_checked`.
+    ``encode`` raises `DataError` for a value of the wrong structure. Only `encode_checked` checks the column types.
     """
 
     columns: tuple[Column, ...]
     encode: Callable[[Any], tuple[Any, ...]]
     decode: Callable[[tuple[Any, ...]], Any]
-    keep: Keep
-    """What a store does to a value when it is put, so that it sees now what a restart gives back."""
+    normalize: Normalizer
+    """Applied by stores when a value is put, so that reads give what a restart would give."""
     is_bare: bool = False
-    """The one cell is the value."""
+    """Whether the value is that of the one column."""
     row_type: type[Any] | None = None
     """The class of the values, if they are rows."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
+        """The column names, in order."""
         return tuple(column.name for column in self.columns)
 
     @property
     def has_json(self) -> bool:
-        """Whether a value may have parts that can be changed in place."""
+        """Whether values may have parts that can be changed in place."""
         return any(column.type == "json" for column in self.columns)
 
     @property
     def has_doubles(self) -> bool:
-        """Whether a value may contain what is no number."""
+        """Whether values may contain NaN."""
         return any(column.type == "double" for column in self.columns)
 
     def encode_checked(self, value: Any) -> tuple[Any, ...]:
-        """Return the cells of a value as their columns give them back. Raises `DataError` naming the column that refuses."""
-        return tuple(fit_column(cell, column) for cell, column in zip(self.encode(value), self.columns, strict=True))
+        """Return the column values of a value, coerced. Raises `DataError` naming the column that it does not fit."""
+        return tuple(coerce(item, column) for item, column in zip(self.encode(value), self.columns, strict=True))
 
 
-def fit_column(cell: Any, column: Column) -> Any:
-    """Return a cell as its column gives it back. Raises `DataError` if it does not fit, naming the column and the fix."""
+def coerce(value: Any, column: Column) -> Any:
+    """Return a value coerced to its column. Raises `DataError` naming the column and the fix."""
     try:
-        return fitter(column.type)(cell)
+        return coercer(column.type)(value)
     except DataError as error:
         message = (
             f"{error} of column {column.name!r}: declare the type that the code gives (key= / value= in the "
@@ -96,35 +96,39 @@ def fit_column(cell: Any, column: Column) -> Any:
         raise DataError(message) from error
 
 
-def scalar_shape(name: str, column_type: str, kind: Kind | None = None) -> Shape:
-    """Return the shape of a bare value in one column. ``kind``: what is known of a ``json`` value."""
+def scalar_shape(name: str, column_type: str, json_type: JsonType | None = None) -> Shape:
+    """Return the shape of a bare value in one column. ``json_type``: what is known of a ``json`` value."""
     if column_type == "json":
-        dump, load = _json_codec(kind)
+        dump, load = _json_codec(json_type)
         return Shape(
             (Column(name, "json"),),
             lambda value: (dump(value),),
-            lambda cells: load(cells[0]),
-            keep_undeclared if kind is None else kind.keep,
+            lambda values: load(values[0]),
+            normalize_undeclared if json_type is None else json_type.normalize,
         )
     return Shape(
-        (Column(name, column_type),), lambda value: (value,), lambda cells: cells[0], fitter(column_type), is_bare=True
+        (Column(name, column_type),),
+        lambda value: (value,),
+        lambda values: values[0],
+        coercer(column_type),
+        is_bare=True,
     )
 
 
 def list_shape(name: str, item: Shape, declared: Any = None) -> Shape:
-    """Return the shape of a list in one ``json`` column. ``declared``: the items' Python type, if that is known."""
+    """Return the shape of a list in one ``json`` column. ``declared``: the items' Python type, if known."""
     if is_row_type(declared) or typing.get_origin(declared) is not None:
-        return scalar_shape(name, "json", kind_of(list[declared]))
-    return scalar_shape(name, "json", list_kind(Kind(item.keep)))
+        return scalar_shape(name, "json", json_type_of(list[declared]))
+    return scalar_shape(name, "json", list_type(JsonType(item.normalize)))
 
 
 def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> Shape:
-    """Return the shape of a named tuple, one column a field. A null value is a null in every column."""
+    """Return the shape of a named tuple, one column per field. A null value is null in every column."""
     made = row_type or row_class(tuple(column.name for column in columns))
     hints = hints_of(row_type) if row_type else {}
-    kinds = [kind_of(hints.get(c.name)) if c.type == "json" else Kind(fitter(c.type)) for c in columns]
+    types = [json_type_of(hints.get(c.name)) if c.type == "json" else JsonType(coercer(c.type)) for c in columns]
     nulls = (None,) * len(columns)
-    codecs = [(index, *_json_codec(kinds[index])) for index, column in enumerate(columns) if column.type == "json"]
+    codecs = [(index, *_json_codec(types[index])) for index, column in enumerate(columns) if column.type == "json"]
 
     def encode(value: Any) -> tuple[Any, ...]:
         if value is None:
@@ -132,37 +136,37 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
         row: tuple[Any, ...] = as_row(value, made)
         if not codecs:
             return row
-        cells = list(row)
+        values = list(row)
         for index, dump, _ in codecs:
-            cells[index] = dump(cells[index])
-        return tuple(cells)
+            values[index] = dump(values[index])
+        return tuple(values)
 
-    def decode(cells: tuple[Any, ...]) -> Any:
-        values = list(cells)
+    def decode(values: tuple[Any, ...]) -> Any:
+        items = list(values)
         for index, _, load in codecs:
-            values[index] = load(values[index])
-        return make(tuple(values))
+            items[index] = load(items[index])
+        return make(tuple(items))
 
     make = maker(made)
     return Shape(
         tuple(columns),
         encode,
         decode if codecs else make,
-        row_keep(made, [kind.keep for kind in kinds]),
+        row_normalizer(made, [json_type.normalize for json_type in types]),
         row_type=made,
     )
 
 
-def _json_codec(kind: Kind | None) -> tuple[Callable[[Any], str | None], Callable[[str | None], Any]]:
-    """Return the functions between a value and its canonical text. What has no declared type is dumped as it is."""
-    if kind is None or kind.rebuild is None:
+def _json_codec(json_type: JsonType | None) -> tuple[Callable[[Any], str | None], Callable[[str | None], Any]]:
+    """Return the functions between a value and its canonical text. Undeclared values are dumped as they are."""
+    if json_type is None or json_type.rebuild is None:
         return (
             lambda value: None if value is None else dump_value(value),
             lambda text: None if text is None else load_value(text),
         )
-    keep, rebuild = kind.keep, kind.rebuild
+    normalize, rebuild = json_type.normalize, json_type.rebuild
     return (
-        lambda value: None if value is None else dump_value(keep(value)),
+        lambda value: None if value is None else dump_value(normalize(value)),
         lambda text: None if text is None else rebuild(load_value(text)),
     )
 
@@ -170,12 +174,12 @@ def _json_codec(kind: Kind | None) -> tuple[Callable[[Any], str | None], Callabl
 def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
     """Return the shape of a windowed key: the key's columns, then ``window_start`` and ``window_end`` (epoch ms).
 
-    Of a window within a window the inner bounds are called ``key_window_start`` and ``key_window_end``.
+    The inner bounds of a window within a window are called ``key_window_start`` and ``key_window_end``.
     """
     width = len(key.columns)
 
-    def decode(cells: tuple[Any, ...]) -> Windowed:
-        return Windowed(key.decode(cells[:width]), Window(cells[width], cells[width + 1], session))
+    def decode(values: tuple[Any, ...]) -> Windowed:
+        return Windowed(key.decode(values[:width]), Window(values[width], values[width + 1], session))
 
     def encode(windowed: Any) -> tuple[Any, ...]:
         if windowed.__class__ is not Windowed:
@@ -183,31 +187,31 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
             raise DataError(message)
         return (*key.encode(windowed.key), *windowed.window[:2])
 
-    def keep(windowed: Any) -> Any:
+    def normalize(windowed: Any) -> Any:
         if windowed.__class__ is Windowed and windowed.window.__class__ is Window:
-            own, (start_ms, end_ms, is_session) = key.keep(windowed.key), windowed.window
+            own, (start_ms, end_ms, is_session) = key.normalize(windowed.key), windowed.window
             if own is windowed.key and start_ms.__class__ is end_ms.__class__ is int and is_session is session:
                 return windowed
         *_, start_ms, end_ms = encode(windowed)
-        kept = Windowed(key.keep(windowed.key), Window(fit_long(start_ms), fit_long(end_ms), session))
-        if kept.window != windowed.window:
-            message = f"{windowed.window!r} was given where {kept.window!r} would come back"
+        normal = Windowed(key.normalize(windowed.key), Window(coerce_long(start_ms), coerce_long(end_ms), session))
+        if normal.window != windowed.window:
+            message = f"{windowed.window!r} was given where {normal.window!r} would come back"
             raise DataError(message)
-        return kept
+        return normal
 
     bounds = (Column("window_start", "long"), Column("window_end", "long"))
     names = [bound.name for bound in bounds]
-    return Shape((*renamed(key.columns, names), *bounds), encode, decode, keep)
+    return Shape((*renamed(key.columns, names), *bounds), encode, decode, normalize)
 
 
 def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, ...]:
-    """Return a key's columns with ``key_`` before each name that is taken."""
+    """Return a key's columns, with ``key_`` before each name that is taken."""
     folded = {name.casefold() for name in taken}
     return tuple(Column(f"key_{c.name}" if c.name.casefold() in folded else c.name, c.type) for c in columns)
 
 
 def check_distinct(columns: Sequence[Column], what: str) -> None:
-    """Check that no two columns of a table have the same name, as Spark reads it: upper and lower case are one.
+    """Check that no two columns of a table have the same name, ignoring case as Spark does.
 
     Raises `ConfigError` naming the columns, the table and the fix.
     """
@@ -223,7 +227,7 @@ def check_distinct(columns: Sequence[Column], what: str) -> None:
 
 
 def shape_of(declared: Any, name: str) -> Shape:
-    """Return the shape of a Python type; of ``None`` (nothing was declared) one ``json`` column called ``name``.
+    """Return the shape of a Python type; for None (undeclared), one ``json`` column called ``name``.
 
     Raises `ConfigError` for a type that has no columns.
     """
@@ -236,7 +240,7 @@ def shape_of(declared: Any, name: str) -> Shape:
         hints = hints_of(declared)
         return row_shape([Column(field, _column_type(hints.get(field))) for field in declared._fields], declared)
     if typing.get_origin(declared) in (dict, list, tuple) or declared in (dict, list, tuple):
-        return scalar_shape(name, "json", kind_of(declared))
+        return scalar_shape(name, "json", json_type_of(declared))
     message = f"no columns for the type {declared!r} of {name}: use str, int, float, bool, bytes, Decimal or a NamedTuple of them"
     raise ConfigError(message)
 

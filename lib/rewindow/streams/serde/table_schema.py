@@ -1,4 +1,4 @@
-"""The columns of what tables add to values: both sides of an update, and the versions of a key."""
+"""The shapes of table updates and of versioned values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.record import Change
-from rewindow.streams.serde.coercion import fit_long
+from rewindow.streams.serde.coercion import coerce_long
 from rewindow.streams.serde.schema import Column, Shape
 from rewindow.streams.state.versioned_store import Version, VersionKey
 
 
 def change_shape(value: Shape) -> Shape:
-    """Return the shape of a `Change` of values: ``new_...`` and ``old_...``. ``value`` tells null from a row of nulls."""
+    """Return the shape of a `Change`: ``new_...`` and ``old_...``. ``value`` distinguishes null from a row of nulls."""
     width = len(value.columns)
     columns = [Column(f"{side}_{name}", type_) for side in ("new", "old") for name, type_ in value.columns]
 
@@ -27,26 +27,26 @@ def change_shape(value: Shape) -> Shape:
     return Shape(
         tuple(columns),
         encode,
-        lambda cells: Change(value.decode(cells[:width]), value.decode(cells[width:])),
-        lambda change: Change(value.keep(change.new), value.keep(change.old)),
+        lambda values: Change(value.decode(values[:width]), value.decode(values[width:])),
+        lambda change: Change(value.normalize(change.new), value.normalize(change.old)),
     )
 
 
 def version_key_shape(key: Shape) -> Shape:
-    """Return the shape of a key and the time from which its version holds: the key's columns, then ``_valid_from``."""
+    """Return the shape of a `VersionKey`: the key's columns, then ``_valid_from``."""
     return Shape(
         (*key.columns, Column("_valid_from", "long")),
         lambda one: (*key.encode(one.key), one.valid_from),
-        lambda cells: VersionKey(key.decode(cells[:-1]), cells[-1]),
-        lambda one: VersionKey(key.keep(one.key), fit_long(one.valid_from)),
+        lambda values: VersionKey(key.decode(values[:-1]), values[-1]),
+        lambda one: VersionKey(key.normalize(one.key), coerce_long(one.valid_from)),
     )
 
 
 def version_shape(value: Shape) -> Shape:
-    """Return the shape of a version. ``value`` tells a tombstone from a row of nulls."""
+    """Return the shape of a `Version`. ``value`` distinguishes a tombstone from a row of nulls."""
     return Shape(
         value.columns,
         lambda version: value.encode(version.value),
-        lambda cells: Version(value.decode(cells)),
-        lambda version: Version(value.keep(version.value)),
+        lambda values: Version(value.decode(values)),
+        lambda version: Version(value.normalize(version.value)),
     )

@@ -1,7 +1,7 @@
-"""The keys of one store have one form: 1, 1.0 and True are one key to Python, and three to a changelog.
+"""Keys of one store have one type: 1, 1.0 and True are one key to Python, but three to a changelog.
 
-The first key decides where no type is declared. A key of another form is refused when it is put, as is one that has no
-bytes; what a restart gives back is held to the same form.
+Where no type is declared, the first key decides. A key of another type, or without bytes, is refused when it is put; the
+keys of a restart are held to the same type.
 """
 
 from __future__ import annotations
@@ -14,67 +14,68 @@ from rewindow.errors import DataError
 if TYPE_CHECKING:
     from rewindow.streams.state.stores import StoreBuilder
 
-_AT_A_GLANCE = frozenset((str, int, bool, bytes))
-"""Classes whose values need no normalising."""
-
-
+_NEVER_NORMALIZED = frozenset((str, int, bool, bytes))
+"""Classes all of whose values are normal, if one of them is."""
 _NUMBERS = (int, float, bool)
 
 
 class KeyType:
-    """The form of a store's keys. ``cls``: keys of exactly this class need no `take`; None if all do."""
+    """The type of a store's keys. Keys of exactly ``exact_class`` need no `normalize`; None if all do."""
 
-    __slots__ = ("_has_one_type", "_keep", "_live", "_name", "_type", "cls")
+    __slots__ = ("_has_one_type", "_live", "_name", "_normalize", "_type", "exact_class")
 
     def __init__(self, builder: StoreBuilder, live: Callable[[], Iterable[Any]]) -> None:
-        """``live`` gives the keys that the store has: a form lasts as long as there are any."""
-        self.cls: type[Any] | None = None
+        """``live`` returns the keys that the store has: a type lasts as long as there are any."""
+        self.exact_class: type[Any] | None = None
         self._name, self._live = builder.name, live
-        self._keep, _, self._has_one_type, _ = builder.kept
+        self._normalize, _, self._has_one_type, _ = builder.normalizers
         self._type: Any = None
 
-    def take(self, key: Any) -> Any:
-        """Return a key as a checkpoint gives it back: equal to it in Python. Raises `DataError` if it does not belong."""
+    def normalize(self, key: Any) -> Any:
+        """Return a key as a checkpoint gives it back: equal to it in Python. Raises `DataError` for one of another type."""
         try:
-            kept = self._keep(key)
+            normal = self._normalize(key)
             if self._has_one_type:
-                self.cls = key.__class__ if key.__class__ in _AT_A_GLANCE and kept is key else None
-                return kept
-            form = _type_of(kept)
+                self._set_exact_class(key, normal)
+                return normal
+            own = _type_of(normal)
         except DataError as error:
             message = f"store {self._name!r} cannot have the key {key!r}: {error}. Declare key=... or make another key"
             raise DataError(message) from error
-        known = form if self._type is None else _common(self._type, form)
-        if known is _NONE:
-            # What was deleted left no trace in a checkpoint, so it counts no more here.
-            known = form
+        common = own if self._type is None else _common(self._type, own)
+        if common is _NONE:
+            # Deleted keys leave no trace in a checkpoint, so only live keys count.
+            common = own
             for other in self._live():
-                known = _common(known, _type_of(other))
-                if known is _NONE:
+                common = _common(common, _type_of(other))
+                if common is _NONE:
                     raise self._conflict(key, other)
-        self._type = known
-        self.cls = key.__class__ if key.__class__ in _AT_A_GLANCE and kept is key else None
-        return kept
+        self._type = common
+        self._set_exact_class(key, normal)
+        return normal
 
-    def like_known(self, key: Any) -> Any:
-        """Return a key as the store has it, if it is equal to one of another class: 1.0 is 1 where keys are integers."""
-        if key.__class__ is self.cls:
+    def as_stored(self, key: Any) -> Any:
+        """Return the store's form of a key that equals one of another class: 1.0 is 1 where keys are integers."""
+        if key.__class__ is self.exact_class:
             return key
         if key.__class__ in _NUMBERS and self._type in _NUMBERS and key == (own := self._type(key)):
             return own
         try:
-            return self._keep(key)
+            return self._normalize(key)
         except DataError:
             return key
 
-    def mark(self) -> Callable[[], None]:
-        """Return what puts the form back as it is now."""
-        form, cls = self._type, self.cls
+    def savepoint(self) -> Callable[[], None]:
+        """Return a function that restores the current type."""
+        current, exact_class = self._type, self.exact_class
 
-        def put_back() -> None:
-            self._type, self.cls = form, cls
+        def roll_back() -> None:
+            self._type, self.exact_class = current, exact_class
 
-        return put_back
+        return roll_back
+
+    def _set_exact_class(self, key: Any, normal: Any) -> None:
+        self.exact_class = key.__class__ if key.__class__ in _NEVER_NORMALIZED and normal is key else None
 
     def _conflict(self, key: Any, other: Any) -> DataError:
         message = (
@@ -88,17 +89,17 @@ _NONE = object()
 
 
 def _type_of(key: Any) -> Any:
-    """Return the classes that a key is made of; None for a null, which goes with any."""
+    """Return the classes that make up a key; None for a null, which is compatible with any class."""
     if isinstance(key, tuple):
         return (key.__class__, *(_type_of(item) for item in key))
-    if key != key:  # noqa: PLR0124 - only "not a number" is not itself
+    if key != key:  # noqa: PLR0124 - only NaN is not equal to itself
         message = "'not a number' is not equal to itself"
         raise DataError(message)
     return None if key is None else key.__class__
 
 
 def _common(one: Any, other: Any) -> Any:
-    """Return the form that two keys have in common, or `_NONE`."""
+    """Return the type that two types have in common, or `_NONE`."""
     if one == other or other is None:
         return one
     if one is None:

@@ -1,4 +1,4 @@
-"""The store that most others are made of: a value a key."""
+"""A store of one value per key."""
 
 from __future__ import annotations
 
@@ -7,29 +7,38 @@ from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.key_bytes import by_bytes, encode_key
+from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied, is_frozen
+from rewindow.streams.state.key_rows import KeyRows
 from rewindow.streams.state.key_types import KeyType
-from rewindow.streams.state.stores import Store, StoreBuilder, refused
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.spill_file import SpillFile
+from rewindow.streams.state.spilling_rows import SpillingRows
+from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, refused
 
 
 class KeyValueStore(Store):
-    """Keys and values, in memory."""
+    """Keys and values. With a disk, rows that do not fit in memory spill to it."""
 
-    def __init__(self, builder: StoreBuilder, keys: KeyType | None = None) -> None:
+    def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder)
-        self._values: dict[Any, Any] = {}
-        self._keys = keys or KeyType(builder, lambda: self._values)
-        self._keep = builder.kept.value
+        self._keys = KeyType(builder, self._live_keys)
+        if disk is None:
+            self._rows = KeyRows(self._keys)
+        else:
+            self._rows = SpillingRows(self._keys, codec_of(builder), SpillFile(builder.name, disk))
+        self._values, self._changed = self._rows.values, self._rows.changed
+        self._normalize = builder.normalizers.value
+        self._get = self._rows.get
         self._all_frozen = True
-        """No value was ever put that can be changed in place: what is read needs no copy."""
-        self._watches = not builder.kept.is_frozen
-        if not self._watches:  # what is put can never be changed in place: to read is to look it up
-            self.get = self.find = self._values.get  # type: ignore[method-assign, assignment]
+        """Whether no value was ever put that can be changed in place: then reads need no copy."""
+        self._watches = not builder.normalizers.is_frozen
+        if not self._watches:  # no value can ever be changed in place, so a read is a lookup
+            self.get = self.find = self._get  # type: ignore[method-assign, assignment]
 
     def get(self, key: Any) -> Any:
         """Return the value, or None."""
-        value = self._values.get(key)
+        value = self._get(key)
         return value if self._all_frozen else copied(value)
 
     find = get
@@ -38,53 +47,41 @@ class KeyValueStore(Store):
         """Set the value; None deletes the key.
 
         Raises `DataError` for a value that a restart would give back as another one, and for a key without bytes or
-        of another form than the store's keys.
+        of another type than the store's keys.
         """
         if value is None:
             self.delete(key)
             return
-        if key.__class__ is not self._keys.cls:
-            key = self._keys.take(key)
+        if key.__class__ is not self._keys.exact_class:
+            key = self._keys.normalize(key)
         try:
-            value = self._keep(value)
+            value = self._normalize(value)
         except DataError as error:
             raise refused(self.name, key, error) from error
         if key not in self._changed:
-            self._begin_change(key)
+            self._rows.begin_change(key)
         self._values[key] = value
         if self._watches:
             self._watch(value)
 
-    def _begin_change(self, key: Any) -> None:
-        """Note that a key is written for the first time since the checkpoint."""
-        is_new = key not in self._values
-        if is_new and not (key.__class__ is str and key.isascii()):
-            encode_key(key)  # a key without bytes is refused here and not at the checkpoint
-        self._changed[key] = is_new
-
     def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Set the value unless the key has one; return the one it had, or None."""
+        """Set the value unless the key has one; return the previous value, or None."""
         before = self.get(key)
         if before is None:
             self.put(key, value)
         return before
 
     def delete(self, key: Any) -> Any:
-        """Delete the key; return the value it had, or None."""
-        if key not in self._values:
-            return None
-        if key.__class__ is not self._keys.cls:
-            key = self._keys.take(key)
-        self._note_removal(key)
-        return self._values.pop(key)
+        """Delete the key; return its value, or None."""
+        return self._rows.pop(key)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over ``(key, value)`` by key bytes. Writing meanwhile is safe and not seen."""
-        values = list(map(self._values.__getitem__, keys := by_bytes(self._values)))
-        return zip(keys, values if self._all_frozen else map(copied, values), strict=True)
+        """Iterate over ``(key, value)`` by key bytes. Writes during the iteration are safe and not seen."""
+        rows = self._rows.scan()
+        return rows if self._all_frozen else ((key, copied(value)) for key, value in rows)
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
-        """Iterate as `all` over the keys whose bytes lie between those of ``first`` and ``last``, both included."""
+        """Iterate as `all` over the keys whose bytes are between those of ``first`` and ``last``, both included."""
         low, high = encode_key(first), encode_key(last)
         for key, value in self.all():
             if low <= encode_key(key) <= high:
@@ -92,53 +89,48 @@ class KeyValueStore(Store):
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the keys, in no particular order."""
-        return iter(self._values)
+        return iter(self._rows.live_keys())
 
     def __len__(self) -> int:
         """The number of keys."""
-        return len(self._values)
+        return len(self._rows)
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`."""
         del clock_ms
+        admit = self._rows.admit
         for key, value in rows:
             if value is None:
-                self._values.pop(key, None)
+                self._rows.drop(key)
                 continue
-            own = key if key.__class__ is self._keys.cls else self._keys.take(key)
+            own = key if key.__class__ is self._keys.exact_class else self._keys.normalize(key)
             if self._watches:
                 self._watch(value)
-            self._values[own] = value if self._all_frozen else copied(value)
+            admit(own, value if self._all_frozen else copied(value))
+        self._rows.end_restore()
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`."""
-        changed, self._changed = self._changed, {}
-        return [(key, self._values.get(key)) for key in by_bytes(changed)]
+        return self._rows.take_changes()
 
-    def contents(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         return self.all()
 
-    def mark(self, key: Any) -> Callable[[], None]:
-        """Return what puts one key back as it is now, for `core.undo`."""
+    def hold(self, *, is_held: bool) -> None:
+        """See `Store`."""
+        self._rows.hold(is_held=is_held)
+
+    def savepoint(self, key: Any) -> Callable[[], None]:
+        """Return a function that restores the current row of a key (see `streams.state.savepoint`)."""
         try:
-            value, changed = self._values.get(key), self._changed.get(key)
-        except TypeError:  # no key at all: it will be refused
+            return self._rows.savepoint(self._keys.as_stored(key))
+        except TypeError:  # the key is unhashable, so the write will be refused
             return lambda: None
 
-        def put_back() -> None:
-            _set_or_forget(self._values, key, value)
-            _set_or_forget(self._changed, key, changed)
-
-        return put_back
+    def _live_keys(self) -> Iterable[Any]:
+        return self._rows.live_keys()
 
     def _watch(self, value: Any) -> None:
         if not is_frozen(value):
             self._all_frozen = self._watches = False
-
-
-def _set_or_forget(held: dict[Any, Any], key: Any, value: Any) -> None:
-    if value is None:
-        held.pop(key, None)
-    else:
-        held[key] = value

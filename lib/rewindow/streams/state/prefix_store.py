@@ -1,26 +1,37 @@
-"""A key-value store whose keys are pairs, which can be asked for all keys that begin with one first part."""
+"""A key-value store whose keys are pairs, with lookup by the first part of the key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import merge
 from typing import Any
 
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.spilling_rows import SpillingRows
 from rewindow.streams.state.stores import StoreBuilder
 
 
 class PrefixStore(KeyValueStore):
-    """Keys are ``(first, second)``; those of one ``first`` are found without looking at the others."""
+    """Keys are ``(first, second)``; finding those of one ``first`` does not read the others."""
 
-    def __init__(self, builder: StoreBuilder) -> None:
-        super().__init__(builder)
+    def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
+        super().__init__(builder, disk)
         self._by_first: dict[bytes, dict[Any, None]] = {}
+        """The keys in memory by the bytes of their first part, without those that were only read from the spill."""
+        if isinstance(self._rows, SpillingRows):
+            self._rows.on_flush = self._by_first.clear
 
     def beginning_with(self, first: Any) -> Iterable[tuple[Any, Any]]:
-        """Return ``(key, value)`` of the keys whose first part it is, by key bytes."""
-        return [(key, self.get(key)) for key in by_bytes(self._by_first.get(encode_key(first), ()))]
+        """Return ``(key, value)`` of the keys with this first part, by key bytes. Write only after the last one."""
+        keys = self._by_first.get(encode_key(first), {})
+        resident = [(key, self.get(key)) for key in by_bytes(keys)]
+        if not isinstance(self._rows, SpillingRows):
+            return resident
+        start = encode_key((first,))
+        return merge(resident, self._rows.scan_spilled((start, start + b"\xff" * 5), keys), key=_key_bytes)
 
     def put(self, key: Any, value: Any) -> None:
         """See `KeyValueStore`."""
@@ -40,9 +51,10 @@ class PrefixStore(KeyValueStore):
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`."""
         super().restore(rows, clock_ms)
-        self._index()
-
-    def _index(self) -> None:
-        self._by_first = {}
+        self._by_first.clear()
         for key in self._values:
             self._by_first.setdefault(encode_key(key[0]), {})[key] = None
+
+
+def _key_bytes(row: tuple[Any, Any]) -> bytes:
+    return encode_key(row[0])

@@ -1,29 +1,28 @@
-"""A store of sessions: values by key and ``[start, end]``, forgotten once the latest end is past its retention."""
+"""A store of sessions: values by key and ``[start, end]``, which expire a retention after their end."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.duration import to_ms
-from rewindow.streams.record import MAX_MS, UNKNOWN, Window, Windowed
-from rewindow.streams.serde.key_bytes import by_bytes, encode_key
+from rewindow.streams.record import MAX_MS, UNKNOWN, Windowed
+from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied
-from rewindow.streams.state.key_types import KeyType
-from rewindow.streams.state.stores import SESSION, Stamped, Store, StoreBuilder, refused
-
-Bounds = tuple[int, int]
-"""End and start of a session, in the order in which sessions are read."""
+from rewindow.streams.state.grouped_store import GroupedStore
+from rewindow.streams.state.key_rows import note_removal
+from rewindow.streams.state.session_rows import SessionRows, session_of
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.stores import SESSION, Stamped, StoreBuilder, refused, restore_flags
 
 
 def session_store(name: str, *, retention: str | int | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a session store. A session is forgotten once the latest end is ``retention`` past its own end.
+    """Declare a session store. A session expires once the latest end is ``retention`` past its own end.
 
-    The retention is a duration (``"1h"``; an int is milliseconds), of sessions that still may change at least gap and
-    grace. Raises `ConfigError` if it is negative.
+    The retention is a duration (``"1h"``; an int is milliseconds), at least gap and grace if sessions may still change.
+    Raises `ConfigError` if it is negative.
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
@@ -32,20 +31,13 @@ def session_store(name: str, *, retention: str | int | timedelta, key: Any = Non
     return StoreBuilder(name, SESSION, key, value, retention_ms=retention_ms)
 
 
-class SessionStore(Store):
-    """Sessions of keys. Its clock is the latest end put; what ended its retention before that, or earlier, is gone."""
+class SessionStore(GroupedStore):
+    """Sessions of keys. The store's clock is the latest end put; expired sessions are deleted at once."""
 
-    def __init__(self, builder: StoreBuilder) -> None:
-        super().__init__(builder)
-        self._values: dict[Windowed, Any] = {}
-        self._sessions_of: dict[Any, list[Bounds]] = {}
-        """The sessions of each key, sorted."""
-        self._keys_at: dict[Bounds, dict[Any, None]] = {}
-        """The keys that have these bounds."""
-        self._all_bounds: list[Bounds] = []
-        """The bounds that any key has, sorted."""
-        self._keys = KeyType(builder, self._live_keys)
-        self._keep = builder.kept.value
+    _rows: SessionRows
+
+    def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
+        super().__init__(builder, SessionRows(), disk)
         self._latest_end_ms = UNKNOWN
 
     @property
@@ -54,28 +46,28 @@ class SessionStore(Store):
         return self._latest_end_ms
 
     def put(self, session: Windowed, value: Any) -> None:
-        """Set the value of a session; None removes it. A session that has expired is not written, but counted.
+        """Set the value of a session; None removes it. A write to an expired session is dropped and counted.
 
-        Raises `DataError` for bounds that are no times, and for a key or value as `KeyValueStore.put` does.
+        Raises `DataError` for bounds that are not times, and for a key or value as `KeyValueStore.put` does.
         """
         session = self._taken(session)
         end_ms = session.window.end_ms
         if end_ms > self._latest_end_ms:
             self._latest_end_ms = end_ms
             self._forget_expired()
-        if self._is_expired(end_ms):
+        if end_ms <= self._expired_until():
             self._lose(session, value)
             return
         if value is None:
             self._remove(session)
             return
         try:
-            value = self._keep(value)
+            value = self._normalize(value)
         except DataError as error:
             raise refused(self.name, session, error) from error
         if session not in self._changed:
-            self._changed[session] = session not in self._values
-        self._set(session, value)
+            self._changed[session] = session not in self._rows.values
+        self._rows.put(session, value)
 
     def remove(self, session: Windowed) -> None:
         """Remove a session; nothing happens if there is none. Raises `DataError` as `put` does."""
@@ -83,13 +75,13 @@ class SessionStore(Store):
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> Any:
         """Return the value of exactly this session of a key, or None."""
-        self._touch(key)
-        return copied(self._values.get(_session(key, (end_ms, start_ms))))
+        self._fetch(key)
+        return copied(self._rows.values.get(session_of(key, (end_ms, start_ms))))
 
     def find(self, key: Windowed) -> Stamped | None:
         """Return the value of a session with its timestamp, which is the session's end; or None."""
-        self._touch(key.key)
-        value = self._values.get(key)
+        self._fetch(key.key)
+        value = self._rows.values.get(key)
         return None if value is None else Stamped(copied(value), key.window.end_ms)
 
     def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
@@ -99,138 +91,87 @@ class SessionStore(Store):
     def find_sessions(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """Iterate over the sessions of a key that end at or after one time and start at or before another.
 
-        They come by end, then start. Writing meanwhile is safe and not seen.
+        They come by end, then start. Writes during the iteration are safe and not seen.
         """
-        self._touch(key)
-        bounds = self._sessions_of.get(key, [])
-        found = [one for one in bounds[bisect_left(bounds, (earliest_end_ms, UNKNOWN)) :] if one[1] <= latest_start_ms]
-        sessions = [_session(key, one) for one in found]
-        return iter([(session, copied(self._values[session])) for session in sessions])
+        self._fetch(key)
+        values = self._rows.values
+        sessions = self._rows.find(key, earliest_end_ms, latest_start_ms)
+        return iter([(session, copied(values[session])) for session in sessions])
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """Iterate over all sessions that end in ``[from, to]``, by end, then start, then key bytes.
 
-        Writing meanwhile is safe and not seen.
+        Writes during the iteration are safe and not seen. All of the sessions are in memory meanwhile.
         """
-        low = bisect_left(self._all_bounds, (from_ms, UNKNOWN))
-        high = bisect_right(self._all_bounds, (to_ms, MAX_MS))
-        sessions = [_session(key, one) for one in self._all_bounds[low:high] for key in by_bytes(self._keys_at[one])]
-        return iter([(session, copied(self._values[session])) for session in sessions])
+        values = self._rows.values
+        found = [(session, copied(values[session])) for session in self._rows.ending_in(from_ms, to_ms)]
+        if self._spilled is not None and self._spilled.is_open:
+            found = sorted([*found, *self._spilled.between(from_ms, to_ms)], key=_by_end)
+        return iter(found)
 
-    def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
-        """See `Store`. Sessions that have expired at ``clock_ms`` are not taken in."""
+    def rows(self) -> Iterator[tuple[Any, Any]]:
+        """See `Store`."""
+        return self.fetch_all(0, MAX_MS)
+
+    def savepoint(self, session: Windowed) -> Callable[[], None]:
+        """Return a function that restores what a write of a session changes (see `streams.state.savepoint`)."""
+        clock_ms, end_ms = self._latest_end_ms, session.window.end_ms
+        changing = [session]
+        if end_ms.__class__ is int and end_ms > clock_ms:
+            changing += self._rows.ending_in(UNKNOWN, end_ms - self.builder.retention_ms)
+        try:
+            self._fetch(session.key)
+            values = {one: self._rows.values.get(one) for one in changing}
+        except TypeError:  # the key is unhashable, so the write will be refused
+            return lambda: None
+        changed = {one: self._changed.get(one) for one in changing}
+
+        def roll_back() -> None:
+            self._latest_end_ms = clock_ms
+            for one, value in values.items():
+                if value is None:
+                    self._rows.drop(one)
+                else:
+                    self._rows.put(one, value)
+            restore_flags(self._changed, changed)
+
+        return roll_back
+
+    def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
         self._latest_end_ms = clock_ms
         for row, value in rows:
             session = self._taken(row)
             if value is None:
-                self._drop(session)
-            elif not self._is_expired(session.window.end_ms):
-                self._set(session, copied(value))
-
-    def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. What has expired needs no tombstone: the clock tells."""
-        changed, self._changed = self._changed, {}
-        return [(session, self._values.get(session)) for session in sorted(changed, key=_by_key)]
-
-    def contents(self) -> Iterator[tuple[Any, Any]]:
-        """See `Store`."""
-        return self.fetch_all(0, MAX_MS)
-
-    def __len__(self) -> int:
-        """The number of sessions."""
-        return len(self._values)
-
-    def mark(self, session: Windowed) -> Callable[[], None]:
-        """Return what puts a session, the clock and what expires by it back as they are now, for `core.undo`."""
-        clock_ms, end_ms = self._latest_end_ms, session.window.end_ms
-        gone = [session]
-        if end_ms.__class__ is int and end_ms > clock_ms:
-            last = bisect_right(self._all_bounds, (end_ms - self.builder.retention_ms, MAX_MS))
-            gone += [_session(key, bounds) for bounds in self._all_bounds[:last] for key in self._keys_at[bounds]]
-        try:
-            self._touch(session.key)
-            states = [(one, self._values.get(one), self._changed.get(one)) for one in gone]
-        except TypeError:  # no key at all: it will be refused
-            return lambda: None
-
-        def put_back() -> None:
-            self._latest_end_ms = clock_ms
-            for one, value, changed in states:
-                if value is None:
-                    self._drop(one)
-                else:
-                    self._set(one, value)
-                self._changed.pop(one, None)
-                if changed is not None:
-                    self._changed[one] = changed
-
-        return put_back
+                self._rows.drop(session)
+            elif session.window.end_ms > self._expired_until():
+                self._rows.put(session, copied(value))
 
     def _taken(self, session: Windowed) -> Windowed:
-        """Return a session as a checkpoint gives it back."""
+        """Return a session as a checkpoint gives it back, with the rows of its key in memory."""
         key, (start_ms, end_ms, _) = session
         if start_ms.__class__ is not int or end_ms.__class__ is not int or not 0 <= start_ms <= end_ms:
-            message = f"store {self.name!r}: a session is from a start to an end of epoch milliseconds, not {session!r}"
+            message = f"store {self.name!r}: a session has a start and an end in epoch milliseconds, not {session!r}"
             raise DataError(message)
-        if key.__class__ is not self._keys.cls:
-            key = self._keys.take(key)
-        if key not in self._sessions_of:
-            encode_key(key)  # a key without bytes is refused here and not at the checkpoint
-        self._touch(key)
-        return _session(key, (end_ms, start_ms))
-
-    def _set(self, session: Windowed, value: Any) -> None:
-        if session not in self._values:
-            key, (start_ms, end_ms, _) = session
-            bounds = (end_ms, start_ms)
-            insort(self._sessions_of.setdefault(key, []), bounds)
-            if bounds not in self._keys_at:
-                self._keys_at[bounds] = {}
-                insort(self._all_bounds, bounds)
-            self._keys_at[bounds][key] = None
-        self._values[session] = value
+        if key.__class__ is not self._keys.exact_class:
+            key = self._keys.normalize(key)
+        if key not in self._rows.keys():  # noqa: SIM118 - the rows are no mapping
+            encode_key(key)  # refuse a key without bytes here, not at the checkpoint
+        self._fetch(key)
+        return session_of(key, (end_ms, start_ms))
 
     def _remove(self, session: Windowed) -> None:
-        if session in self._values:
-            self._note_removal(session)
-            self._drop(session)
+        if session in self._rows.values:
+            note_removal(self._changed, session)
+            self._rows.drop(session)
 
-    def _drop(self, session: Windowed) -> None:
-        if self._values.pop(session, None) is None:
-            return
-        key, (start_ms, end_ms, _) = session
-        bounds = (end_ms, start_ms)
-        own, keys = self._sessions_of[key], self._keys_at[bounds]
-        del own[bisect_left(own, bounds)]
-        del keys[key]
-        if not own:
-            del self._sessions_of[key]
-        if not keys:
-            del self._keys_at[bounds]
-            del self._all_bounds[bisect_left(self._all_bounds, bounds)]
-
-    def _rows(self, keys: Iterable[Any]) -> Iterator[tuple[Windowed, Any]]:
-        sessions = (_session(key, bounds) for key in keys for bounds in self._sessions_of[key])
-        return ((session, self._values[session]) for session in sessions)
-
-    def _live_keys(self) -> Iterable[Any]:
-        return self._sessions_of
-
-    def _is_expired(self, end_ms: int) -> bool:
-        return end_ms <= self._latest_end_ms - self.builder.retention_ms
+    def _expired_until(self) -> int:
+        return self._latest_end_ms - self.builder.retention_ms
 
     def _forget_expired(self) -> None:
-        while self._all_bounds and self._is_expired(self._all_bounds[0][0]):
-            bounds = self._all_bounds[0]
-            for key in list(self._keys_at[bounds]):
-                session = _session(key, bounds)
-                self._changed.pop(session, None)
-                self._drop(session)
+        for session in self._rows.drop_ending_until(self._expired_until()):
+            self._changed.pop(session, None)
 
 
-def _by_key(session: Windowed) -> tuple[bytes, int, int]:
-    return encode_key(session.key), session.window.end_ms, session.window.start_ms
-
-
-def _session(key: Any, bounds: Bounds) -> Windowed:
-    return Windowed(key, Window(bounds[1], bounds[0], is_session=True))
+def _by_end(row: tuple[Windowed, Any]) -> tuple[int, int, bytes]:
+    key, (start_ms, end_ms, _) = row[0]
+    return end_ms, start_ms, encode_key(key)

@@ -1,11 +1,11 @@
-"""State: what a processor keeps between records, epochs and runs.
+"""State stores: what a processor keeps between records, epochs and runs.
 
-A store is named by the user and owned by one sub-topology; each task has its own. Reads are by key or in the order of
-the keys' bytes (`streams.serde.key_bytes`), never of a hash. A run writes what changed: one row a key, the value or a tombstone.
+The user names a store. It belongs to one sub-topology, and each task has its own. Reads are by key, or ordered by key
+bytes (`streams.serde.key_bytes`), never by hash. A run writes what changed: one row per key, a value or a tombstone.
 
-Values are plain data, or of the declared type. What would not come back from a checkpoint equal and of the same class
-is refused when it is put, and what can be changed in place (a list, a dict) is copied on its way in and out: so a run
-that is cut in two sees what one run sees.
+Values are undeclared data or of the declared type. A value that a checkpoint would not give back equal and of the same
+class is refused when it is put. Values that can be changed in place (lists, dicts) are copied on their way in and out.
+So two runs see what one run sees (L2, cut invariance).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.errors import ConfigError, DataError
+from rewindow.errors import ConfigError, DataError, InvariantError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, Measure, Metrics
 from rewindow.streams.record import UNKNOWN, maker
-from rewindow.streams.serde.coercion import Keep, fit_long
+from rewindow.streams.serde.coercion import Normalizer, coerce_long
 from rewindow.streams.serde.key_bytes import canonical
-from rewindow.streams.serde.values import kind_of
+from rewindow.streams.serde.values import json_type_of
 
 if TYPE_CHECKING:
     from rewindow.streams.state.spill import Codec
@@ -33,7 +33,7 @@ SESSION = "session"
 
 
 class Stamped(NamedTuple):
-    """A value and the timestamp of its result, as tables keep them."""
+    """A value and the timestamp of its result, as in tables (Kafka's ``ValueAndTimestamp``)."""
 
     value: Any
     timestamp: int
@@ -42,40 +42,40 @@ class Stamped(NamedTuple):
 make_stamped = maker(Stamped)
 
 
-def stamped_keep(keep: Keep) -> Keep:
-    """Return what keeps a `Stamped` value."""
+def stamped_normalizer(normalize_value: Normalizer) -> Normalizer:
+    """Return the normalizer of `Stamped` values, given that of their values."""
 
-    def kept(stamped: Any) -> Any:
+    def normalize(stamped: Any) -> Any:
         if stamped.__class__ is not Stamped:
-            message = f"{stamped!r} ({type(stamped).__name__}) is no Stamped(value, timestamp)"
+            message = f"{stamped!r} ({type(stamped).__name__}) is not a Stamped(value, timestamp)"
             raise DataError(message)
         value, timestamp = stamped
-        own, at = keep(value), fit_long(timestamp)
+        own, at = normalize_value(value), coerce_long(timestamp)
         return stamped if own is value and at is timestamp else Stamped(own, at)
 
-    return kept
+    return normalize
 
 
-def canonically(keep: Keep) -> Keep:
-    """Return what keeps a key that becomes a text: equal ones become equal texts."""
-    return lambda key: canonical(keep(key))
+def canonical_normalizer(normalize: Normalizer) -> Normalizer:
+    """Return the normalizer of keys that are written as text: equal keys have equal texts."""
+    return lambda key: canonical(normalize(key))
 
 
-class KeepFunctions(NamedTuple):
-    """What becomes of keys and values when they are put.
+class Normalizers(NamedTuple):
+    """The functions that a store applies to keys and values when they are put.
 
     ``has_one_type``: all keys that pass are of the same classes. ``is_frozen``: no value can be changed in place.
     """
 
-    key: Keep
-    value: Keep
+    key: Normalizer
+    value: Normalizer
     has_one_type: bool = False
     is_frozen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StoreBuilder:
-    """What a store is: its name, kind, declared types (for typed changelog columns) and retention."""
+    """The definition of a store: its name, kind, declared types (for typed changelog columns) and retention."""
 
     name: str
     kind: str = KEY_VALUE
@@ -87,38 +87,38 @@ class StoreBuilder:
     retention_ms: int = 0
     memory_records: int | None = field(default=None, compare=False)
     memory_bytes: int | None = field(default=None, compare=False)
-    """Of a buffer that spills: how much of it memory holds."""
-    keep_functions: KeepFunctions | None = field(default=None, compare=False, repr=False)
-    """Given when types are bound (`streams.serde.binding.bound`); without it keys and values are plain data."""
+    """How much of a buffer memory holds; the rest spills."""
+    bound_normalizers: Normalizers | None = field(default=None, compare=False, repr=False)
+    """Set when types are bound (`streams.serde.binding.bound`); until then keys and values are undeclared data."""
     codec: Codec | None = field(default=None, compare=False, repr=False)
-    """Given when types are bound: without it all of a store is in memory."""
+    """Set when types are bound. Only a store with a codec can spill."""
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` for a store without a name: state is kept by name."""
-        name: object = self.name  # it is up to the user
+        """Raise `ConfigError` for a store without a name."""
+        name: object = self.name  # user input
         if not isinstance(name, str) or not name:
-            raise ConfigError(f"{name!r} cannot name a store: give it a text")
+            raise ConfigError(f"{name!r} cannot name a store: use a non-empty str")
 
     @property
-    def kept(self) -> KeepFunctions:
-        """What becomes of keys and values when they are put."""
-        if self.keep_functions is not None:
-            return self.keep_functions
-        keep = kind_of(self.value).keep
-        key = kind_of(self.key).keep
-        own = canonically(key) if self.key is None else key
-        return KeepFunctions(own, stamped_keep(keep) if self.is_stamped else keep)
+    def normalizers(self) -> Normalizers:
+        """The normalizers of keys and values."""
+        if self.bound_normalizers is not None:
+            return self.bound_normalizers
+        value = json_type_of(self.value).normalize
+        key = json_type_of(self.key).normalize
+        own = canonical_normalizer(key) if self.key is None else key
+        return Normalizers(own, stamped_normalizer(value) if self.is_stamped else value)
 
 
 def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a key-value store. ``key`` and ``value`` are Python types; undeclared ones are kept as JSON text."""
+    """Declare a key-value store. ``key`` and ``value`` are Python types; undeclared ones are stored as JSON text."""
     return StoreBuilder(name, KEY_VALUE, key, value)
 
 
 def window_store(
     name: str, *, size: str | int | timedelta, retention: str | int | timedelta, key: Any = None, value: Any = None
 ) -> StoreBuilder:
-    """Declare a window store. A window is forgotten once the newest start is ``retention`` past its own start.
+    """Declare a window store. A window expires once the latest start is ``retention`` past its own start.
 
     Both are durations (``"1h"``; an int is milliseconds). Raises `ConfigError` if the retention is smaller than the size.
     """
@@ -130,61 +130,50 @@ def window_store(
 
 
 class Store(ABC):
-    """What every kind of store can do."""
+    """The operations of every kind of store."""
 
     expired_reason = "window-expired"
-    """Why it loses what it does not take."""
+    """The reason under which dropped writes are counted."""
 
     def __init__(self, builder: StoreBuilder) -> None:
         self.builder = builder
         self.expired = Measure()
-        """Counts what was put into windows that had expired, and is lost."""
+        """Counts dropped writes: those to windows that had expired."""
         self.lost: Callable[[Any, Any], None] | None = None
-        """Takes the key and value of what is lost, if anybody wants it."""
+        """Receives the key and value of each dropped write, if set."""
         self._changed: dict[Any, bool] = {}
-        """What was written since `take_changes`; True where the checkpoint has never seen the key."""
+        """The row keys written since `take_changes`; True for those that no checkpoint has."""
 
     def _lose(self, key: Any, value: Any) -> None:
-        """Count what is put into a window that has expired, and hand it on if somebody wants it."""
+        """Count a dropped write, and pass it to ``lost``."""
         self.expired.record()
         if self.lost is not None:
             self.lost(key, value)
 
-    def _note_removal(self, key: Any) -> None:
-        """Track that a key is gone: what came and went between two checkpoints leaves no trace in them."""
-        if self._changed.get(key):
-            del self._changed[key]
-        else:
-            self._changed[key] = False
-
-    def _touch(self, key: Any) -> None:
-        """Rows of a key are about to be looked at: a store that is larger than its memory brings them."""
-        del key  # where all is in memory anyway
-
     @property
     def name(self) -> str:
-        """The user's name for it."""
+        """The name that the user gave it."""
         return self.builder.name
 
+    @abstractmethod
     def hold(self, *, is_held: bool) -> None:
-        """Keep in memory what is written, for as long as an attempt may be taken back (`core.undo`)."""
-        del is_held  # where all is in memory anyway
+        """Normalizer all writes in memory while an attempt may be rolled back (`streams.state.savepoint`)."""
 
     @abstractmethod
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
-        """Take in ``(key, value)`` rows of a checkpoint, later rows of a key winning, a None value deleting it."""
+        """Load the ``(key, value)`` rows of a checkpoint. Later rows of a key win; None deletes it."""
 
     def measured_by(self, metrics: Metrics) -> None:
-        """Count under the store's name from now on."""
+        """Report to these metrics, under the store's name."""
         self.expired = metrics.measure("store", self.name, EXPIRED_WINDOW_DROP, self.expired_reason)
 
     @abstractmethod
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """Return ``(key, value)`` of what changed, by key bytes, with None for what is gone; and start anew."""
+        """Return the ``(key, value)`` rows that changed since the last call, by key bytes; deleted ones have None."""
 
     @abstractmethod
-    def contents(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the current keys and values by key bytes."""
+    def rows(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over all keys and values by key bytes."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -192,12 +181,19 @@ class Store(ABC):
 
     @property
     def clock_ms(self) -> int:
-        """The store's own clock, part of the checkpoint; -1 for a store that has none."""
+        """The store's own clock, which the checkpoint includes; -1 for a store without one."""
         return UNKNOWN
 
 
+def codec_of(builder: StoreBuilder) -> Codec:
+    """Return the codec of a store that spills. Raises `InvariantError` if its types are not bound."""
+    if builder.codec is None:
+        raise InvariantError(f"the store {builder.name!r} spills to disk, but its types are not bound")
+    return builder.codec
+
+
 def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -> None:
-    """Let what `Store._changed` says of some rows be what it said before; None: nothing."""
+    """Restore earlier entries of `Store._changed`; None means that there was none."""
     for row_key, flag in before.items():
         changed.pop(row_key, None)
         if flag is not None:
@@ -205,7 +201,7 @@ def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -
 
 
 def refused(store: str, key: Any, error: DataError) -> DataError:
-    """Return the error of a value that cannot be put, naming store, key and fix."""
+    """Return the error for a value that cannot be put. It names the store, the key and the fix."""
     return DataError(
         f"store {store!r}, key {key!r}: {error}. The store's value=... declares the type: declare what the code puts, "
         "or convert it"

@@ -1,49 +1,39 @@
-"""The time-ordered buffer of KIP-328: keeps one update a key, gives the oldest back first.
+"""The time-ordered buffer of KIP-328: one update per key, evicted oldest first.
 
 Rules of this file:
 
-1. The order is (buffer time, key bytes), total, so ties are never decided by chance.
-2. An update of a buffered key replaces its value and timestamp and keeps its place and buffer time, unless it is told
-   to begin anew (D9).
+1. The order is (buffer time, key bytes). It is total, so ties are deterministic.
+2. An update of a buffered key replaces its value and timestamp, and keeps its position and buffer time unless it is
+   asked to begin anew (D9).
 3. An evicted key is forgotten; a later update starts a new entry.
-4. What was downstream of a key before its first update here is its prior value; it stays until the entry leaves (D13).
-5. An entry's size is Kafka's formula over the documented encoding (D24): 8 + key + 20 + topic's name + headers + new
+4. The value that downstream has of a key before its first update here is its prior value, which stays until the entry
+   is evicted (D13).
+5. An entry's size is Kafka's formula over the documented encoding (D24): 8 + key + 20 + topic name + headers + new
    value + prior value + old value, where the old one counts only if it is not the prior one.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterable, Iterator
-from operator import itemgetter
+from collections.abc import Iterable, Iterator
+from heapq import merge
 from typing import Any, NamedTuple
 
 from rewindow.errors import DataError
 from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE, Measure, Metrics
 from rewindow.streams.record import UNKNOWN, maker
-from rewindow.streams.serde.key_bytes import by_bytes, encode_key, encoded_size
-from rewindow.streams.state.key_types import KeyType
-from rewindow.streams.state.stores import Store, StoreBuilder, refused
+from rewindow.streams.serde.key_bytes import encode_key, encoded_size
+from rewindow.streams.state.buffer_rows import Buffered, BufferRows, make_buffered
+from rewindow.streams.state.grouped_store import GroupedStore
+from rewindow.streams.state.key_rows import note_removal
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.stores import StoreBuilder, refused
 
 ENTRY_BYTES = 8 + 20
-"""What each entry costs besides its parts: its buffer time; its timestamp, offset and partition."""
-
-
-class Buffered(NamedTuple):
-    """What is held back for a key: the newest value (None: a tombstone), its timestamp, and when it was first buffered.
-
-    ``prior`` is what was downstream before (None: nothing), ``size`` what it counts towards a bound in bytes.
-    """
-
-    value: Any
-    timestamp: int
-    buffer_time: int
-    prior: Any = None
-    size: int = 0
+"""The fixed size of an entry: its buffer time, timestamp, offset and partition."""
 
 
 class Update(NamedTuple):
-    """An update on its way into the buffer: the new value, the one that it replaces, and the record it came with.
+    """An update on its way into the buffer: the new value, the value that it replaces, and the record's timestamp.
 
     ``origin_bytes``: the length of the record's topic name and headers.
     """
@@ -54,63 +44,54 @@ class Update(NamedTuple):
     origin_bytes: int = 0
 
 
-make_buffered, make_update = maker(Buffered), maker(Update)
+make_update = maker(Update)
 
 
-class TimeOrderedBuffer(Store):
-    """A store whose entries leave by time, or when it is full."""
+class TimeOrderedBuffer(GroupedStore):
+    """A store whose entries are evicted by time, or when it is full."""
 
-    def __init__(self, builder: StoreBuilder) -> None:
-        super().__init__(builder)
+    _rows: BufferRows
+
+    def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
+        super().__init__(builder, BufferRows(), disk)
         self.is_new = True
-        """Whether no task ever began with it: its metrics begin with a sample of nothing."""
+        """Whether no task ever started with it: its metrics then begin with a sample of an empty buffer."""
         self.size = 0
-        """What all entries count towards a bound in bytes."""
-        self._entries: dict[Any, Buffered] = {}
-        self._keys, self._keep = KeyType(builder, self._live_keys), builder.kept.value
-        self._times: list[int] = []
-        """The buffer times, as a heap."""
-        self._due: dict[int, list[tuple[bytes, Any]]] = {}
-        """Key bytes and key at each buffer time: thousands, where that is the end of a window.
-
-        An entry that got another buffer time is left where it was, and passed over.
-        """
-        self._heaps: dict[int, bool] = {}
-        """The buffer times whose lists are heaps: those from which single entries were taken."""
+        """What all entries count towards a limit in bytes."""
         self._counts, self._sizes = Measure(), Measure()
 
     def measured_by(self, metrics: Metrics) -> None:
-        """Sample the entries and their bytes: after each put, after each round of eviction, and once at the beginning."""
+        """Sample the entries and their bytes after each put, after each round of evictions, and once at the start."""
         self._counts = metrics.measure("store", self.name, SUPPRESSION_BUFFER_COUNT)
         self._sizes = metrics.measure("store", self.name, SUPPRESSION_BUFFER_SIZE)
 
     def begin(self) -> None:
-        """Sample that there is nothing, if no task ever began with it."""
+        """Sample the empty buffer, if no task ever started with it."""
         if self.is_new:
             self.is_new = False
             self.sample()
 
     def sample(self) -> None:
-        """Take a sample of the entries and their bytes."""
+        """Sample the entries and their bytes."""
         self._counts.record(len(self))
         self._sizes.record(self.size)
 
     def put(self, key: Any, update: Update, buffer_time: int, *, begins_anew: bool = False) -> None:
-        """Hold an update back. ``buffer_time`` counts if the key is not buffered yet, or with ``begins_anew``.
+        """Buffer an update. ``buffer_time`` applies if the key is not buffered yet, or with ``begins_anew``.
 
         Raises `DataError` as `KeyValueStore.put` does.
         """
-        self._touch(key)
-        entry = self._entries.get(key)
+        self._fetch(key)
+        entry = self._rows.entries.get(key)
         value, old, timestamp, origin_bytes = update
         try:
             if value is not None:
-                value = self._keep(value)
-            prior = (None if old is None else self._keep(old)) if entry is None else entry.prior
+                value = self._normalize(value)
+            prior = (None if old is None else self._normalize(old)) if entry is None else entry.prior
         except DataError as error:
             raise refused(self.name, key, error) from error
         if entry is None:
-            key = self._keys.take(key)
+            key = self._keys.normalize(key)
         elif not begins_anew:
             buffer_time = entry.buffer_time
         size = ENTRY_BYTES + encoded_size(key) + origin_bytes
@@ -122,110 +103,78 @@ class TimeOrderedBuffer(Store):
             if old is not None and old != prior:
                 size += 8 if old.__class__ is int else encoded_size(old)
         self.size += size
-        self._set(key, make_buffered((value, timestamp, buffer_time, prior, size)), entry)
+        self._rows.set(key, make_buffered((value, timestamp, buffer_time, prior, size)), entry)
         if key not in self._changed:
             self._changed[key] = entry is None
         self.sample()
 
     def find(self, key: Any) -> Buffered | None:
-        """Return what is held of a key, or None."""
-        self._touch(key)
-        return self._entries.get(key)
+        """Return the entry of a key, or None."""
+        self._fetch(key)
+        return self._rows.entries.get(key)
 
     def pop_until(self, time_ms: int) -> Iterable[tuple[Any, Buffered]]:
-        """Take out, oldest first, all entries with a buffer time up to and including ``time_ms``."""
-        return self._pop_until(time_ms) if self._times and self._times[0] <= time_ms else ()
+        """Evict, oldest first, all entries with a buffer time at or before ``time_ms``."""
+        return self._pop_until(time_ms) if self._rows.has_until(time_ms) or self._is_spilled_until(time_ms) else ()
 
     def pop_oldest(self) -> tuple[Any, Buffered]:
-        """Take out the oldest entry; there is one. Whoever takes several out takes a sample after them."""
-        time_ms, _, key = self._top() or (UNKNOWN, b"", None)
-        heapq.heappop(self._due[time_ms])
+        """Evict the oldest entry; there is one. The caller samples after the last of several."""
+        oldest = self._rows.oldest()
+        if self._spilled is not None and (oldest is None or oldest[0] >= self._spilled.first_due):
+            spilled = self._spilled.first_row_due()
+            if spilled is not None:
+                key = self._spilled.decode(spilled)[0]
+                if oldest is None or (spilled[3], encode_key(key)) < oldest[:2]:
+                    self._spilled.load(key)
+                    oldest = self._rows.oldest()
+        _, _, key = oldest or (UNKNOWN, b"", None)
         return key, self._remove(key)
 
     def _pop_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
+        evicted = ((key, self._remove(key)) for key in self._rows.keys_until(time_ms))
+        if self._is_spilled_until(time_ms):
+            evicted = merge(evicted, self._take_spilled(time_ms), key=_by_time)
         is_any = False
-        for item in self._take_until(time_ms):
+        for entry in evicted:
             is_any = True
-            yield item
+            yield entry
         if is_any:
             self.sample()
 
-    def _take_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
-        while self._times and self._times[0] <= time_ms:
-            due_ms = heapq.heappop(self._times)
-            self._heaps.pop(due_ms, None)
-            for _, key in sorted(self._due.pop(due_ms), key=itemgetter(0)):
-                entry = self._entries.get(key)
-                if entry is not None and entry.buffer_time == due_ms:
-                    yield key, self._remove(key)
+    def _is_spilled_until(self, time_ms: int) -> bool:
+        return self._spilled is not None and time_ms >= self._spilled.first_due
 
-    def _top(self) -> tuple[int, bytes, Any] | None:
-        """Return buffer time, key bytes and key of the oldest entry in memory, forgetting what lies before it in vain."""
-        while self._times:
-            time_ms = self._times[0]
-            due = self._due[time_ms]
-            if time_ms not in self._heaps:
-                heapq.heapify(due)
-                self._heaps[time_ms] = True
-            while due:
-                encoded, key = due[0]
-                entry = self._entries.get(key)
-                if entry is not None and entry.buffer_time == time_ms:
-                    return time_ms, encoded, key
-                heapq.heappop(due)
-            heapq.heappop(self._times)
-            del self._due[time_ms], self._heaps[time_ms]
-        return None
-
-    def _set(self, key: Any, entry: Buffered, before: Buffered | None) -> None:
-        self._entries[key] = entry
-        if before is None or before.buffer_time != entry.buffer_time:
-            self._hold(key, entry.buffer_time)
+    def _take_spilled(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
+        if self._spilled is not None:
+            for key, entry in self._spilled.take_due(time_ms):
+                self.size -= entry.size
+                yield key, entry
 
     def _remove(self, key: Any) -> Buffered:
-        self._note_removal(key)
-        entry = self._entries.pop(key)
+        note_removal(self._changed, key)
+        entry = self._rows.entries.pop(key)
         self.size -= entry.size
         return entry
 
-    def _hold(self, key: Any, buffer_time: int) -> None:
-        due = self._due.get(buffer_time)
-        if due is None:
-            due = self._due[buffer_time] = []
-            heapq.heappush(self._times, buffer_time)
-        if buffer_time in self._heaps:
-            heapq.heappush(due, (encode_key(key), key))
-        else:
-            due.append((encode_key(key), key))
-
-    def _rows(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Buffered]]:
-        return ((key, self._entries[key]) for key in keys)
-
-    def _live_keys(self) -> Iterable[Any]:
-        return self._entries
-
-    def __len__(self) -> int:
-        """The number of keys held back."""
-        return len(self._entries)
+    def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
+        del clock_ms
+        entries = self._rows.entries
+        for key, entry in rows:
+            if entry is None:
+                entries.pop(key, None)
+            else:
+                entries[self._keys.normalize(key)] = entry
+        self._rows.clear()
+        for key, entry in entries.items():
+            self._rows.admit(key, entry)
+        self.size = sum(entry.size for entry in entries.values())
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`."""
-        del clock_ms
-        for key, entry in rows:
-            if entry is None:
-                self._entries.pop(key, None)
-            else:
-                self._entries[self._keys.take(key)] = entry
-        self._times, self._due, self._heaps = [], {}, {}
-        self.size = sum(entry.size for entry in self._entries.values())
-        for key, entry in self._entries.items():
-            self._hold(key, entry.buffer_time)
+        super().restore(rows, clock_ms)
+        if self._spilled is not None:
+            self.size += sum(self._spilled.decode(row)[1].size for row in self._spilled.live_rows())
 
-    def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`."""
-        changed, self._changed = self._changed, {}
-        return [(key, self._entries.get(key)) for key in by_bytes(changed)]
 
-    def contents(self) -> Iterator[tuple[Any, Any]]:
-        """See `Store`."""
-        return ((key, self._entries[key]) for key in by_bytes(self._entries))
+def _by_time(row: tuple[Any, Buffered]) -> tuple[int, bytes]:
+    return row[1].buffer_time, encode_key(row[0])

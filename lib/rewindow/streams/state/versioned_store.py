@@ -1,14 +1,14 @@
-"""A store that keeps each key's past: what a table said at a time, as far back as its history goes (KIP-889).
+"""A store of each key's past values, as far back as its history reaches (KIP-889).
 
 Rules of this file:
 
-1. A version begins at its timestamp and lasts until the next one of its key. A tombstone is a version too: from it on
+1. A version is valid from its timestamp until the next version of its key. A tombstone is a version too: from then on
    the key has no value.
-2. The store's clock is the highest timestamp put. What is older than ``clock - history`` is refused and counted; the
-   bound itself is taken. A version of the same timestamp replaces.
-3. `get` gives the newest version, `get_as_of` the one that held at a time; of a time before the bound it says nothing,
-   unless the newest version is that old.
-4. A version that no `get_as_of` can reach any more is gone; when that is noticed makes no difference to any reader.
+2. The store's clock is the highest timestamp put. A version older than ``clock - history`` is refused and counted; one
+   at that bound is accepted. A version with the timestamp of another one replaces it.
+3. `get` returns the newest version, `get_as_of` the one that was valid at a time. For a time before the bound it returns
+   None, unless the newest version is that old.
+4. A version that no `get_as_of` can return any more is deleted. When that happens makes no difference to readers.
 """
 
 from __future__ import annotations
@@ -17,42 +17,45 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from enum import Enum
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.key_bytes import by_bytes, encode_key
+from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied
-from rewindow.streams.state.key_types import KeyType
-from rewindow.streams.state.stores import VERSIONED, Stamped, Store, StoreBuilder, refused, restore_flags
+from rewindow.streams.state.grouped_store import GroupedStore
+from rewindow.streams.state.key_rows import note_removal
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.stores import VERSIONED, Stamped, StoreBuilder, refused, restore_flags
 
 _TIME = itemgetter(0)
 
 
 class VersionKey(NamedTuple):
-    """A key and the time from which a version of it holds."""
+    """A key and the time from which a version of it is valid."""
 
     key: Any
     valid_from: int
 
 
 class Version(NamedTuple):
-    """What a key's value is in one version; None: it has none."""
+    """The value of one version; None is a tombstone."""
 
     value: Any
 
 
 class Put(Enum):
-    """What became of a version that was put."""
+    """The outcome of a `VersionedStore.put`."""
 
     LATEST = "latest"
-    """It is the newest of its key."""
+    """The version is the newest of its key."""
     PAST = "past"
-    """A newer one was there."""
+    """The key has a newer version."""
     REFUSED = "refused"
-    """It is older than the history."""
+    """The version is older than the history."""
 
 
 def versioned_store(name: str, *, history: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
@@ -67,16 +70,55 @@ def versioned_store(name: str, *, history: str | timedelta, key: Any = None, val
     return StoreBuilder(name, VERSIONED, key, value, retention_ms=history_ms)
 
 
-class VersionedStore(Store):
-    """The versions of each key, in memory."""
+class VersionRows:
+    """See `GroupRows`: versions by key, in memory."""
+
+    def __init__(self) -> None:
+        self.versions: dict[Any, list[tuple[int, Any]]] = {}
+        """``(valid from, value)`` by key, ascending."""
+
+    def position(self, row_key: VersionKey) -> tuple[Any, tuple[int, ...]]:
+        """See `GroupRows`."""
+        return row_key.key, row_key[1:]
+
+    def due_at(self, row_key: VersionKey, value: Version) -> None:
+        """See `GroupRows`."""
+
+    def get(self, row_key: VersionKey) -> Version | None:
+        """See `GroupRows`."""
+        versions = self.versions.get(row_key.key, ())
+        at = bisect_left(versions, row_key.valid_from, key=_TIME)
+        is_found = at < len(versions) and versions[at][0] == row_key.valid_from
+        return Version(versions[at][1]) if is_found else None
+
+    def keys(self) -> Collection[Any]:
+        """See `GroupRows`."""
+        return self.versions
+
+    def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[VersionKey, Version]]:
+        """See `GroupRows`."""
+        return ((VersionKey(key, at), Version(value)) for key in keys for at, value in self.versions[key])
+
+    def admit(self, row_key: VersionKey, value: Version) -> None:
+        """See `GroupRows`."""
+        insort(self.versions.setdefault(row_key.key, []), (row_key.valid_from, value.value), key=_TIME)
+
+    def clear(self) -> None:
+        """See `GroupRows`."""
+        self.versions = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.versions.values()))
+
+
+class VersionedStore(GroupedStore):
+    """The versions of each key."""
 
     expired_reason = "history-expired"
+    _rows: VersionRows
 
-    def __init__(self, builder: StoreBuilder) -> None:
-        super().__init__(builder)
-        self._versions: dict[Any, list[tuple[int, Any]]] = {}
-        """Of each key ``(valid from, value)``, ascending."""
-        self._keys, self._keep = KeyType(builder, self._live_keys), builder.kept.value
+    def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
+        super().__init__(builder, VersionRows(), disk)
         self._clock_ms = UNKNOWN
 
     @property
@@ -86,149 +128,126 @@ class VersionedStore(Store):
 
     @property
     def history_ms(self) -> int:
-        """How far back it knows."""
+        """The length of the history."""
         return self.builder.retention_ms
 
     def put(self, key: Any, value: Any, timestamp: int) -> Put:
-        """Set the value that holds from a time on; None is a tombstone. One older than the history is not kept, but counted.
+        """Set the value that is valid from a time on; None is a tombstone. One older than the history is dropped and counted.
 
-        Raises `DataError` as `KeyValueStore.put` does, and for a timestamp that is negative or no integer.
+        Raises `DataError` as `KeyValueStore.put` does, and for a timestamp that is negative or not an integer.
         """
         if timestamp.__class__ is not int or timestamp < 0:
-            message = f"store {self.name!r}: a version begins at epoch milliseconds, never negative, not {timestamp!r}"
+            message = f"store {self.name!r}: a version starts at epoch milliseconds (0 or more), not {timestamp!r}"
             raise DataError(message)
         if timestamp < self._oldest_ms:
             self._lose(key, value)
             return Put.REFUSED
-        key = self._keys.take(key)
-        encode_key(key)  # a key without bytes is refused here and not at the checkpoint
+        key = self._keys.normalize(key)
+        encode_key(key)  # refuse a key without bytes here, not at the checkpoint
         if value is not None:
             try:
-                value = self._keep(value)
+                value = self._normalize(value)
             except DataError as error:
                 raise refused(self.name, key, error) from error
-        self._touch(key)
+        self._fetch(key)
         self._clock_ms = max(self._clock_ms, timestamp)
-        versions = self._versions.setdefault(key, [])
-        place = bisect_left(versions, timestamp, key=_TIME)
-        is_new = place == len(versions) or versions[place][0] != timestamp
-        versions[place : place + (0 if is_new else 1)] = [(timestamp, value)]
+        versions = self._rows.versions.setdefault(key, [])
+        at = bisect_left(versions, timestamp, key=_TIME)
+        is_new = at == len(versions) or versions[at][0] != timestamp
+        versions[at : at + (0 if is_new else 1)] = [(timestamp, value)]
         self._changed.setdefault(VersionKey(key, timestamp), is_new)
-        is_latest = place == len(versions) - 1
+        is_latest = at == len(versions) - 1
         self._forget(key)
         return Put.LATEST if is_latest else Put.PAST
 
     def get(self, key: Any) -> Stamped | None:
         """Return the newest version's value and timestamp, or None."""
-        self._touch(key)
-        versions = self._versions.get(key)
+        self._fetch(key)
+        versions = self._rows.versions.get(key)
         return _stamped(versions[-1]) if versions else None
 
     find = get
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        """Return the value that held at a time and when it began, or None: there was none, or the history is shorter."""
-        self._touch(key)
-        versions = self._versions.get(key)
+        """Return the value that was valid at a time, and since when; None if there was none or the history is shorter."""
+        self._fetch(key)
+        versions = self._rows.versions.get(key)
         if not versions:
             return None
         if versions[-1][0] <= timestamp:
             return _stamped(versions[-1])
-        place = bisect_right(versions, timestamp, key=_TIME) if timestamp >= self._oldest_ms else 0
-        return _stamped(versions[place - 1]) if place else None
+        at = bisect_right(versions, timestamp, key=_TIME) if timestamp >= self._oldest_ms else 0
+        return _stamped(versions[at - 1]) if at else None
 
-    def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
-        """See `Store`. Rows are ``(VersionKey, Version)``."""
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
+        """See `Store`. Versions that no reader can reach leave the checkpoint here."""
+        if self._spilled is not None and self._spilled.is_open:
+            self._spilled.flush()
+            self._spilled.remove_unreachable(self._oldest_ms)
+        for key in tuple(self._rows.versions):
+            self._forget(key)
+        return super().take_changes()
+
+    def rows(self) -> Iterator[tuple[Any, Any]]:
+        """See `Store`: ``(VersionKey, Version)`` by key bytes and time, without versions that no reader can reach."""
+        groups = (list(group) for _, group in groupby(super().rows(), key=lambda row: row[0].key))
+        return iter([row for rows in groups for row in rows[self._unreachable([_version(*row) for row in rows]) :]])
+
+    def savepoint(self, key: Any, timestamp: int) -> Callable[[], None]:
+        """Return a function that restores a key's versions and the clock (see `streams.state.savepoint`)."""
+        key, clock_ms = self._keys.as_stored(key), self._clock_ms
+        try:
+            self._fetch(key)
+            versions = list(self._rows.versions.get(key, ()))
+        except TypeError:  # the key is unhashable, so the write will be refused
+            return lambda: None
+        row_keys = [VersionKey(key, at) for at in {timestamp: None, **dict(versions)}]
+        changed = {row_key: self._changed.get(row_key) for row_key in row_keys}
+
+        def roll_back() -> None:
+            self._clock_ms = clock_ms
+            self._rows.versions[key] = versions
+            if not versions:
+                del self._rows.versions[key]
+            restore_flags(self._changed, changed)
+
+        return roll_back
+
+    def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
         self._clock_ms = clock_ms
         found: dict[Any, dict[int, Any]] = {}
         for (key, valid_from), version in rows:
-            own = found.setdefault(self._keys.take(key), {})
+            own = found.setdefault(self._keys.normalize(key), {})
             if version is None:
                 own.pop(valid_from, None)
             else:
                 own[valid_from] = version.value
-        self._versions = {key: sorted(own.items(), key=_TIME) for key, own in found.items() if own}
-
-    def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. What no reader can reach any more leaves the checkpoint here."""
-        for key in tuple(self._versions):
-            self._forget(key)
-        changed, self._changed = self._changed, {}
-        return [(one, self._version(one)) for one in sorted(changed, key=_by_key)]
-
-    def __len__(self) -> int:
-        """The number of versions, of all keys."""
-        return sum(map(len, self._versions.values()))
-
-    def contents(self) -> Iterator[tuple[Any, Any]]:
-        """See `Store`: ``(VersionKey, Version)`` by key bytes and time, as far as a reader can reach."""
-        return iter(
-            [
-                (VersionKey(key, valid_from), Version(copied(value)))
-                for key in by_bytes(self._versions)
-                for valid_from, value in self._versions[key][self._unreachable(self._versions[key]) :]
-            ]
-        )
-
-    def _rows(self, keys: Iterable[Any]) -> Iterator[tuple[VersionKey, Version]]:
-        return ((VersionKey(key, at), Version(value)) for key in keys for at, value in self._versions[key])
-
-    def _insert(self, one: VersionKey, value: Any) -> None:
-        insort(self._versions.setdefault(one.key, []), (one.valid_from, value), key=_TIME)
-
-    def mark(self, key: Any, timestamp: int) -> Callable[[], None]:
-        """Return what puts a key and the clock back as they are now, for `core.undo`; it is written at this time."""
-        key, clock_ms = self._keys.like_known(key), self._clock_ms
-        try:
-            self._touch(key)
-            versions = list(self._versions.get(key, ()))
-        except TypeError:  # no key at all: it will be refused
-            return lambda: None
-        ones = [VersionKey(key, at) for at in {timestamp: None, **dict(versions)}]
-        changed = {one: self._changed.get(one) for one in ones}
-
-        def put_back() -> None:
-            self._clock_ms = clock_ms
-            self._versions[key] = versions
-            if not versions:
-                del self._versions[key]
-            restore_flags(self._changed, changed)
-
-        return put_back
-
-    def _live_keys(self) -> Iterable[Any]:
-        return self._versions
-
-    def _version(self, one: VersionKey) -> Version | None:
-        versions = self._versions.get(one.key, ())
-        place = bisect_left(versions, one.valid_from, key=_TIME)
-        is_there = place < len(versions) and versions[place][0] == one.valid_from
-        return Version(versions[place][1]) if is_there else None
+        self._rows.versions = {key: sorted(own.items(), key=_TIME) for key, own in found.items() if own}
 
     @property
     def _oldest_ms(self) -> int:
         return self._clock_ms - self.builder.retention_ms
 
     def _unreachable(self, versions: list[tuple[int, Any]]) -> int:
-        """Return how many versions, the oldest ones, ended before the history begins."""
-        place = bisect_right(versions, self._oldest_ms, key=_TIME)
-        if not place:
+        """Return how many versions, the oldest ones, ended before the history starts."""
+        started = bisect_right(versions, self._oldest_ms, key=_TIME)
+        if not started:
             return 0
-        # The one that holds where the history begins can still be asked for, unless it says that there is nothing.
-        return place if versions[place - 1][1] is None else place - 1
+        # The version that is valid when the history starts can still be read, unless it is a tombstone.
+        return started if versions[started - 1][1] is None else started - 1
 
     def _forget(self, key: Any) -> None:
-        versions = self._versions[key]
+        versions = self._rows.versions[key]
         gone = self._unreachable(versions)
         for valid_from, _ in versions[:gone]:
-            self._note_removal(VersionKey(key, valid_from))
+            note_removal(self._changed, VersionKey(key, valid_from))
         del versions[:gone]
         if not versions:
-            del self._versions[key]
+            del self._rows.versions[key]
 
 
-def _by_key(one: VersionKey) -> tuple[bytes, int]:
-    return encode_key(one.key), one.valid_from
+def _version(row_key: VersionKey, version: Version) -> tuple[int, Any]:
+    return row_key.valid_from, version.value
 
 
 def _stamped(version: tuple[int, Any]) -> Stamped | None:

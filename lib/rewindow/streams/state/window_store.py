@@ -1,4 +1,4 @@
-"""A store of windows: a key-value store for each window start, forgotten once the newest start is past its retention."""
+"""A store of windows: rows by key for each window start, which expire a retention after their start."""
 
 from __future__ import annotations
 
@@ -8,48 +8,70 @@ from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN, Window, Windowed
+from rewindow.streams.serde.values import copied, is_frozen
+from rewindow.streams.state.key_rows import KeyRows
 from rewindow.streams.state.key_types import KeyType
-from rewindow.streams.state.key_value_store import KeyValueStore
-from rewindow.streams.state.stores import Store, StoreBuilder
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.stores import Store, StoreBuilder, refused
+from rewindow.streams.state.window_spill import WindowSpill
 
 
 class WindowStore(Store):
-    """A key-value store for each window start. Its clock is the newest start put; expired windows are gone at once."""
+    """Values by key and window start. The store's clock is the latest start put; expired windows are deleted at once."""
 
-    def __init__(self, builder: StoreBuilder) -> None:
+    def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder)
-        self._windows: dict[int, KeyValueStore] = {}
+        self._windows: dict[int, KeyRows] = {}
         self._starts: list[int] = []
         """The starts of the windows, sorted."""
-        self._starts_of: Any = None
-        """The starts of each key's windows, sorted; kept from the first `fetch_range` on."""
-        self._keys = KeyType(builder, lambda: (key for window in self._windows.values() for key in window))
+        self._starts_of: KeyRows | None = None
+        """The sorted starts of each key's windows; built by the first `fetch_range`."""
+        self._keys = KeyType(builder, lambda: (key for rows in self._windows.values() for key in rows.live_keys()))
+        self._normalize = builder.normalizers.value
+        self._all_frozen, self._watches = True, not builder.normalizers.is_frozen
+        """As in `KeyValueStore`."""
         self._newest_start_ms = UNKNOWN
+        self._spill = None if disk is None else WindowSpill(builder, disk, self._keys, self._windows)
 
     @property
     def clock_ms(self) -> int:
-        """The newest window start put so far."""
+        """The latest window start put so far."""
         return self._newest_start_ms
 
     def put(self, key: Any, value: Any, start_ms: int) -> None:
-        """Set the value of a key's window; None deletes it. A window that has expired is not written, but counted.
+        """Set the value of a key's window; None deletes it. A write to an expired window is dropped and counted.
 
-        Raises `DataError` as `KeyValueStore.put` does, and for a start that is no integer.
+        Raises `DataError` as `KeyValueStore.put` does, and for a start that is not an integer.
         """
-        window = self._windows.get(start_ms)
-        if window is None:
-            window = self._opened(start_ms)
-            if window is None:
+        rows = self._windows.get(start_ms)
+        if rows is None:
+            rows = self._advance_to(start_ms)
+            if rows is None:
                 self._lose(self._windowed(start_ms, key), value)
                 return
-        window.put(key, value)
+        if value is None:
+            rows.pop(key)
+        else:
+            if key.__class__ is not self._keys.exact_class:
+                key = self._keys.normalize(key)
+            try:
+                value = self._normalize(value)
+            except DataError as error:
+                raise refused(self.name, key, error) from error
+            if key not in rows.changed:
+                rows.begin_change(key)
+            rows.values[key] = value
+            if self._watches:
+                self._watch(value)
         if self._starts_of is not None:
-            self._note_start(self._starts_of, key, start_ms, is_there=value is not None)
+            _note_start(self._starts_of, key, start_ms, is_there=value is not None)
 
     def fetch(self, key: Any, start_ms: int) -> Any:
         """Return the value of a key's window, or None."""
-        window = self._windows.get(start_ms)
-        return None if window is None else window.get(key)
+        rows = self._windows.get(start_ms)
+        if rows is None:
+            return None
+        return rows.get(key) if self._all_frozen else copied(rows.get(key))
 
     def find(self, key: Windowed) -> Any:
         """Return the value of a windowed key, or None."""
@@ -58,42 +80,54 @@ class WindowStore(Store):
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
         """Iterate over ``(start, value)`` of a key's windows that start in ``[from, to]``, ascending.
 
-        Writing meanwhile is safe and not seen.
+        Writes during the iteration are safe and not seen.
         """
         if self._starts_of is None:
-            self._starts_of = self._index()
+            self._starts_of = self._index_starts()
         starts = self._starts_of.get(key) or ()
-        inside = starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
-        return iter([(start_ms, self.fetch(key, start_ms)) for start_ms in inside])
+        wanted = starts[bisect_left(starts, from_ms) : bisect_right(starts, to_ms)]
+        return iter([(start_ms, self.fetch(key, start_ms)) for start_ms in wanted])
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """Iterate over all windows that start in ``[from, to]``, by start, then key bytes.
 
-        Writing meanwhile is safe and not seen.
+        Writes during the iteration are safe and not seen.
         """
-        inside = self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]
-        for start_ms, pairs in [(start, self._windows[start].all()) for start in inside]:
-            for key, value in pairs:
-                yield self._windowed(start_ms, key), value
+        wanted = self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]
+        for start_ms, rows in [(start, self._windows[start].scan()) for start in wanted]:
+            for key, value in rows:
+                yield self._windowed(start_ms, key), value if self._all_frozen else copied(value)
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
-        """See `Store`. Rows of windows that have expired at ``clock_ms`` are not taken in."""
+        """See `Store`. Rows of windows that have expired at ``clock_ms`` are skipped."""
         self._newest_start_ms = clock_ms
-        for windowed, value in rows:
-            start_ms = windowed.window.start_ms
-            if not self._is_expired(start_ms):
-                self._window(start_ms).restore([(windowed.key, value)])
+        for (key, window), value in rows:
+            if self._is_expired(window.start_ms):
+                continue
+            own = self._rows_at(window.start_ms)
+            if value is None:
+                own.drop(key)
+                continue
+            if self._watches:
+                self._watch(value)
+            taken = key if key.__class__ is self._keys.exact_class else self._keys.normalize(key)
+            own.admit(taken, value if self._all_frozen else copied(value))
+        for own in self._windows.values():
+            own.end_restore()
         self._starts_of = None
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. What has expired needs no tombstone: the clock tells."""
+        """See `Store`. Expired windows get no tombstones: the clock says that they are gone."""
+        spilled = None if self._spill is None else self._spill.take_changes()
+        if spilled is not None:
+            return spilled
         return [
             (self._windowed(start_ms, key), value)
             for start_ms in self._starts
             for key, value in self._windows[start_ms].take_changes()
         ]
 
-    def contents(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
         return self.fetch_all(0, self._newest_start_ms)
 
@@ -101,54 +135,61 @@ class WindowStore(Store):
         """The number of windows, of all keys."""
         return sum(map(len, self._windows.values()))
 
-    def window(self, start_ms: int) -> KeyValueStore | None:
-        """Return a window's own store, if it has one."""
-        return self._windows.get(start_ms)
+    def hold(self, *, is_held: bool) -> None:
+        """See `Store`."""
+        if self._spill is not None:
+            self._spill.budget.hold(is_held=is_held)
 
-    def mark(self) -> Callable[[], None]:
-        """Return what puts windows and clock back as they are now, for `core.undo`; not what is in the windows."""
+    def savepoint(self, key: Any, start_ms: int) -> Callable[[], None]:
+        """Return a function that restores what a write of a key's window changes (see `streams.state.savepoint`)."""
+        own = self._windows.get(start_ms)
+        if own is None:
+            return self._savepoint_of_windows()
+        try:
+            roll_back_row = own.savepoint(self._keys.as_stored(key))
+        except TypeError:  # the key is unhashable, so the write will be refused
+            return lambda: None
+
+        def roll_back() -> None:
+            roll_back_row()
+            self._starts_of = None
+
+        return roll_back
+
+    def _savepoint_of_windows(self) -> Callable[[], None]:
         windows, starts, newest_ms = self._windows.copy(), self._starts.copy(), self._newest_start_ms
 
-        def put_back() -> None:
-            self._windows, self._starts, self._newest_start_ms = windows, starts, newest_ms
-            self.forget_starts()
+        def roll_back() -> None:
+            self._windows.clear()
+            self._windows.update(windows)
+            self._starts, self._newest_start_ms, self._starts_of = starts, newest_ms, None
 
-        return put_back
+        return roll_back
 
-    def forget_starts(self) -> None:
-        """Let `fetch_range` look again which windows each key has."""
-        self._starts_of = None
-
-    def _let_go(self, window: KeyValueStore) -> None:
-        """A window has expired."""
-
-    def _index(self) -> Any:
-        """Return the starts of each key's windows."""
-        starts_of: dict[Any, list[int]] = {}
+    def _index_starts(self) -> KeyRows:
+        index = KeyRows(self._keys) if self._spill is None else self._spill.starts_index()
         for start_ms in self._starts:
-            for one in self._windows[start_ms]:
-                starts_of.setdefault(one, []).append(start_ms)
-        return starts_of
+            for key in self._windows[start_ms].live_keys():
+                _note_start(index, key, start_ms, is_there=True)
+        return index
 
-    def _opened(self, start_ms: int) -> KeyValueStore | None:
-        """Return a window that nothing was put into yet, moving the clock; None if it has expired."""
+    def _advance_to(self, start_ms: int) -> KeyRows | None:
+        """Return the rows of a new window, advancing the clock; None if the window has expired."""
         if start_ms.__class__ is not int:
             message = f"store {self.name!r}: the start of a window is epoch milliseconds, not {start_ms!r}"
             raise DataError(message)
         if start_ms > self._newest_start_ms:
             self._newest_start_ms = start_ms
             self._forget_expired()
-        return None if self._is_expired(start_ms) else self._window(start_ms)
+        return None if self._is_expired(start_ms) else self._rows_at(start_ms)
 
-    def _window(self, start_ms: int) -> KeyValueStore:
-        if start_ms not in self._windows:
-            self._windows[start_ms] = self._new_window(start_ms)
+    def _rows_at(self, start_ms: int) -> KeyRows:
+        rows = self._windows.get(start_ms)
+        if rows is None:
+            rows = KeyRows(self._keys) if self._spill is None else self._spill.rows_at(start_ms)
+            self._windows[start_ms] = rows
             insort(self._starts, start_ms)
-        return self._windows[start_ms]
-
-    def _new_window(self, start_ms: int) -> KeyValueStore:
-        del start_ms
-        return KeyValueStore(self.builder, self._keys)
+        return rows
 
     def _windowed(self, start_ms: int, key: Any) -> Windowed:
         return Windowed(key, Window(start_ms, start_ms + self.builder.window_size_ms))
@@ -159,26 +200,30 @@ class WindowStore(Store):
     def _forget_expired(self) -> None:
         expired = bisect_right(self._starts, self._newest_start_ms - self.builder.retention_ms)
         for start_ms in self._starts[:expired]:
-            window = self._windows.pop(start_ms)
-            self._let_go(window)
+            rows = self._windows.pop(start_ms)
+            if self._spill is not None:
+                self._spill.expire(start_ms, rows)
             if self._starts_of is not None:
-                for key in window:
-                    self._note_start(self._starts_of, key, start_ms, is_there=False)
+                for key in rows.live_keys():
+                    _note_start(self._starts_of, key, start_ms, is_there=False)
         del self._starts[:expired]
 
-    def _note_start(self, starts_of: Any, key: Any, start_ms: int, *, is_there: bool) -> None:
-        starts = starts_of.setdefault(key, [])
-        note_start(starts, start_ms, is_there=is_there)
-        if not starts:
-            del starts_of[key]
+    def _watch(self, value: Any) -> None:
+        if not is_frozen(value):
+            self._all_frozen = self._watches = False
 
 
-def note_start(starts: list[int], start_ms: int, *, is_there: bool) -> bool:
-    """Note in sorted starts whether one is there; return whether that is new."""
-    place = bisect_left(starts, start_ms)
-    was_there = place < len(starts) and starts[place] == start_ms
-    if is_there and not was_there:
-        starts.insert(place, start_ms)
-    elif was_there and not is_there:
-        del starts[place]
-    return is_there != was_there
+def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> None:
+    """Record in the index whether a key has a window at a start."""
+    starts = index.get(key) or ()
+    at = bisect_left(starts, start_ms)
+    if (at < len(starts) and starts[at] == start_ms) is is_there:
+        return
+    others = starts[at:] if is_there else starts[at + 1 :]
+    starts = (*starts[:at], start_ms, *others) if is_there else starts[:at] + others
+    if not starts:
+        index.pop(key)
+        return
+    if key not in index.changed:
+        index.begin_change(key)
+    index.values[key] = starts

@@ -19,10 +19,10 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """The records of the other side that a record can be joined with.
+    """The time range of the other side's records with which a record is joined.
 
-    ``grace_ms`` says for how long a record without a partner waits for late ones. It keeps nobody out: a record that
-    is later still joins what the other side's store retains, as in Kafka.
+    ``grace_ms`` is how long a record without a partner waits for late ones. It excludes no record: a later one still
+    joins the records that the other side's store retains, as in Kafka.
     """
 
     before_ms: int
@@ -30,16 +30,16 @@ class JoinWindows:
     grace_ms: int
     until_ms: int | None = None
     is_eager: bool = False
-    """A result without a partner is sent at once and not when the window is over: the rule of the old form of `of`."""
+    """Whether a result without a partner is sent at once, not when the window closes: the rule of the deprecated `of`."""
 
     @classmethod
     def of(cls, difference: str | timedelta, *, grace: str | timedelta | None = None) -> JoinWindows:
         """Join records that are at most this far apart (Kafka's ``ofTimeDifferenceAndGrace``).
 
-        A store forgets what lies before + after + grace behind its newest record: where that is nothing at all, it keeps
-        no record long enough to join it, as in Kafka, unless it is given a retention.
-        Without ``grace`` it is the deprecated form, as Kafka keeps it: a grace of one day, and a record without a
-        partner is sent with null at once, even if a partner comes later.
+        A store's records expire once its newest record is before + after + grace past them. If that sum is 0, no record
+        is retained long enough to be joined, as in Kafka, unless the store is given a retention.
+        Without ``grace`` this is Kafka's deprecated form: a grace of one day, and a record without a partner is sent
+        with null at once, even if a partner arrives later.
         Raises `ConfigError` for a negative difference or grace.
         """
         difference_ms = to_ms(difference)
@@ -56,14 +56,14 @@ class JoinWindows:
         return cls(difference_ms, difference_ms, DAY_MS, is_eager=True)
 
     def before(self, difference: str | timedelta) -> JoinWindows:
-        """Let the right record be at most this much earlier than the left one; less than nothing: it must be later.
+        """Let the right record be at most this much earlier than the left one. If negative, it must be later.
 
         Raises `ConfigError` if the window would end before it starts (before + after < 0).
         """
         return self._checked(replace(self, before_ms=to_ms(difference)), f"before({difference!r})")
 
     def after(self, difference: str | timedelta) -> JoinWindows:
-        """Let the right record be at most this much later than the left one; less than nothing: it must be earlier.
+        """Let the right record be at most this much later than the left one. If negative, it must be earlier.
 
         Raises `ConfigError` if the window would end before it starts (before + after < 0).
         """
@@ -72,8 +72,8 @@ class JoinWindows:
     def until(self, retention: str | timedelta) -> JoinWindows:
         """Keep the records of both sides this long.
 
-        Deprecated by KIP-328: how long a store keeps records is the store's, ``store=Materialized.as_(name,
-        retention=...)``. Raises `ConfigError` for less than before + after + grace.
+        Deprecated by KIP-328: retention belongs to the store, ``store=Materialized.as_(name, retention=...)``.
+        Raises `ConfigError` for less than before + after + grace.
         """
         warnings.warn(
             'until() is deprecated (KIP-328): use store=Materialized.as_(name, retention="1d")',
@@ -83,28 +83,28 @@ class JoinWindows:
         until_ms = to_ms(retention)
         least_ms = self.size_ms if self.is_eager else self.needed_retention_ms
         if until_ms < least_ms:
-            message = f"until({retention!r}): the records of a join are kept for {least_ms} ms at least"
+            message = f"until({retention!r}): the records of a join are kept for at least {least_ms} ms"
             raise ConfigError(message)
         return replace(self, until_ms=until_ms)
 
     @property
     def size_ms(self) -> int:
-        """From the earliest to the latest partner of a record."""
+        """The time from a record's earliest possible partner to its latest."""
         return self.before_ms + self.after_ms
 
     @property
     def needed_retention_ms(self) -> int:
-        """The least retention of the stores: before + after + grace."""
+        """The minimum retention of the stores: before + after + grace."""
         return self.size_ms + self.grace_ms
 
     @property
     def retention_ms(self) -> int:
-        """The retention of stores for which the user names none."""
+        """The retention of stores for which the user declares none."""
         return self.needed_retention_ms if self.until_ms is None else self.until_ms
 
     @property
     def holds_ms(self) -> int:
-        """The longest that a result without a partner lies behind its record (D22)."""
+        """The longest time by which a result without a partner is later than its record (D22)."""
         return max(self.before_ms, 0) + max(self.after_ms, 0) + self.grace_ms
 
     def _checked(self, changed: JoinWindows, what: str) -> JoinWindows:
@@ -117,6 +117,6 @@ class JoinWindows:
         return changed
 
     def __str__(self) -> str:
-        """Say it in `explain`, and so in the fingerprint."""
+        """Return the text for `explain`, which is part of the fingerprint."""
         eager = ", eager" if self.is_eager else ""
         return f"before={self.before_ms}, after={self.after_ms}, grace={self.grace_ms}{eager}"

@@ -1,8 +1,8 @@
-"""Windows that begin where records are: sliding windows and sessions. Both ends are part of a window.
+"""Windows whose bounds depend on records: sliding windows and sessions. Both ends are inclusive.
 
-So a window with the end 10 holds a record of the time 10, and it is closed one millisecond later than a window on a
-grid: once the clock of its operator has passed ``end + grace``, of sessions ``end + gap + grace``. Results are final then and
-not before (D10; Kafka's suppress is a millisecond early).
+A window that ends at 10 includes a record at 10, so it closes one millisecond later than a grid window: once its
+operator's clock has passed ``end + grace``, for sessions ``end + gap + grace``. Results are final only then (D10; Kafka's
+suppress is a millisecond early).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class SlidingWindows(Windows):
 
     @classmethod
     def of(cls, difference: str | timedelta, *, grace: str | timedelta) -> SlidingWindows:
-        """Windows of a largest time difference that take late records for as long as the grace says.
+        """Windows of a maximum time difference, which accept late records during the grace period.
 
         Raises `ConfigError` if one of the two is negative.
         """
         difference_ms = to_ms(difference)
         if difference_ms < 0:
-            message = f"SlidingWindows.of({difference!r}): the largest difference of two timestamps is 0 or more"
+            message = f"SlidingWindows.of({difference!r}): the maximum difference of two timestamps is 0 or more"
             raise ConfigError(message)
         return cls(difference_ms, grace_of("SlidingWindows", grace))
 
@@ -55,13 +55,13 @@ class SlidingWindows(Windows):
         return self.size_ms + self.final_after_end_ms
 
     def __str__(self) -> str:
-        """Say it in `explain`, and so in the fingerprint."""
+        """Return the text for `explain`, which is part of the fingerprint."""
         return f"sliding, difference={self.size_ms}, grace={self.grace_ms}"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows(Windows):
-    """Records of a key with no longer pause between them than the gap: ``[first, last]``. A record may join two sessions."""
+    """Records of a key without a pause longer than the gap: ``[first, last]``. A record may merge two sessions."""
 
     gap_ms: int
     grace_ms: int
@@ -72,7 +72,7 @@ class SessionWindows(Windows):
 
     @classmethod
     def of(cls, gap: str | timedelta, *, grace: str | timedelta) -> SessionWindows:
-        """Sessions that end after a pause longer than the gap and take late records for as long as the grace says.
+        """Sessions that end after a pause longer than the gap, and accept late records during the grace period.
 
         Raises `ConfigError` if one of the two is negative.
         """
@@ -103,9 +103,9 @@ class SessionWindows(Windows):
 
     @property
     def holds_ms(self) -> int:
-        """See `Windows`. A result of a session has its end for its timestamp."""
+        """See `Windows`. The timestamp of a session's result is its end."""
         return self.final_after_end_ms
 
     def __str__(self) -> str:
-        """Say it in `explain`, and so in the fingerprint."""
+        """Return the text for `explain`, which is part of the fingerprint."""
         return f"session, gap={self.gap_ms}, grace={self.grace_ms}"

@@ -1,8 +1,8 @@
-"""Windows as interval arithmetic: which windows a record belongs to, and when a window is closed.
+"""Windows as interval arithmetic: which windows a record belongs to, and when a window closes.
 
-Here are those that lie on a grid, whatever records come: tumbling, hopping and unlimited ones, ``[start, end)`` in epoch
-milliseconds; none starts before 0. Such a window is closed once the clock that its operator keeps has reached
-``end + grace``: at exactly that time it takes no record any more and its result is final.
+This module has the windows on a grid, which does not depend on records: tumbling, hopping and unlimited windows,
+``[start, end)`` in epoch milliseconds; none starts before 0. A grid window closes once its operator's clock reaches
+``end + grace``: from exactly then on it accepts no record, and its result is final.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from rewindow.streams.state.stores import WINDOW
 
 
 class Windows(ABC):
-    """What every kind of window says of itself: when its result is final, and for how long a store must keep it."""
+    """A kind of window: when its results are final, and how long a store must retain it."""
 
     __slots__ = ()
 
     store_kind: ClassVar[str] = WINDOW
     size_ms: int
-    """From the start of a window to its end; 0 for sessions, which have no size."""
+    """The time from a window's start to its end; 0 for sessions, which have no fixed size."""
     grace_ms: int
 
     @property
     @abstractmethod
     def final_after_end_ms(self) -> int:
-        """A window's result can change no more once its operator's clock has reached the window's end plus this (D10)."""
+        """A window's result is final once its operator's clock reaches the window's end plus this (D10)."""
 
     @property
     @abstractmethod
     def needed_retention_ms(self) -> int:
-        """The least retention of a store: size and grace, of sessions gap and grace, of sliding windows twice the size."""
+        """The minimum retention of a store: size + grace; for sessions gap + grace, for sliding windows 2 * size + grace."""
 
     @property
     def retention_ms(self) -> int:
-        """The retention of a store for which the user names none."""
+        """The retention of a store for which the user declares none."""
         return self.needed_retention_ms
 
     @property
     @abstractmethod
     def holds_ms(self) -> int:
-        """The longest that a final result lies behind the first record of its window (D22)."""
+        """The longest time by which a final result is later than the first record of its window (D22)."""
 
 
 class GridWindows(Windows):
@@ -59,15 +59,15 @@ class GridWindows(Windows):
     @property
     @abstractmethod
     def closes_after_ms(self) -> int:
-        """How long after a window's start it is closed."""
+        """The time from a window's start until it closes."""
 
     @abstractmethod
     def starts(self, timestamp: int) -> Sequence[int]:
-        """Return the starts of the windows that hold a timestamp, ascending."""
+        """Return the starts of the windows that include a timestamp, ascending."""
 
     @abstractmethod
     def window(self, start_ms: int) -> Window:
-        """Return the window that starts then."""
+        """Return the window with this start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class TimeWindows(GridWindows):
 
     @classmethod
     def of(cls, size: str | timedelta, *, grace: str | timedelta) -> TimeWindows:
-        """Windows of a size that take late records for as long as the grace says (``"0s"`` for none).
+        """Windows of a size, which accept late records during the grace period (``"0s"`` for none).
 
         Raises `ConfigError` for a size below 1 ms or a negative grace.
         """
@@ -92,7 +92,7 @@ class TimeWindows(GridWindows):
         return cls(size_ms, size_ms, grace_of("TimeWindows", grace))
 
     def advance_by(self, advance: str | timedelta) -> TimeWindows:
-        """Hopping windows: one starts every ``advance``.
+        """Turn these into hopping windows: one starts every ``advance``.
 
         Raises `ConfigError` unless 0 < advance <= size.
         """
@@ -105,7 +105,7 @@ class TimeWindows(GridWindows):
     def until(self, retention: str | timedelta) -> TimeWindows:
         """Keep windows in their store this long after they start.
 
-        Deprecated by KIP-328: how long a store keeps windows is the store's, ``Materialized.as_(name, retention=...)``.
+        Deprecated by KIP-328: retention belongs to the store, ``Materialized.as_(name, retention=...)``.
         Raises `ConfigError` for less than size and grace.
         """
         return replace(self, until_ms=until_of(self, retention))
@@ -145,15 +145,15 @@ class TimeWindows(GridWindows):
         return make_window((start_ms, start_ms + self.size_ms, False))
 
     def __str__(self) -> str:
-        """Say it in `explain`, and so in the fingerprint."""
+        """Return the text for `explain`, which is part of the fingerprint."""
         return f"size={self.size_ms}, advance={self.advance_ms}, grace={self.grace_ms}"
 
 
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows(GridWindows):
-    """One window that never closes: all records from a start on. Those before it are in no window, and not late.
+    """One window that never closes: all records from a start on. Earlier records are in no window, and are not late.
 
-    It has no grace, is not dropped from its store, and has a final result only when nothing ever comes any more (D18).
+    It has no grace and never expires. Its result is final only in a final run (D18).
     """
 
     start_ms: int = 0
@@ -164,15 +164,15 @@ class UnlimitedWindows(GridWindows):
     holds_ms: ClassVar[int] = MAX_MS
     needed_retention_ms: ClassVar[int] = MAX_MS
     closes_after_ms: ClassVar[int] = MAX_MS + 1
-    """No clock gets there."""
+    """No clock reaches this."""
 
     @classmethod
     def of(cls) -> UnlimitedWindows:
-        """All records since the epoch began, 1970-01-01T00:00Z."""
+        """All records since 1970-01-01T00:00Z."""
         return cls()
 
     def start_on(self, start: str | int | timedelta) -> UnlimitedWindows:
-        """Begin at a time: epoch milliseconds, or a duration since the epoch. Raises `ConfigError` if it is negative."""
+        """Set the start: epoch milliseconds, or a duration since 1970. Raises `ConfigError` if it is negative."""
         start_ms = to_ms(start)
         if start_ms < 0:
             message = f"start_on({start!r}): no window starts before 1970-01-01T00:00Z, which is 0"
@@ -188,7 +188,7 @@ class UnlimitedWindows(GridWindows):
         return make_window((start_ms, MAX_MS, False))
 
     def __str__(self) -> str:
-        """Say it in `explain`, and so in the fingerprint."""
+        """Return the text for `explain`, which is part of the fingerprint."""
         return f"unlimited, start={self.start_ms}"
 
 
@@ -202,7 +202,7 @@ def grace_of(kind: str, grace: str | timedelta) -> int:
 
 
 def until_of(windows: Windows, retention: str | timedelta) -> int:
-    """Return what the deprecated ``until`` says, with a warning. Raises `ConfigError` for less than is needed."""
+    """Return the retention given to the deprecated ``until``, and warn. Raises `ConfigError` if it is too short."""
     warnings.warn(
         'until() is deprecated (KIP-328): use store=Materialized.as_(name, retention="1d")',
         DeprecationWarning,
@@ -210,8 +210,6 @@ def until_of(windows: Windows, retention: str | timedelta) -> int:
     )
     until_ms = to_ms(retention)
     if until_ms < windows.needed_retention_ms:
-        message = (
-            f"until({retention!r}): windows are kept for {windows.needed_retention_ms} ms at least, with their grace"
-        )
+        message = f"until({retention!r}): windows are kept for at least {windows.needed_retention_ms} ms, including their grace"
         raise ConfigError(message)
     return until_ms

@@ -1,1 +1,1 @@
-"""What is true: ledgers, journal, log and output tables in Delta. The only package that imports deltalake."""
+"""The adapter of tables as files: ledgers, journal, log and output tables. The only package that imports deltalake."""

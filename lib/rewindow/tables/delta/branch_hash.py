@@ -1,7 +1,7 @@
-"""When two branches say the same (L2): a content hash of each output table, each store and the metrics.
+"""The content hashes of a branch (L2): of each output table, each store and the metrics.
 
-Of a store its current keys and values count, of metrics their totals and extrema over the branch: how many runs made
-them does not. So one run and a thousand over the same epochs have the same hashes.
+For a store the current keys and values count, for metrics the totals and extrema over the branch. The number of runs does
+not: one run and a thousand runs over the same epochs have the same hashes.
 """
 
 from __future__ import annotations
@@ -18,25 +18,28 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 from rewindow.tables.delta.checkpoints import changelog_files
-from rewindow.tables.delta.commit import METRICS, arrow_schema, table_path
-from rewindow.tables.delta.content_hash import content_hash, hash_rows, read_file, read_rows
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import content_hash, read_file, read_rows
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.publish import Reports
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
+from rewindow.tables.shared.paths import METRICS
+from rewindow.tables.shared.publications import Reports
 
 _MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
 _SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
 _EXPIRES_BY = {WINDOW: "window_start", SESSION: "window_end", JOIN: "_record_time"}
-"""The column that says when a row expires, in stores whose clock forgets without a tombstone."""
+"""By kind of store, the column that says when a row expires without a tombstone."""
 
 
 def branch_hashes(warehouse: str, state: JobState, branch: Branch, reports: Reports) -> dict[str, str]:
     """Return the content hash of each target of a branch, by target. Everything must be published.
 
-    Of a dropped branch there is none, and of stores whose state was forgotten.
+    A dropped branch has no hashes; neither has a store whose state was forgotten.
 
     Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
     """
-    if branch.head is None or not branch.is_there:
+    if branch.head is None or not branch.is_kept:
         return {}
     hashes = {}
     for target, table in sorted(branch.tables.items()):
@@ -90,7 +93,7 @@ def _clocks(reports: Sequence[Any], store: str) -> dict[int, int]:
 
 
 def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[int, int]) -> pa.Table:
-    """Leave out what the store's clock has passed: it has no tombstones, the clock is what says so."""
+    """Leave out the rows that the store's clock has expired: they have no tombstones."""
     at = _EXPIRES_BY.get(store["kind"])
     if not store["retention_ms"] or at not in rows.column_names:
         return rows

@@ -1,32 +1,23 @@
-"""What a run goes on from: the small state of each task, and the changelog files of each store, in the runs' order.
+"""Find the checkpoint that a run resumes from: each task's small state, and each store's changelog files by run.
 
-State as of a run is the last row a key among the runs of its branch. Nothing is ever retracted from a changelog:
-which files count is decided here, by the runs that the ledger has in the chain.
+The state after a run is the last row of each key among the runs of its chain. A rewind takes nothing out of a changelog:
+the runs in the ledger's chain decide which files count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
-from rewindow.control.plan.tasks import Restored
 from rewindow.errors import StorageError
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, table_files
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.publish import Reports
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint(Restored):
-    """What a run goes on from, and what it costs to read: ``rows`` and ``bytes`` of changelog files."""
-
-    rows: int = 0
-    bytes: int = 0
+from rewindow.tables.shared.checkpoint import Checkpoint, since_last_added
+from rewindow.tables.shared.publications import Reports
 
 
 def find_checkpoint(
@@ -37,10 +28,10 @@ def find_checkpoint(
     *,
     as_staged: bool = False,
 ) -> Checkpoint:
-    """Return what goes on from a run; an empty one for None. ``basis``: the runs to read, see `JobState.basis`.
+    """Return the checkpoint after ``head``; an empty one for None. ``basis``: the runs to read, see `JobState.basis`.
 
-    Everything in it must be published, or files are read ``as_staged``, whatever the tables say. Raises `StorageError`
-    (74) if a changelog lacks rows that were committed.
+    All of them must be published. With ``as_staged`` the staged files are read, whatever the tables hold. Raises
+    `StorageError` (74) if a changelog lacks committed rows.
     """
     if head is None:
         return Checkpoint({}, {})
@@ -62,17 +53,17 @@ def find_checkpoint(
 def changelog_files(
     path: str, target: str, chain: Sequence[CommittedRun], reports: Reports, *, as_staged: bool = False
 ) -> list[TableFile]:
-    """Return a changelog's files of some runs, in their order: later rows of a key win.
+    """Return a changelog's files of some runs, in the order of the runs: later rows of a key win.
 
-    Raises `StorageError` (74) if they lack rows that were committed, or have more.
+    Raises `StorageError` (74) if they have fewer or more rows than were committed.
     """
-    chain = _since_it_is_there(chain, target)
+    chain = since_last_added(chain, target)
     table = None if as_staged else open_table(path)
     listed = table_files(path, table) if table else []
-    order = {run.spec.run: place for place, run in enumerate(chain)}
+    order = {run.spec.run: index for index, run in enumerate(chain)}
     attempts = {run.spec.run: run.commit.attempt for run in chain}
     if as_staged or any(not _is_staged(file, attempts) for file in listed):
-        # Somebody rewrote files (OPTIMIZE, UPDATE): what was staged is still there, until VACUUM.
+        # Files were rewritten (OPTIMIZE, UPDATE). The staged files exist until VACUUM.
         own = [_as_table_file(file, run.spec.run) for run in chain for file in _staged(reports(run), target)]
         _check_present(path, own)
     else:
@@ -81,14 +72,8 @@ def changelog_files(
     return sorted(own, key=lambda file: (order[file.first_run or 0], file.path))
 
 
-def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
-    """Leave out the runs before a store was put in again: what was taken out begins empty."""
-    gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
-    return chain[gone[-1] :] if gone else chain
-
-
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
-    """Whether a file is as some run staged it: of one run, and, of those that count here, by the attempt that counts."""
+    """Return whether a file is as it was staged: of one run, and of that run's attempt if the run counts here."""
     if file.first_run is None or file.first_run != file.last_run:
         return False
     attempt = attempts.get(file.first_run)
@@ -109,8 +94,8 @@ def _check_present(path: str, files: Sequence[TableFile]) -> None:
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
             message = (
-                f"the changelog {path} was rewritten and its file {file.path} removed: "
-                "`rewindow republish JOB` makes it again"
+                f"the changelog {path} was rewritten and its file {file.path} deleted: "
+                "`rewindow republish JOB` restores it"
             )
             raise StorageError(message)
 
@@ -125,7 +110,7 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
         if found.get(run.spec.run, 0) != due:
             rows = found.get(run.spec.run, 0)
             message = (
-                f"the changelog {path} has {rows} rows of run {run.spec.name}, committed were {due}: "
-                f"it was altered by another hand. Publish it again: `rewindow republish {run.spec.job}`"
+                f"the changelog {path} has {rows} rows of run {run.spec.name}, {due} were committed: "
+                f"it was altered outside rewindow. Publish it again: `rewindow republish {run.spec.job}`"
             )
             raise StorageError(message)

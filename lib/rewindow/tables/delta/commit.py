@@ -1,17 +1,15 @@
-"""Delta tables as rewindow uses them: where they are, how they are made, and the one way in which files join them.
+"""Create Delta tables and commit files to them.
 
-A commit is named by an application id and a version. It lands once: the version is checked and written through one
+A commit is named by an application id and a version, and lands once: the version is checked and written through one
 handle, and after any other outcome the log is read again before anything is decided (`DESIGN.md`, "The commit").
 """
 
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -20,102 +18,30 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.plan.spec import MAIN
-from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
+from rewindow.control.plan.stored_format import check_layout
+from rewindow.errors import CheckpointError, InvariantError, StorageError
 from rewindow.storage.locations import failed, is_uri, options_of
-from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle_cache import let_go, take
+from rewindow.tables.delta.handle_cache import release, take
 from rewindow.tables.delta.path_safety import safe_path
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 
-RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journal"
-METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
 
 _ATTEMPTS, _LOOKS = 8, 3
-_CLOSED = 2**62  # the version of an application id that is done with
+_CLOSED = 2**62  # the version of a closed application id
 _CONFIGURATION = {"delta.checkpointInterval": "10"}
 """Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
 
-_RESERVED = ("rewindow", "logs", "state", "internal")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_ARROW: Mapping[str, pa.DataType] = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "json": pa.string(),
-}
-
 
 def table_path(warehouse: str, path: str) -> str:
-    """Return the full path or URI of a table from its path below the warehouse. Raises as `safe_path` does."""
+    """Return the full path or URI of a table, given its path below the warehouse. Raises as `safe_path` does."""
     return safe_path(warehouse, f"{warehouse.rstrip('/')}/{path}")
 
 
-def output_path(name: str, branch: str = MAIN) -> str:
-    """Return where below the warehouse the output table ``a.b`` lies: ``a/b``; of another branch ``a/b__<branch>``.
-
-    Raises `ConfigError` (78) for a name that is no table's, or that belongs to rewindow itself.
-    """
-    parts = [safe_name(part, "table") for part in name.split(".")]
-    if parts[0] in _RESERVED:
-        message = f"the table {name!r} lies where rewindow keeps its own ({', '.join(_RESERVED)}): choose another name"
-        raise ConfigError(message)
-    suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"
-    return "/".join(parts) + suffix
-
-
-def log_path(feed: str, topic: str) -> str:
-    """Return where below the warehouse the log of a feed's topic lies."""
-    return f"logs/{safe_name(feed, 'feed')}/{safe_name(topic, 'topic')}"
-
-
-def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
-    """Return where the changelog of a job's store lies: below a folder for each set of columns that it ever had.
-
-    All branches with these columns share it; ``_run`` tells them apart.
-    """
-    text = json.dumps([list(column) for column in columns], ensure_ascii=False)
-    form = blake2b(text.encode(), digest_size=4).hexdigest()
-    return f"state/{safe_name(job, 'job')}/{safe_name(store, 'store')}/{form}"
-
-
-def internal_path(job: str, attempt: str, topic: str) -> str:
-    """Return the folder of an attempt's internal log."""
-    return f"internal/{safe_name(job, 'job')}/{safe_name(attempt, 'attempt')}/{safe_name(topic, 'topic')}"
-
-
-def safe_name(name: str, what: str) -> str:
-    """Return a name that is safe in paths and in SQL. Raises `ConfigError` (78) for any other."""
-    if not _NAME.fullmatch(name):
-        message = f"{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first"
-        raise ConfigError(message)
-    return name
-
-
-def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Return the Arrow schema of typed columns; all are nullable. Raises `ConfigError` (78) for an unknown type."""
-    return pa.schema([pa.field(column.name, _arrow_type(column)) for column in columns])
-
-
-def _arrow_type(column: Column) -> pa.DataType:
-    if column.type in _ARROW:
-        return _ARROW[column.type]
-    if match := _DECIMAL.fullmatch(column.type):
-        return pa.decimal128(int(match[1]), int(match[2]))
-    message = (
-        f"column {column.name!r} has the unknown type {column.type!r}: use one of {', '.join(_ARROW)}, decimal(p,s)"
-    )
-    raise ConfigError(message)
-
-
 def open_table(path: str) -> DeltaTable | None:
-    """Return a handle on the newest version, the caller's alone; None if there is none.
+    """Return a handle on the newest version, for the caller alone; None if there is no table.
 
     Raises `StorageError` (74), or as `failed`.
     """
@@ -126,8 +52,17 @@ def open_table(path: str) -> DeltaTable | None:
     except (DeltaError, OSError) as error:
         if is_uri(path):
             raise failed(path, error) from error
-        fix = "Put its _delta_log back from a copy, or remove the table"
+        fix = "Restore its _delta_log from a copy, or remove the table"
         raise StorageError(f"the Delta log of {path} cannot be read: {error}. {fix}") from error
+
+
+def existing_table(path: str) -> DeltaTable:
+    """Return a handle on the newest version, as `open_table`. Raises `StorageError` (74) if there is no table."""
+    table = open_table(path)
+    if table is None:
+        message = f"there is no table at {path}: run or land first, which creates it"
+        raise StorageError(message)
+    return table
 
 
 def create_table(
@@ -137,9 +72,9 @@ def create_table(
     *,
     configuration: Mapping[str, str] | None = None,
 ) -> DeltaTable:
-    """Return the table, made if it was not there. Two may make it at once: one of them does.
+    """Return the table; create it if it does not exist. Two processes may create it at once: one of them succeeds.
 
-    Raises `CheckpointError` (76) if it is there with other columns, `StorageError` (74) if it cannot be made.
+    Raises `CheckpointError` (76) if it exists with other columns, `StorageError` (74) if it cannot be created.
     """
     table = open_table(path)
     if table is None:
@@ -151,16 +86,16 @@ def create_table(
                 mode="ignore",
                 partition_by=list(partition_by),
                 configuration={**_CONFIGURATION, **(configuration or {})},
-                # Without this the slower of two makes the table once more, as version 1, with another id.
+                # Without this the slower of two processes creates the table again, as version 1, with another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
-                raise_if_key_not_exists=False,  # properties of our own are among them
+                raise_if_key_not_exists=False,  # some properties are our own
                 storage_options=options_of(path),
             )
-        except Exception as error:  # noqa: BLE001 - another may have made it meanwhile: the log decides
+        except Exception as error:  # noqa: BLE001 - another process may have created it: the log decides
             failure = error
         table = open_table(path)
         if table is None:
-            message = f"the table {path} cannot be made: {failure}. See that the folder can be written, then run again"
+            message = f"the table {path} cannot be created: {failure}. Make the folder writable, then run again"
             raise StorageError(message) from failure
     _check_columns(path, table, schema, partition_by)
     return table
@@ -177,15 +112,15 @@ def commit_files(
     retract: Retract | None = None,
     closes: Sequence[str] = (),
 ) -> bool:
-    """Add staged files to a table in exactly one Delta commit of ``(app_id, version)``; False if it was there before.
+    """Add staged files to a table in exactly one Delta commit, ``(app_id, version)``. False if it was there before.
 
-    Versions of an application id are ``after`` + 1, + 2, ...: one that is already there is left alone (False), one that
-    would leave a gap is refused with `InvariantError` (70). No files make an empty commit, which counts. Anyone may
-    repeat the call at any time. ``table``: a handle just opened. ``retract`` says which files leave the table, given the
-    path and the handle. Under the ids that the commit ``closes`` nothing lands any more, not even what is on its way.
+    The versions of an application id are ``after`` + 1, + 2, ...: a version that is there is left alone (False), one
+    that would leave a gap raises `InvariantError` (70). Without files the commit is empty, but counts. Any process may
+    repeat the call at any time. ``table``: a freshly opened handle. ``retract`` returns the files that leave the table,
+    given its path and handle. Nothing lands any more under the ids in ``closes``, not even a commit in flight.
 
-    Raises `StorageError` (74) if a file is missing or has another size, if the table is gone, has features that this
-    commit would break, or if the commit does not land.
+    Raises `StorageError` (74) if a file is missing or has another size, if the table is missing or has features that
+    this commit would break, or if the commit does not land.
     """
     failure: Exception | None = None
     was_sent, was_missing, gaps = False, False, 0
@@ -194,18 +129,18 @@ def commit_files(
         if table is None or attempt > 0:
             table = open_table(path)
         if table is None:
-            message = f"the table {path} is gone: run or land again, which makes it anew"
+            message = f"the table {path} is gone: run or land again, which creates it"
             raise StorageError(message)
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
         gaps = gaps + 1 if last != version - 1 else 0
         if gaps:
-            if gaps < _LOOKS:  # an old handle, or a listing that lags behind; several may follow an attempt
+            if gaps < _LOOKS:  # a stale handle or listing; there may be several in a row
                 time.sleep(0.002 * 2**attempt)
                 continue
             message = (
-                f"{path}: {app_id} is at {last}, so {version} would leave a gap; the table was altered by another hand"
+                f"{path}: {app_id} is at {last}, so {version} would leave a gap: the table was altered outside rewindow"
             )
             raise InvariantError(message)
         if actions is None:
@@ -215,21 +150,21 @@ def commit_files(
             except StorageError:
                 if was_missing:
                     raise
-                was_missing = True  # another may have published them since this look, and `gc` taken them away
+                was_missing = True  # another process may have published them since, and `gc` may have deleted them
                 continue
         others = retract(path, table) if retract else ()
         try:
             was_sent = True
-            commit_actions(table, _without_standstill([*actions, *others]), app_id, version, closes)
-        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the log decides
+            commit_actions(table, _without_unchanged([*actions, *others]), app_id, version, closes)
+        except Exception as error:  # noqa: BLE001 - the commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempt)
     message = f"{path}: {app_id} {version} did not land in {_ATTEMPTS} attempts ({failure}); run again"
     raise StorageError(message) from failure
 
 
-def _without_standstill(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:
-    """Leave out files that would go and come in one commit: they stay where they are."""
+def _without_unchanged(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:
+    """Leave out files that one commit would both remove and add: they stay."""
     times = Counter(action.path for action in actions)
     return [action for action in actions if times[action.path] == 1]
 
@@ -241,9 +176,9 @@ def commit_actions(
     version: int,
     closes: Sequence[str] = (),
 ) -> None:
-    """Commit actions with a transaction id through the handle that was asked for its version; ``closes`` other ids.
+    """Commit actions under a transaction id, through the handle that reported its version; close the ids in ``closes``.
 
-    Whatever it returns or raises says nothing: read the log again. The handle is used up.
+    Neither a return nor an exception says whether the commit landed: read the log. The handle must not be used again.
     """
     is_done = False
     try:
@@ -258,7 +193,7 @@ def commit_actions(
         )
         is_done = True
     finally:
-        let_go(table, is_good=is_done)
+        release(table, is_good=is_done)
 
 
 def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
@@ -270,7 +205,7 @@ def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
             found = "is gone" if facts is None else f"has {facts.bytes} bytes"
             message = (
                 f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. "
-                "What a run made is made again by `rewindow republish JOB`; what was landed: put it back from a copy, "
+                "For a file of a run: `rewindow republish JOB`. For a landed file: restore it from a copy, "
                 "or `rewindow land FEED --new-generation`"
             )
             raise StorageError(message)
@@ -282,11 +217,12 @@ def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
 def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
     wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
     if wanted != found:
-        message = f"{path} has the columns {found}, wanted are {wanted}: name another table, or start a new branch"
+        check_layout(path, found)
+        message = f"{path} has the columns {found}, expected {wanted}: name another table, or start a new branch"
         raise CheckpointError(message)
-    cut_by = table.metadata().partition_columns
-    if list(partition_by) != cut_by:
-        message = f"{path} is partitioned by {cut_by}, wanted is {list(partition_by)}: name another table"
+    found_partitions = table.metadata().partition_columns
+    if list(partition_by) != found_partitions:
+        message = f"{path} is partitioned by {found_partitions}, expected {list(partition_by)}: name another table"
         raise CheckpointError(message)
 
 

@@ -1,7 +1,7 @@
-"""A log's small files become larger ones, in one Delta commit that says that no row changed.
+"""Merge a log's small files into larger ones, in one Delta commit with ``dataChange`` false.
 
-The new files are laid out as the landed ones: one generation and partition each, in offset order, named with the CRC-32
-of their bytes. The old ones stay where they are, for whoever has planned on them, until `tables.delta.gc_feed` removes them.
+New files have the layout of landed files: one generation and partition each, in offset order, named with the CRC-32 of
+their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc_feed` deletes them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ATTEMPTS = 5
 
 
 def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]:
-    """Return a log's files by generation and partition; those without statistics of their offsets are left out."""
+    """Return a log's files by generation and partition; files without statistics of their offsets are left out."""
     actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     names = ("path", "partition.generation", "partition.partition")
     if not all(name in actions for name in (*names, "min.offset", "max.offset")):
@@ -42,17 +42,17 @@ def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]
     paths, generations, partitions = (actions[name] for name in names)
     check_folders(path, paths, {"generation": generations, "partition": partitions})
     found: dict[LogPartition, list[LogPart]] = {}
-    cells = zip(
+    facts = zip(
         paths, actions["num_records"], actions["size_bytes"], actions["min.offset"], actions["max.offset"], strict=True
     )
-    for log_partition, (name, *numbers) in zip(zip(generations, partitions, strict=True), cells, strict=True):
+    for log_partition, (name, *numbers) in zip(zip(generations, partitions, strict=True), facts, strict=True):
         if None not in numbers:
             found.setdefault(log_partition, []).append(LogPart(unquote(name), *numbers))
     return found
 
 
 def due_in(path: str, held: Collection[str]) -> list[tuple[LogPartition, list[LogPart]]]:
-    """Return which files of a log would become one."""
+    """Return the groups of a log's files that a merge would turn into one file each."""
     table = open_table(path)
     return _due(path, table, held) if table is not None and not direct_problem(table) else []
 
@@ -66,10 +66,10 @@ def _due(path: str, table: DeltaTable, held: Collection[str]) -> list[tuple[LogP
 
 
 def compact(path: str, topic: str, held: Collection[str], attempt: str) -> Iterator[str | tuple[int, int]]:
-    """Merge a log's small files; yield the name of each step before it, at last how many files became how many.
+    """Merge a log's small files. Yield the name of each step before it, then how many files became how many.
 
-    A commit that comes between makes this one void: then all is looked at anew. A log on which somebody commits all the
-    time is left to the next call. Raises `StorageError` (74) for a file that is not what was written.
+    If another commit comes first, start again; after `_ATTEMPTS` leave the log to the next call. Raises `StorageError`
+    (74) for a file that was altered.
     """
     for _ in range(_ATTEMPTS):
         table = open_table(path)
@@ -97,8 +97,8 @@ def compact(path: str, topic: str, held: Collection[str], attempt: str) -> Itera
 
 
 def _merged(folder: Folder, log_partition: LogPartition, group: Sequence[LogPart], attempt: str) -> AddAction | None:
-    """Write the rows of some files as one; None if they are not exactly their offsets: that is for readers to tell."""
-    tables = [folder.read_table(part.path) for part in group]  # their CRC-32 is checked: a flipped bit is not copied
+    """Write the rows of some files as one file; None if their offsets are not exactly those stated: readers report that."""
+    tables = [folder.read_table(part.path) for part in group]  # checks their CRC-32, so a flipped bit is not copied
     rows = pa.concat_tables(tables, promote_options="default")
     expected = np.arange(group[0].first, group[-1].last + 1)
     if not np.array_equal(np.asarray(rows["offset"]), expected):
@@ -109,7 +109,7 @@ def _merged(folder: Folder, log_partition: LogPartition, group: Sequence[LogPart
     directory = f"generation={generation}/partition={partition}"
     name, facts = folder.write_staged(directory, attempt, uuid4().hex, rows.combine_chunks())
     if not folder.read_table(name).equals(rows):
-        message = f"{folder.full_path(name)} does not say what was written: see what is wrong with that disk"
+        message = f"{folder.full_path(name)} does not contain what was written: check that disk"
         raise StorageError(message)
     values: dict[str, str | None] = {"generation": str(generation), "partition": str(partition)}
     return AddAction(name, facts.bytes, values, facts.modified_ms, False, json.dumps(_stats(rows)))
@@ -132,7 +132,7 @@ def _removal(part: LogPart, log_partition: LogPartition) -> RemoveAction:
 
 
 def _commit(table: DeltaTable, actions: Sequence[AddAction | RemoveAction]) -> None:
-    """Commit through the handle that was looked at, or not at all. What comes back says nothing: look again."""
+    """Try to commit through the handle on which the merge was decided. The caller reads the log to see whether it landed."""
     app_id = "rewindow.compact"
     version = (table.transaction_version(app_id) or 0) + 1
     try:
@@ -141,9 +141,9 @@ def _commit(table: DeltaTable, actions: Sequence[AddAction | RemoveAction]) -> N
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            # Delta itself lets two remove the same files: the transaction makes the second of ours fail, and no retry
-            # whatever came between from elsewhere (OPTIMIZE).
+            # Delta alone lets two commits remove the same files. The transaction id makes the second merge fail, and
+            # without retries any other commit in between (OPTIMIZE) does.
             commit_properties=CommitProperties(app_transactions=[Transaction(app_id, version)], max_commit_retries=0),
         )
-    except Exception:  # noqa: BLE001 - it may have landed all the same: the log decides
+    except Exception:  # noqa: BLE001 - the commit may have landed: the log decides
         time.sleep(0.01)

@@ -1,14 +1,13 @@
-"""What a table says: its rows, and the hash that two tables have in common if and only if they say the same.
+"""Read the rows of tables, and the hash that two tables share if and only if they hold the same rows (L2).
 
-Rows are read from the files that the Delta log names, with Arrow alone: `DeltaTable.to_pyarrow_table` now and then
-aborts the interpreter at exit (134), and gives nulls under column mapping without a word.
+Rows are read with Arrow from the files that the Delta log names: `DeltaTable.to_pyarrow_table` sometimes aborts the
+interpreter at exit (134), and silently returns nulls under column mapping.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -18,8 +17,10 @@ from deltalake import DeltaTable
 
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import arrow_schema, open_table
+from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run"}
@@ -27,7 +28,7 @@ _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "bo
 
 
 class TableFile(NamedTuple):
-    """A file of a table. ``path`` is below the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any."""
+    """A file of a table. ``path`` is relative to the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any."""
 
     path: str
     rows: int
@@ -38,20 +39,20 @@ class TableFile(NamedTuple):
 
 
 def table_files(path: str, table: DeltaTable) -> list[TableFile]:
-    """Return a table's files by path. Raises `StorageError` (74) if they do not say what the table says."""
+    """Return a table's files by path. Raises `StorageError` (74) if reading the files would not give the table's rows."""
     _check_readable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True))
     known = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
     columns = {name: actions[name].to_pylist() for name in known}
     nothing = [None] * actions.num_rows
-    cuts = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
-    check_folders(path, columns["path"], cuts)
+    partitions = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
+    check_folders(path, columns["path"], partitions)
     files = [
         TableFile(
             unquote(file),
             columns["num_records"][index] or 0,
             columns["size_bytes"][index],
-            {name: values[index] for name, values in cuts.items()},
+            {name: values[index] for name, values in partitions.items()},
             columns.get("min._run", nothing)[index],
             columns.get("max._run", nothing)[index],
         )
@@ -61,11 +62,11 @@ def table_files(path: str, table: DeltaTable) -> list[TableFile]:
 
 
 def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
-    """Return a table's rows, in no order that means anything; partition columns included.
+    """Return a table's rows in arbitrary order, partition columns included.
 
     ``where`` is an Arrow expression over any of the table's columns. Raises `StorageError` (74) if there is no table.
     """
-    table = _opened(path)
+    table = existing_table(path)
     schema, folder = table_schema(table), Folder(path)
     parts = [read_file(folder, file, schema) for file in table_files(path, table)]
     rows = pa.concat_tables(parts) if parts else schema.empty_table()
@@ -74,14 +75,14 @@ def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Express
 
 
 def count_rows(path: str) -> int:
-    """Return how many rows a table has, as its Delta log says; 0 if there is no table. No file is opened."""
+    """Return how many rows a table has by its Delta log; 0 if there is no table. No file is opened."""
     table = open_table(path)
     return sum(file.rows for file in table_files(path, table)) if table else 0
 
 
 def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatchReader:
     """Return a table's rows as `read_rows` does, a batch at a time."""
-    table = _opened(path)
+    table = existing_table(path)
     schema, folder = table_schema(table), Folder(path)
     batches = (
         batch
@@ -93,7 +94,7 @@ def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatc
 
 
 def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
-    """Return one file's rows under the table's schema: columns it lacks are null, partition values filled in."""
+    """Return a file's rows in the table's schema: missing columns are null, partition values filled in."""
     with folder.open_parquet(file.path) as parquet:
         stored = set(parquet.schema_arrow.names)
     rows = folder.read_table(file.path, [name for name in schema.names if name in stored])
@@ -116,16 +117,8 @@ def _filled(rows: pa.Table, file: TableFile, schema: pa.Schema) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
-def _opened(path: str) -> DeltaTable:
-    table = open_table(path)
-    if table is None:
-        message = f"there is no table at {path}: run or land first"
-        raise StorageError(message)
-    return table
-
-
 def table_schema(table: DeltaTable) -> pa.Schema:
-    """Return a table's Arrow schema. Types that rewindow does not write are read as text."""
+    """Return a table's Arrow schema. Types that rewindow does not write become text."""
     fields = json.loads(table.schema().to_json())["fields"]
     return arrow_schema([Column(field["name"], _column_type(field["type"])) for field in fields])
 
@@ -133,55 +126,10 @@ def table_schema(table: DeltaTable) -> pa.Schema:
 def content_hash(path: str, *, exclude: Sequence[str] = ("_run",), where: pc.Expression | None = None) -> str:
     """Return the content hash of a table: all rows in total order, all columns but those excluded (L2).
 
-    How rows are cut into files and ordered in them, and in which order the columns stand, does not count; -0.0 is 0.0
-    and every NaN is one. Raises `StorageError` (74) if the table cannot be read.
+    Neither the files, nor the order of rows and columns count; -0.0 equals 0.0 and NaN equals NaN. Raises `StorageError`
+    (74) if the table cannot be read.
     """
     return hash_rows(read_rows(path, where=where), exclude=exclude)
-
-
-def hash_rows(rows: pa.Table, *, exclude: Sequence[str] = ()) -> str:
-    """Return the content hash of rows (32 hexadecimal digits)."""
-    names = sorted(name for name in rows.column_names if name not in exclude)
-    canonical = pa.table([canonical_values(rows[name]) for name in names], names=names)
-    ordered = sorted_rows(canonical)
-    digest = blake2b(digest_size=16)
-    digest.update(f"{ordered.num_rows}".encode())
-    for name in names:
-        column = ordered[name].combine_chunks()
-        digest.update(json.dumps([name, str(column.type)]).encode())
-        for part in _canonical_bytes(column):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def sorted_rows(rows: pa.Table) -> pa.Table:
-    """Return the rows in total order: by all columns, in the order in which they stand, nulls last."""
-    if rows.num_columns == 0 or rows.num_rows == 0:
-        return rows
-    keys = [(name, "ascending") for name in rows.column_names]
-    return rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()
-
-
-def canonical_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column's values as they are compared: -0.0 is 0.0 and every NaN is one NaN. Others stay as they are."""
-    if not pa.types.is_floating(column.type):
-        return column
-    whole = pc.add(column, 0.0)  # -0.0 + 0.0 is 0.0
-    return pc.if_else(pc.is_nan(whole), pa.scalar(float("nan"), column.type), whole)
-
-
-def _canonical_bytes(column: pa.Array) -> list[bytes]:
-    nulls = column.is_null().cast(pa.uint8()).to_numpy(zero_copy_only=False).tobytes()
-    kind = column.type
-    if pa.types.is_boolean(kind):
-        column, kind = column.cast(pa.int8()), pa.int8()
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return [nulls, pc.fill_null(column, 0).to_numpy(zero_copy_only=False).tobytes()]
-    if pa.types.is_decimal(kind):
-        column = column.cast(pa.string())
-    texts = pc.fill_null(column.cast(pa.large_binary()), b"")
-    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).tobytes()
-    return [nulls, lengths, b"".join(texts.to_pylist())]
 
 
 def _column_type(delta_type: Any) -> str:
@@ -191,9 +139,9 @@ def _column_type(delta_type: Any) -> str:
 
 
 def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequence[Any]]) -> None:
-    """See that files lie in the folders of the partitions that the table says they belong to.
+    """Check that files are in the folders of the partitions that the Delta log states.
 
-    Delta's log has no checksum: this is what finds a flipped bit there. Raises `StorageError` (74).
+    The log has no checksum: this finds a flipped bit in it. Raises `StorageError` (74).
     """
     for name, values in partitions.items():
         mark = f"{name}="
@@ -201,8 +149,8 @@ def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequ
             for part in file.split("/")[:-1]:
                 if part.startswith(mark) and unquote(part.removeprefix(mark)) not in (str(value), _NO_PARTITION):
                     message = (
-                        f"the Delta log of {path} says that {file} is of {name} {value}: "
-                        "put its _delta_log back from a copy"
+                        f"the Delta log of {path} is damaged: it says that {file} has {name} {value}. "
+                        "Restore its _delta_log from a copy"
                     )
                     raise StorageError(message)
 

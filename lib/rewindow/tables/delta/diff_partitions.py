@@ -1,6 +1,6 @@
-"""The rows of two tables side by side, a bucket of keys at a time: all rows of a key, of both, are in one bucket.
+"""Split two tables into partitions by key, so that all rows of a key, of both tables, are in one partition.
 
-So tables of any size are compared in the memory of one bucket. The others lie in local temporary files meanwhile.
+Tables of any size are compared in the memory of one partition; the others wait in local temporary files.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.errors import failed_io
-from rewindow.tables.delta.content_hash import canonical_values
-
-PARTITION_ROWS = 100_000
-"""About how many rows of each table are in memory at once, where a key has fewer."""
+from rewindow.tables.shared.content_hash import canonical_values
+from rewindow.tables.shared.diff import PARTITION_ROWS
 
 _FILES = 64
 _PAIR = ("first", "second")
@@ -35,9 +33,9 @@ Words = npt.NDArray[np.uint64]
 def partition_pairs(
     first: pa.RecordBatchReader, second: pa.RecordBatchReader, keys: Sequence[str], rows: int, level: int = 1
 ) -> Generator[tuple[pa.Table, pa.Table], None, None]:
-    """Yield the rows of two tables, bucket by bucket. ``rows``: about how many the larger of them has.
+    """Yield the rows of two tables, partition by partition. ``rows``: about how many the larger table has.
 
-    Raises `LimitError` (71) if the disk of temporary files is full, `StorageError` (74) if it refuses otherwise.
+    Raises `LimitError` (71) if the disk of temporary files is full, `StorageError` (74) for its other errors.
     """
     count = min(_FILES, -(-rows // PARTITION_ROWS)) if keys else 1
     if count <= 1:
@@ -50,18 +48,18 @@ def partition_pairs(
             files = [side / str(number) for side in pair]
             with pa.OSFile(str(files[0])) as one, pa.OSFile(str(files[1])) as other:
                 readers = pa.ipc.open_stream(one), pa.ipc.open_stream(other)
-                # A bucket that another cut leaves as it is has one key, or as good as one.
+                # A partition that a second split leaves whole has one key, or nearly so.
                 yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
 
 
 def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, count: int, level: int) -> list[int]:
-    """Write rows to files named by the number of their bucket; return how many rows each got."""
+    """Write rows to files named by the number of their partition; return how many rows each got."""
     rows = np.zeros(count, dtype=np.int64)
     try:
         folder.mkdir()
-        with ExitStack() as opened:
-            files = [opened.enter_context(pa.OSFile(str(folder / str(number)), "wb")) for number in range(count)]
-            writers = [opened.enter_context(pa.ipc.new_stream(file, reader.schema)) for file in files]
+        with ExitStack() as stack:
+            files = [stack.enter_context(pa.OSFile(str(folder / str(number)), "wb")) for number in range(count)]
+            writers = [stack.enter_context(pa.ipc.new_stream(file, reader.schema)) for file in files]
             for batch in reader:
                 partitions = (_words(batch, keys, level) % np.uint64(count)).astype(np.int64)
                 ordered = batch.take(pa.array(np.argsort(partitions, kind="stable")))
@@ -77,17 +75,17 @@ def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, coun
 
 
 def _words(batch: pa.RecordBatch, keys: Sequence[str], level: int) -> Words:
-    """Return 64 bits for each row that tell its key from others well enough to spread them."""
+    """Return a 64-bit hash of each row's key that spreads keys evenly."""
     rows = np.full(batch.num_rows, level, dtype=np.uint64)
     for name in keys:
-        rows = (rows ^ _cells(batch[name])) * _ODD
+        rows = (rows ^ _column_words(batch[name])) * _ODD
         rows ^= rows >> _SHIFT
         rows *= _MIX
         rows ^= rows >> _SHIFT
     return rows
 
 
-def _cells(column: pa.Array) -> Words:
+def _column_words(column: pa.Array) -> Words:
     kind = column.type
     if pa.types.is_floating(kind):
         numbers = pc.fill_null(canonical_values(column.cast(pa.float64())), 0.0)
@@ -98,5 +96,5 @@ def _cells(column: pa.Array) -> Words:
         encoded = texts.cast(pa.binary()).dictionary_encode()
         sums = pa.array([*map(crc32, encoded.dictionary.to_pylist()), 0], pa.int64())
         numbers = sums.take(pc.fill_null(encoded.indices, len(sums) - 1))
-    cells: Words = numbers.to_numpy(zero_copy_only=False).view(np.uint64)
-    return cells
+    words: Words = numbers.to_numpy(zero_copy_only=False).view(np.uint64)
+    return words

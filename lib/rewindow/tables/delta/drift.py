@@ -1,7 +1,7 @@
-"""What another hand did to published tables: RESTORE, DELETE, a drop, files rewritten or gone. Found by comparing.
+"""Find drift: published tables that were altered outside rewindow (RESTORE, DELETE, a drop, rewritten or deleted files).
 
-A table holds the rows of the runs that were published to it, and how many each has stands in its COMMIT row. `quick` asks
-the Delta log alone; `find_drift` reads what it must, and sees an UPDATE that keeps every count.
+A table holds the rows of the runs that were published to it, and each COMMIT row has their number. `quick` reads the Delta
+log alone; `find_drift` reads files where it must, and also finds an UPDATE that keeps every count.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import TableFile, read_file, sorted_rows, table_files, table_schema
-from rewindow.tables.delta.diff import first_difference
+from rewindow.tables.delta.content_hash import TableFile, read_file, table_files, table_schema
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.publish import EVERYBODYS, Due, Reports, due_tables, net, publication_id
+from rewindow.tables.shared.content_hash import sorted_rows
+from rewindow.tables.shared.diff import first_difference
+from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, due_tables, net, publication_id
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A table of a branch that is not what was published, in words."""
+    """A table of a branch that is not what was published, and a description of the difference."""
 
     target: str
     path: str
@@ -35,7 +36,7 @@ class Drift:
 
 
 class Files:
-    """The staged files of runs, and whether each is still as it was written. A file is looked at once."""
+    """The staged files of runs, and whether each is unchanged. Each file is checked once."""
 
     def __init__(self, warehouse: str, reports: Reports) -> None:
         self._warehouse, self._reports = warehouse, reports
@@ -56,7 +57,7 @@ class Files:
         return [file for report in self.reports(run) or () for file in report.files if file.target == target]
 
     def are_whole(self, run: CommittedRun, target: str, path: str) -> bool:
-        """Whether a run's files for a table at ``path`` are there: in its folder, or where they were staged."""
+        """Return whether a run's files for a table at ``path`` are intact: in its folder, or where they were staged."""
         if self.reports(run) is None:
             return False
         staged = run.spec.binding.tables[target].path if target in run.spec.binding.tables else path
@@ -77,21 +78,21 @@ class Files:
 
 
 def check_published(warehouse: str, job: str, state: JobState, branch: str) -> None:
-    """See that the outputs of a branch have as many rows as were published, by the Delta log alone.
+    """Check, by the Delta log alone, that the outputs of a branch have as many rows as were published.
 
     Raises `StorageError` (74) naming `republish`.
     """
     for found in quick(warehouse, job, state, branch):
         option = "" if branch == "main" else f" --branch {branch}"
         message = (
-            f"{found.path} {found.what}: it was altered by another hand (RESTORE, DELETE, a rewrite). "
+            f"{found.path} {found.what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite). "
             f"Publish it again: `rewindow republish {job}{option}`"
         )
         raise StorageError(message)
 
 
 def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
-    """Yield the outputs whose Delta log does not say the rows that were published."""
+    """Yield the outputs whose Delta log does not have the rows that were published."""
     for due, table, published in _published(warehouse, job, state, branch):
         if not due.target.startswith(OUTPUT) or table is None:
             continue
@@ -100,13 +101,13 @@ def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Dr
         files = [file for file in table_files(path, table) if file.rows]
         for file in files:
             found[file.first_run or 0] += file.rows
-        is_cut_by_run = all(file.first_run == file.last_run for file in files)
-        if found.total() != wanted.total() or (is_cut_by_run and found != wanted):
+        is_split_by_run = all(file.first_run == file.last_run for file in files)
+        if found.total() != wanted.total() or (is_split_by_run and found != wanted):
             yield Drift(due.target, path, _difference(wanted, found, state))
 
 
 def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Files) -> Iterator[Drift]:
-    """Yield the tables of a branch that are not what was published; files are read."""
+    """Yield the tables of a branch that are not what was published. Reads files."""
     for due, table, published in _published(warehouse, job, state, branch):
         path = table_path(warehouse, due.table.path)
         if table is None:
@@ -119,13 +120,13 @@ def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Fi
 
 
 def _published(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield each table with how many publications it has, but those that are about to be published anew."""
+    """Yield each table with the number of its publications, but not tables that are about to be republished."""
     for due in due_tables(state, branch):
         table = open_table(table_path(warehouse, due.table.path))
         epoch = due.restart.epoch
         published = (table.transaction_version(publication_id(job, due.target, epoch)) or 0) if table else 0
         is_on_its_way = epoch > 1 and published < due.restart.ordinal
-        if not is_on_its_way and published <= len(due.publications):  # or others know more than this state
+        if not is_on_its_way and published <= len(due.publications):  # otherwise another process knows a newer state
             yield due, table, published
 
 
@@ -140,9 +141,9 @@ def _drift(
         if file.path in staged:
             run, known = staged.pop(file.path)
             if not files.are_whole(run, due.target, due.table.path) and not _is_as_staged(folder, known):
-                return f"lacks the file {file.path}, or it is not what was written"
+                return f"lacks the file {file.path}, or the file was altered"
             found[run.spec.run] += file.rows
-        elif due.table.path not in EVERYBODYS or file.rows:
+        elif due.table.path not in SHARED_TABLES or file.rows:
             others.append(file)
     try:
         rows = _rows_of(folder, others, schema, due, job)
@@ -164,9 +165,9 @@ def _drift(
 
 
 def _rows_of(folder: Folder, files: Sequence[TableFile], schema: pa.Schema, due: Due, job: str) -> pa.Table:
-    """Return the rows of files that nobody staged; of a table that several jobs write, this job's."""
+    """Return the rows of files that no attempt staged; of a table that several jobs write, this job's rows."""
     rows = pa.concat_tables([schema.empty_table(), *(read_file(folder, file, schema) for file in files)])
-    column = EVERYBODYS.get(due.table.path)
+    column = SHARED_TABLES.get(due.table.path)
     if column is None:
         return rows
     return rows.filter((pc.field(column) == job) & pc.field("_run").is_valid())
@@ -183,20 +184,10 @@ def _is_as_staged(folder: Folder, file: StagedFile) -> bool:
     return is_there and file.file_digest in ("", folder.digest(file.path))
 
 
-def due_rows(due: Due, published: int) -> Counter[int]:
-    """Return how many rows of each run a table has after so many publications."""
-    rows = Counter[int]()
-    for run in net(due.publications[:published]).adds:
-        total = run.commit.targets.get(due.target)
-        if total and total.rows:
-            rows[run.spec.run] = total.rows
-    return rows
-
-
 def _difference(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:
     names = {run.spec.run: f"run {run.spec.name}" for run in state.committed}
     for run in sorted({*wanted, *found}):
         if wanted.get(run, 0) != found.get(run, 0):
             name = names.get(run, f"run {run}")
-            return f"has {found.get(run, 0)} rows of {name}, published were {wanted.get(run, 0)}"
+            return f"has {found.get(run, 0)} rows of {name}, {wanted.get(run, 0)} were published"
     return "has other rows than were published"

@@ -1,4 +1,4 @@
-"""Which features of a Delta table direct access honours: allow-lists, because the unknown ones break in silence."""
+"""Which features of a Delta table direct access supports. These are allow-lists, because unknown features break silently."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _WRITABLE = (
     "v2Checkpoint",
 )
 _READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Reader features with which the files say what the table says; deletion vectors as long as there are none."""
+"""Reader features with which the files hold the table's rows; deletion vectors only while there are none."""
 
 _LAST_LEGACY_READER, _LAST_LEGACY_WRITER = 1, 4
 
 
 def check_writable(path: str, table: DeltaTable) -> None:
-    """Raise `StorageError` (74) if the table has a feature that a direct commit would not honour."""
+    """Raise `StorageError` (74) if the table has a feature that a direct commit would not respect."""
     protocol, configuration = table.protocol(), table.metadata().configuration
     found = [
         feature
@@ -38,14 +38,14 @@ def check_writable(path: str, table: DeltaTable) -> None:
     found += [key for key in sorted(configuration) if key.startswith("delta.constraints.")]
     if found:
         message = (
-            f"{path} has features that files added directly would not honour: {', '.join(found)}. "
+            f"{path} has features that files added directly would not respect: {', '.join(found)}. "
             "Drop them from the table (ALTER TABLE ... DROP FEATURE), or name another table"
         )
         raise StorageError(message)
 
 
 def direct_problem(table: DeltaTable) -> str:
-    """Return why a table's files do not say what the table says, nothing if they do."""
+    """Return why a table's files do not hold the table's rows, ``""`` if they do."""
     protocol = table.protocol()
     features = set(protocol.reader_features or ())
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":

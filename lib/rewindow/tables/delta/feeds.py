@@ -1,4 +1,4 @@
-"""Feeds in Delta: the landing ledger, the log tables that follow it, and the files that hold a range of offsets."""
+"""Feeds in Delta: the landing ledger, and the log tables that follow it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,16 @@ from deltalake import Schema as DeltaSchema
 
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import GENERATION, LANDING, LogSchema
+from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.commit import (
-    LANDINGS,
-    QUARANTINE,
     add_actions,
-    arrow_schema,
     commit_actions,
     create_table,
-    log_path,
+    existing_table,
     open_table,
     table_path,
 )
@@ -38,36 +35,38 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.job_source import look_at_output
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.source_table import look_at_table
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
+from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
 
-LOG_PARTITIONS = ("generation", "partition")
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
-TIMESTAMPS_AT_HAND = 16_000_000
+TIMESTAMPS_CACHED = 16_000_000
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
 
 
 class DeltaFeedTables:
-    """The feeds of one warehouse, through delta-rs. `landing.py` knows it as its `LandingTables`."""
+    """The feeds of one warehouse, through delta-rs: the `LandingTables` of `land`."""
 
     def __init__(self, warehouse: str) -> None:
-        """Bind to a folder or URI. Nothing is read or made."""
+        """Bind to a folder or URI. Nothing is read or created."""
         self.warehouse = warehouse.rstrip("/")
         self._ledgers: dict[str, Ledger] = {}
         self._timestamps = _Timestamps()
 
-    def rows(self, feed: str) -> list[LedgerRow]:
-        """Return the feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
+    def state(self, feed: str) -> list[LedgerRow]:
+        """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
         return self._ledger(feed).read()
 
-    def append(self, feed: str, rows: Sequence[LedgerRow]) -> bool:
-        """Append ledger rows at once; whether it is these rows that stand at their numbers now."""
+    def append(self, feed: str, *rows: LedgerRow) -> bool:
+        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
         return self._ledger(feed).append(rows)
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Make the log tables and the quarantine where they are missing, and see that they can be added to.
+        """Create missing log tables and the quarantine, and check that files can be added to them.
 
-        Raises `CheckpointError` (76) if one has other columns, `StorageError` (74) if it cannot be made or written.
+        Raises `CheckpointError` (76) if one has other columns, `StorageError` (74) if it cannot be created or written.
         """
         for topic, schema in logs.items():
             path = table_path(self.warehouse, log_path(feed, topic))
@@ -75,19 +74,20 @@ class DeltaFeedTables:
         create_table(table_path(self.warehouse, QUARANTINE), arrow_schema(QUARANTINE_COLUMNS))
 
     def publish(self, feed: str) -> None:
-        """Bring a feed's log tables and the quarantine up to its ledger. Anyone may, at any time."""
+        """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
         for _ in self.publish_steps(feed):
             pass
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Do what `publish` does; yield the name of each commit before it is made.
+        """Publish as `publish` does; yield the name of each commit before it.
 
         Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns.
         """
-        for generation, bodies in _generations(self.rows(feed)):
+        for generation, appends in generations([row] for row in self.state(feed)):
+            bodies = [body for (body,) in appends]
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
-                if topic in generation.get("placed", ()):
+                if topic in generation.get("source_offsets", ()):
                     continue
                 path = table_path(self.warehouse, log_path(feed, topic))
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
@@ -105,7 +105,7 @@ class DeltaFeedTables:
                 yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=1)), "quarantine")
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
-        """Return a table or a job's output as a source (see `look_at_table`, `look_at_output`)."""
+        """Return the state of a source that is a table or a job's output (see `look_at_table`, `look_at_output`)."""
         if spec.source.location.startswith(self.warehouse):
             check_spark_reads(spec.source.location, f"the source of the log {spec.topic}")
         if spec.is_output:
@@ -117,13 +117,12 @@ class DeltaFeedTables:
         return table_path(self.warehouse, log_path(feed, topic)), table_path(self.warehouse, QUARANTINE)
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
-        """Return the first offset of a landed file, from ``offset`` on, with a timestamp above a time."""
+        """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
         times = self._timestamps.of(table_path(self.warehouse, log_path(feed, file.topic)), file)
-        above = np.flatnonzero(times[offset - file.start :] > time_ms)
-        return offset + int(above[0]) if len(above) else None
+        return first_above(times, file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
-        """Delete the files of attempts that can never land. What cannot be deleted stays: no table names it."""
+        """Delete the files of attempts that can never land. No table names them."""
         dead = frozenset(attempts)
         roots = {self.roots(feed, topic)[0] for topic in topics} | {table_path(self.warehouse, QUARANTINE)}
         for root in roots:
@@ -137,28 +136,13 @@ class DeltaFeedTables:
         return self._ledgers.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed))
 
 
-def _generations(rows: Sequence[LedgerRow]) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-    """Yield each generation with the landings that it made."""
-    generation: Mapping[str, Any] | None = None
-    bodies: list[Mapping[str, Any]] = []
-    for row in rows:
-        if row.kind == GENERATION:
-            if generation is not None:
-                yield generation, bodies
-            generation, bodies = row.body, []
-        elif row.kind == LANDING:
-            bodies.append(row.body)
-    if generation is not None:
-        yield generation, bodies
-
-
 def _publish(
     path: str, table: DeltaTable, app_id: str, before: int, files: Mapping[int, Sequence[Mapping[str, Any]]], what: str
 ) -> Iterator[str]:
-    """Add the files of the numbers that a table lacks, several numbers a commit; yield before each.
+    """Add the files of the numbers that a table lacks, several numbers in one commit; yield before each commit.
 
     ``files`` are numbered ``before`` + 1, + 2, ... A commit's transaction version is the last number that it adds, and
-    it goes through the handle that was asked for the last one there: so no number is added twice, whoever publishes.
+    the commit goes through the handle that reported the last number present: so no number is added twice.
     """
     failure: Exception | None = None
     attempts = 0
@@ -173,27 +157,19 @@ def _publish(
         failure = None
         try:
             commit_actions(table, add_actions(Folder(path), staged), app_id, missing[-1])
-        except Exception as error:  # noqa: BLE001 - it may have landed all the same, or another did it: the log decides
+        except Exception as error:  # noqa: BLE001 - this or another commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempts)
-        table = _reopened(path)
+        table = existing_table(path)
         now = table.transaction_version(app_id) or before
         if now == reached and isinstance(failure, StorageError):
-            raise failure  # a staged file is gone, and not because somebody published it
+            raise failure  # a staged file is gone, but not because it was published and merged
         attempts = 0 if now > reached else attempts + 1
         reached = now
 
 
-def _reopened(path: str) -> DeltaTable:
-    table = open_table(path)
-    if table is None:
-        message = f"the table {path} is gone: the next `land` makes it again from its staged files"
-        raise StorageError(message)
-    return table
-
-
 def create_log(path: str, schema: LogSchema) -> DeltaTable:
-    """Return a topic's log table, made if it was not there, with the columns of the newest generation added.
+    """Return a topic's log table with the columns of the newest generation; create or extend it if necessary.
 
     Raises `CheckpointError` (76) if a column was landed with another type before.
     """
@@ -202,15 +178,15 @@ def create_log(path: str, schema: LogSchema) -> DeltaTable:
     table = open_table(path)
     if table is None:
         return create_table(path, wanted, LOG_PARTITIONS)
-    there = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
+    existing = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
     for field in wanted:
-        if field.name in there and there[field.name] != field.type:
+        if field.name in existing and existing[field.name] != field.type:
             message = (
-                f"the log {path} has {field.name} as {there[field.name]} from an older generation, "
+                f"the log {path} has {field.name} as {existing[field.name]} from an older generation, "
                 f"now it is {field.type}: give the column another name under `columns:`"
             )
             raise CheckpointError(message)
-    missing = [field for field in wanted if field.name not in there]
+    missing = [field for field in wanted if field.name not in existing]
     if missing:
         check_writable(path, table)
         table.alter.add_columns(DeltaSchema.from_arrow(pa.schema(missing)).fields)
@@ -219,20 +195,20 @@ def create_log(path: str, schema: LogSchema) -> DeltaTable:
 
 
 class _Timestamps:
-    """The timestamps of landed files, which never change: as many files at hand as fit into `TIMESTAMPS_AT_HAND`."""
+    """A cache of the timestamps of landed files, which never change: at most `TIMESTAMPS_CACHED` timestamps."""
 
     def __init__(self) -> None:
         self._files: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
         self._rows = 0
 
     def of(self, root: str, file: HeldFile) -> npt.NDArray[np.int64]:
-        """Return a file's timestamps in offset order. If `gc` has merged it into another, its rows are still in the log."""
+        """Return a file's timestamps in offset order; from the log if `gc` has merged the file into another."""
         path, folder = file.path, Folder(root)
         if (root, path) not in self._files:
-            is_there = folder.facts(path) is not None
-            rows = folder.read_table(path, ["timestamp"]) if is_there else _rows_of(root, file)
+            exists = folder.facts(path) is not None
+            rows = folder.read_table(path, ["timestamp"]) if exists else _rows_of(root, file)
             times = np.asarray(rows["timestamp"])
-            if self._rows + len(times) > TIMESTAMPS_AT_HAND:
+            if self._rows + len(times) > TIMESTAMPS_CACHED:
                 self._files.clear()
                 self._rows = 0
             self._files[root, path] = times
@@ -241,13 +217,13 @@ class _Timestamps:
 
 
 def _rows_of(root: str, file: HeldFile) -> pa.Table:
-    """Return the rows that a file had which is gone, from the log. Raises `StorageError` (74) if they are not there."""
+    """Return the rows of a merged file from the log. Raises `StorageError` (74) if they are not there."""
     folder, directory = Folder(root), file.path.rpartition("/")[0]
-    names = [one.path for one in table_files(root, _reopened(root)) if one.path.startswith(f"{directory}/")]
+    names = [one.path for one in table_files(root, existing_table(root)) if one.path.startswith(f"{directory}/")]
     parts = [folder.read_table(name, ["offset", "timestamp"]) for name in names]
-    inside = (pc.field("offset") >= file.start) & (pc.field("offset") < file.end)
-    rows = pa.concat_tables(parts).filter(inside).sort_by("offset") if parts else None
+    is_wanted = (pc.field("offset") >= file.start) & (pc.field("offset") < file.end)
+    rows = pa.concat_tables(parts).filter(is_wanted).sort_by("offset") if parts else None
     if rows is None or not np.array_equal(np.asarray(rows["offset"]), np.arange(file.start, file.end)):
-        message = f"{folder.full_path(file.path)} is gone, and so are its rows: put it back from a copy"
+        message = f"{folder.full_path(file.path)} is gone, and so are its rows: restore it from a copy"
         raise StorageError(message)
     return rows

@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from rewindow.contracts.staged_files import named_checksum, staged_name
 from rewindow.errors import StorageError, failed_io
-from rewindow.storage.locations import is_uri, opened
+from rewindow.storage.locations import filesystem_of, is_uri
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
@@ -31,9 +31,9 @@ class Folder:
     """A folder that holds a table's files. Paths are relative to it, with ``/``."""
 
     def __init__(self, root: str) -> None:
-        """Bind to a local path or a URI. Nothing is read or made."""
+        """Bind to a local path or a URI. Nothing is read or created."""
         self.root = root.rstrip("/")
-        self._fs, self._base = opened(self.root)
+        self._fs, self._base = filesystem_of(self.root)
 
     def full_path(self, path: str) -> str:
         """Return the path or URI of a file, for people and error messages."""
@@ -67,9 +67,9 @@ class Folder:
                 raise _unreadable(self.full_path(path), error) from error
 
     def open_parquet(self, path: str, *, is_checked: bool = False) -> pq.ParquetFile:
-        """Open a Parquet file: its footer is read. ``is_checked``: its bytes were compared with a digest just now.
+        """Open a Parquet file and read its footer. ``is_checked``: its bytes have just been compared with a digest.
 
-        Raises `StorageError` (74) if it is gone, damaged or no Parquet file.
+        Raises `StorageError` (74) if it is gone, damaged or not a Parquet file.
         """
         if not is_checked:
             self.check(path)
@@ -79,9 +79,9 @@ class Folder:
             raise _unreadable(self.full_path(path), error) from error
 
     def check(self, path: str) -> None:
-        """Raise `StorageError` (74) if a file is gone, or its name says another CRC-32 than its bytes have.
+        """Raise `StorageError` (74) if a file is gone, or its bytes do not have the CRC-32 in its name.
 
-        Page checksums do not cover the headers of pages and the footer: a flipped bit there can be a wrong number.
+        Page checksums cover neither page headers nor the footer, where a flipped bit can yield a wrong number.
         """
         stated = named_checksum(path)
         if stated is None:
@@ -94,28 +94,28 @@ class Folder:
             raise _unreadable(self.full_path(path), OSError(message))
 
     def write_table(self, path: str, table: pa.Table) -> FileFacts:
-        """Write a new Parquet file, with page checksums. Raises `StorageError` (74) if the disk refuses."""
+        """Write a new Parquet file with page checksums. Raises `StorageError` (74) if the storage fails."""
         return self._write(path, _as_parquet(table))
 
     def write_staged(self, directory: str, attempt: str, token: str, table: pa.Table) -> tuple[str, FileFacts]:
-        """Write a new Parquet file that is named as what tasks stage; return its path too."""
+        """Write a new Parquet file named like the files that tasks stage; return its path and facts."""
         data = _as_parquet(table)
         path = f"{directory}/{staged_name(attempt, token, crc32(data))}"
         return path, self._write(path, data)
 
     def write_digested(self, directory: str, table: pa.Table) -> tuple[str, FileFacts]:
-        """Write a new Parquet file that is named by the `digest` of its bytes; return its path too."""
+        """Write a new Parquet file named by the `digest` of its bytes; return its path and facts."""
         data = _as_parquet(table)
         path = f"{directory}/{blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}.parquet"
         return path, self._write(path, data)
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it, if it is there."""
+        """Delete the folder and its contents, if it exists."""
         if self._fs.get_file_info(self._base).type == fs.FileType.Directory:
             self._fs.delete_dir(self._base)
 
     def files(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the path, size and time of change (epoch ms) of every file below, but Delta's log, in order of the paths."""
+        """Yield path, size and modification time (epoch ms) of every file below, sorted by path. Skips Delta's log."""
         found = self._fs.get_file_info(fs.FileSelector(self._base, allow_not_found=True, recursive=True))
         for info in sorted(found, key=lambda info: str(info.path)):
             path = info.path[len(self._base) :].lstrip("/")
@@ -123,7 +123,7 @@ class Folder:
                 yield path, info.size, (info.mtime_ns or 0) // 1_000_000
 
     def delete(self, path: str, *, is_folder: bool = False) -> None:
-        """Delete a file, or a folder with all that is in it, if it is there. Raises `StorageError` (74)."""
+        """Delete a file, or a folder and its contents, if it exists. Raises `StorageError` (74)."""
         full = f"{self._base}/{path}"
         try:
             kind = self._fs.get_file_info(full).type
@@ -134,11 +134,13 @@ class Folder:
         except FileNotFoundError:
             return
         except OSError as error:
-            message = f"{self.full_path(path)} cannot be deleted: {error}. Fix the permission, then call again"
+            message = (
+                f"{self.full_path(path)} cannot be deleted: {error}. Fix the permission, then run the command again"
+            )
             raise StorageError(message) from error
 
     def copy_from(self, other: Folder, path: str, size: int) -> None:
-        """Copy a file of another folder to the same path here, unless one of that size is there.
+        """Copy a file of another folder to the same path here, unless a file of that size exists.
 
         Raises `StorageError` (74) if it cannot be read or written.
         """
@@ -167,7 +169,7 @@ class Folder:
         facts = self.facts(path)
         if facts is None:
             message = (
-                f"{self.full_path(path)} is gone right after it was written: see what cleans up there, then run again"
+                f"{self.full_path(path)} was deleted right after it was written: stop whatever did that, then run again"
             )
             raise StorageError(message)
         return facts
@@ -189,11 +191,11 @@ class Folder:
 
 
 def _as_parquet(table: pa.Table) -> pa.Buffer:
-    """Return a table as a Parquet file, with page checksums."""
+    """Return a table as a Parquet file with page checksums."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, write_page_checksum=True)
     return sink.getvalue()
 
 
 def _unreadable(path: str, error: Exception) -> StorageError:
-    return StorageError(f"{path} cannot be read: {error}. Put the file back from a copy, or replay what made it")
+    return StorageError(f"{path} cannot be read: {error}. Restore the file from a copy, or replay what made it")

@@ -1,4 +1,4 @@
-"""The commits of somebody else's Delta table, read from its log as they are: files added and removed, when, by what."""
+"""The commits of a foreign Delta table, read from its log: which files were added and removed, when, by which operation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from rewindow.storage.locations import is_uri, opened
+from rewindow.storage.locations import filesystem_of, is_uri
 
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
-    """A data file: its full path, its partition values as text, and whether it brings rows (or only moves them)."""
+    """A data file: its full path, its partition values as text, and whether it adds rows or only rewrites them."""
 
     path: str
     values: tuple[tuple[str, str | None], ...]
@@ -26,7 +26,7 @@ class AddedFile:
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:
-    """One version of a table. ``time_ms`` is what its writer recorded; ``takes_rows``: it removes or replaces rows."""
+    """One version of a table. ``time_ms`` is its writer's time; ``takes_rows``: it removes or replaces rows."""
 
     version: int
     time_ms: int | None
@@ -36,17 +36,17 @@ class TableCommit:
 
 
 def read_commit(root: str, version: int) -> TableCommit | None:
-    """Return a version of a table, or None if the log no longer has it."""
+    """Return the commit of a version, or None if the log no longer has it."""
     text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
     return None if text is None else _parse(root, version, (json.loads(line) for line in text.split("\n") if line))
 
 
 def full_path(root: str, path: str) -> str:
-    """Return where a data file lies. Paths in a Delta log are URL-encoded, and absolute in a shallow clone."""
+    """Return the full path of a data file. Paths in a Delta log are URL-encoded, and absolute in a shallow clone."""
     if path.startswith("file:"):
         return unquote(urlsplit(path).path)
-    plain = unquote(path)
-    return plain if plain.startswith("/") or is_uri(plain) else f"{root.rstrip('/')}/{plain}"
+    decoded = unquote(path)
+    return decoded if decoded.startswith("/") or is_uri(decoded) else f"{root.rstrip('/')}/{decoded}"
 
 
 def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> TableCommit:
@@ -74,10 +74,10 @@ def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> TableC
 
 def _read(path: str) -> str | None:
     if is_uri(path):
-        system, place = opened(path)
-        if system.get_file_info(place).type == fs.FileType.NotFound:
+        system, key = filesystem_of(path)
+        if system.get_file_info(key).type == fs.FileType.NotFound:
             return None
-        with system.open_input_stream(place) as stream:
+        with system.open_input_stream(key) as stream:
             return bytes(stream.read()).decode()
     try:
         return Path(path).read_text(encoding="utf-8")

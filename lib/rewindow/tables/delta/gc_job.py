@@ -1,4 +1,4 @@
-"""What `gc` does to a job's tables and folders."""
+"""The garbage collection of a job's tables and folders."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ class JobGc:
     """The files of one job."""
 
     def __init__(self, tables: DeltaTables, job: str, new_attempt: Callable[[], str], alive: Alive) -> None:
-        """Bind to a job. ``new_attempt`` names each snapshot's files; ``alive`` says whether an attempt still runs."""
+        """Bind to a job. ``new_attempt`` returns the id of a snapshot's attempt; ``alive`` whether an attempt still runs."""
         self._tables, self._job, self._new_attempt, self._alive = tables, job, new_attempt, alive
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Write the rows of a snapshot; see `snapshots.stage_snapshot`."""
+        """Stage the rows of a snapshot; see `snapshots.stage_snapshot`."""
         return stage_snapshot(self._tables, state, run, self._new_attempt())
 
     def drop_reports(self) -> int:
-        """Take the reports of dead attempts out of the journal; return how many."""
+        """Remove the reports of dead attempts from the journal; return how many."""
         return self._orphan_files().drop_reports()
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Return what can be deleted now; all of it is found before anything is deleted."""
+        """Yield what can be deleted now. All of it is found before the first is yielded."""
         yield from list(self._orphan_files().garbage(keep_ms))
 
     def delete(self, garbage: Garbage) -> None:
-        """Delete a file or folder; one that is gone already is no matter."""
+        """Delete a file or folder, if it still exists."""
         Folder(garbage.folder).delete(garbage.path, is_folder=garbage.is_folder)
 
     def compact_ledger(self) -> None:
@@ -41,7 +41,7 @@ class JobGc:
         self._tables.ledger(self._job).compact()
 
     def _orphan_files(self) -> JobOrphanFiles:
-        # The rows first: a plan that came between the two looks must be known to the state, or it would look dead.
+        # Rows first: the state must include every plan that the rows include, or a new plan would look dead.
         rows = self._tables.ledger(self._job).read()
         state = self._tables.state(self._job)
         dead = dead_attempts(rows, state)

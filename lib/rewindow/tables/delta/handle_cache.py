@@ -1,11 +1,12 @@
-"""Handles on Delta tables that outlive a look: a fresh look at a table which nobody has written since costs three `stat`.
+"""A cache of handles on Delta tables: opening a table that has not changed costs three calls of `stat`.
 
-What is in a commit's file never changes, and who takes a log away takes its newest commit away too. So a log has no news
-for a handle if its last commit is still the same file, and the folder is as it was or names nothing newer. Where commits
-were cleaned out, a handle that may still want to read them is of no use.
+Commit files never change, and whoever deletes a log deletes its newest commit too. So a cached handle is current if its
+last commit is still the same file and the log's folder is unchanged or lists nothing newer. Where commits were cleaned
+out of the log, a handle that may still have to read them is discarded.
 
-A handle is its taker's alone until the taker lets go of it, for a commit is judged by what its handle has read: two that
-shared one would see each other's news, and commit a transaction twice. What comes back is kept, one for each table.
+A handle belongs to one caller until it is released, because a commit is checked against what its handle has read: two
+callers sharing one would see each other's commits, and could commit a transaction twice. One released handle is kept for
+each table.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from deltalake.exceptions import DeltaError
 from rewindow.errors import StorageError
 
 _KEPT = 32
-"""Handles that wait: the tables of a few jobs."""
+"""The size of the cache: enough for the tables of a few jobs."""
 
 _COMMIT = re.compile(r"\d{20}\.json")
 _Mark = tuple[int, int, int]
 
 
-class _Waiting(NamedTuple):
-    """What a handle has read: the table as Delta's library holds it, its version, and what tells that commit's file.
+class _Cached(NamedTuple):
+    """What a handle has read: the library's table object, its version, and the identity of that commit's file.
 
-    ``listed_ns``: when the log's folder had changed last before it was read. ``commits``: how many it named.
+    ``listed_ns``: the time of the folder's last change before it was read. ``commits``: how many commits it listed.
     """
 
     table: Any
@@ -42,12 +43,12 @@ class _Waiting(NamedTuple):
     transactions: dict[str, int | None]
 
 
-_waiting: dict[str, _Waiting] = {}
-"""By path; the one that has waited longest comes first."""
+_cached: dict[str, _Cached] = {}
+"""By path, least recently released first."""
 
 
 class Handle(DeltaTable):
-    """A handle that waits for the next taker when nobody holds it any more."""
+    """A handle that returns to the cache when its last reference goes."""
 
     def __init__(self, path: str) -> None:
         """Read the table's log."""
@@ -57,17 +58,17 @@ class Handle(DeltaTable):
         self._begin(path, listed_ns, commits)
 
     @classmethod
-    def of(cls, path: str, waiting: _Waiting) -> Handle:
-        """Return a handle that goes on from what another had read."""
+    def of(cls, path: str, cached: _Cached) -> Handle:
+        """Return a handle that continues from what a cached one has read."""
         handle = cls.__new__(cls)
-        vars(handle).update(_storage_options=None, _table=waiting.table)  # what `DeltaTable` has
-        handle.path, handle.mark, handle.is_good = path, waiting.mark, True
-        handle.read_version, handle.listed_ns = waiting.version, waiting.listed_ns
-        handle.commits, handle.transactions = waiting.commits, waiting.transactions
+        vars(handle).update(_storage_options=None, _table=cached.table)  # the attributes of `DeltaTable`
+        handle.path, handle.mark, handle.is_good = path, cached.mark, True
+        handle.read_version, handle.listed_ns = cached.version, cached.listed_ns
+        handle.commits, handle.transactions = cached.commits, cached.transactions
         return handle
 
     def update_incremental(self) -> None:
-        """Read what was committed since."""
+        """Read the commits since."""
         self.is_good = False
         listed_ns, commits = _listed_ns(self.path), _commits(self.path, self.read_version)
         super().update_incremental()
@@ -79,22 +80,22 @@ class Handle(DeltaTable):
             self.transactions[app_id] = super().transaction_version(app_id)
         return self.transactions[app_id]
 
-    def let_go(self) -> None:
-        """Keep what was read for the next one; this handle is none any more."""
+    def release(self) -> None:
+        """Put what was read into the cache. This handle must not be used again."""
         if self.is_good and self.mark is not None and self._table.version() == self.read_version:
-            while len(_waiting) >= _KEPT:
-                del _waiting[next(iter(_waiting))]
-            _waiting.pop(self.path, None)
-            _waiting[self.path] = _Waiting(
+            while len(_cached) >= _KEPT:
+                del _cached[next(iter(_cached))]
+            _cached.pop(self.path, None)
+            _cached[self.path] = _Cached(
                 self._table, self.read_version, self.mark, self.listed_ns, self.commits, self.transactions
             )
             del self._table
         self.is_good = False
 
     def __del__(self) -> None:
-        """Let go of it."""
+        """Release it."""
         with suppress(Exception):  # the interpreter may be ending
-            self.let_go()
+            self.release()
 
     def _begin(self, path: str, listed_ns: int, commits: list[int]) -> None:
         self.path, self.read_version, self.listed_ns = path, self.version(), listed_ns
@@ -105,42 +106,42 @@ class Handle(DeltaTable):
 
 
 def take(path: str) -> Handle:
-    """Return a handle on the newest version of a table of this machine; it is the caller's alone.
+    """Return a handle on the newest version of a local table, for the caller alone.
 
     Raises as `DeltaTable` does, and `StorageError` (74) if a commit is an empty file.
     """
-    waiting = _waiting.pop(path, None)
-    if waiting and _mark(path, waiting.version) == waiting.mark:  # or it is another table by now
-        handle = Handle.of(path, waiting)
+    cached = _cached.pop(path, None)
+    if cached and _mark(path, cached.version) == cached.mark:  # otherwise it is another table
+        handle = Handle.of(path, cached)
         listed_ns = _listed_ns(path)
-        if listed_ns == waiting.listed_ns and _mark(path, waiting.version + 1) is None:
+        if listed_ns == cached.listed_ns and _mark(path, cached.version + 1) is None:
             return handle
-        commits = _commits(path, waiting.version)
-        newer = [version for version in commits if version > waiting.version]
-        is_whole = len(commits) - len(newer) >= waiting.commits
+        commits = _commits(path, cached.version)
+        newer = [version for version in commits if version > cached.version]
+        is_whole = len(commits) - len(newer) >= cached.commits
         if is_whole and not newer:
             handle.listed_ns = listed_ns
             return handle
-        if is_whole and newer == list(range(waiting.version + 1, newer[-1] + 1)):
-            with suppress(DeltaError, OSError):  # what cannot be read on is read from the beginning
+        if is_whole and newer == list(range(cached.version + 1, newer[-1] + 1)):
+            with suppress(DeltaError, OSError):  # on failure, read from the beginning
                 handle.update_incremental()
                 return handle
         handle.is_good = False
     return Handle(path)
 
 
-def let_go(table: DeltaTable, *, is_good: bool = True) -> None:
-    """Give a handle up; one with which something failed is not kept."""
+def release(table: DeltaTable, *, is_good: bool = True) -> None:
+    """Release a handle. It is cached unless something failed with it."""
     if isinstance(table, Handle):
         table.is_good = table.is_good and is_good
-        table.let_go()
+        table.release()
 
 
 def _commits(path: str, known: int = -1) -> list[int]:
-    """Return the versions whose commits a log's folder has. Those up to ``known`` were looked at before.
+    """Return the versions whose commits a log's folder has. Versions up to ``known`` were checked before.
 
-    Raises `StorageError` (74) if one is an empty file: a machine that lost its power leaves such. Delta reads it as a
-    commit of nothing, and what it held would be forgotten without a word.
+    Raises `StorageError` (74) if one is an empty file, as a power failure leaves behind. Delta would read it as an empty
+    commit, and silently lose what it held.
     """
     try:
         with os.scandir(f"{path}/_delta_log") as entries:
@@ -150,15 +151,15 @@ def _commits(path: str, known: int = -1) -> list[int]:
         return []
     if empty:
         message = (
-            f"{path}/_delta_log/{min(empty):020}.json is empty, as a crash of the machine leaves files. Put its _delta_log "
-            "back from a copy"
+            f"{path}/_delta_log/{min(empty):020}.json is empty, probably after a crash of the machine. Restore the table's "
+            "_delta_log from a copy"
         )
         raise StorageError(message)
     return sorted(commits)
 
 
 def _listed_ns(path: str) -> int:
-    """Return when the log's folder changed last; 0 if it is not there."""
+    """Return when the log's folder last changed; 0 if it does not exist."""
     try:
         return Path(f"{path}/_delta_log").stat().st_mtime_ns
     except OSError:
@@ -166,7 +167,7 @@ def _listed_ns(path: str) -> int:
 
 
 def _mark(path: str, version: int) -> _Mark | None:
-    """Return what tells a commit's file from any other; None if it is not there."""
+    """Return the identity of a commit's file; None if it does not exist."""
     try:
         found = Path(f"{path}/_delta_log/{version:020}.json").stat()
     except OSError:

@@ -1,11 +1,10 @@
-"""The journal: what each attempt made, kept in one append of one file. It makes nothing true; the ledger does that.
+"""The journal: what each attempt staged, one append of one file each. Only the ledger makes it true.
 
-A row is a `TaskReport` in JSON: one for each task, and one for what the runner made of the run as a whole.
+A row is a `TaskReport` in JSON: one for each task, and one for the run as a whole.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +12,13 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.spec import JournalFile, canonical_json
+from rewindow.control.plan.spec import JournalFile
+from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.commit import commit_files, create_table, open_table, safe_name
+from rewindow.tables.delta.commit import commit_files, create_table, open_table
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.shared.paths import safe_name
 
 _COLUMNS = pa.schema(
     [
@@ -32,18 +33,18 @@ _CONFIGURATION = {"delta.logRetentionDuration": "interval 3650 days"}
 
 
 class Journal:
-    """The attempts of one job in a journal table, which is made when first needed."""
+    """The attempts of one job in a journal table. The first append creates the table."""
 
     def __init__(self, path: str, job: str) -> None:
-        """Bind to a table and a job. Nothing is read or made."""
+        """Bind to a table and a job. Nothing is read or created."""
         self.path = path
         self.job = safe_name(job, "job")
         self._folder = Folder(path)
 
     def append(self, attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
-        """Keep an attempt's reports in one Delta commit and say where. Calling it again changes nothing.
+        """Append an attempt's reports in one Delta commit; return the file that holds them. Repeating changes nothing.
 
-        Raises `StorageError` (74) if they did not land, `InvariantError` (70) if the attempt staged something else.
+        Raises `StorageError` (74) if they did not land, `InvariantError` (70) if the attempt staged other reports before.
         """
         table = create_table(self.path, _SCHEMA, ("job",), configuration=_CONFIGURATION)
         path = self._path_of(attempt)
@@ -53,25 +54,25 @@ class Journal:
             commit_files(self.path, [self._staged(path, len(reports))], app_id=_app_id(attempt), version=1, table=table)
         facts = self._folder.facts(path)
         if facts is None:
-            message = f"{self._folder.full_path(path)} was staged and is gone: see what cleans up there, then run again"
+            message = f"{self._folder.full_path(path)} was deleted after it was staged: stop whatever did that, then run again"
             raise StorageError(message)
         if not self._folder.read_table(path, _COLUMNS.names).equals(rows):
-            message = f"attempt {attempt} staged something else before: every attempt has a name of its own"
+            message = f"attempt {attempt} staged something else before: each attempt needs its own id"
             raise InvariantError(message)
         return JournalFile(path, facts.bytes, self._folder.digest(path))
 
     def find(self, attempt: str) -> list[TaskReport] | None:
-        """Return what an attempt staged, committed or not; None if it came to nothing, or its file is gone."""
+        """Return what an attempt staged, committed or not; None if it staged nothing or its file is gone."""
         table, path = open_table(self.path), self._path_of(attempt)
         if table is None or table.transaction_version(_app_id(attempt)) is None or self._folder.facts(path) is None:
             return None
-        return _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt)
+        return _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
 
     def read(self, file: JournalFile, attempt: str) -> list[TaskReport]:
-        """Return the reports of an attempt, by stage and partition, from the file that its COMMIT row names.
+        """Return the reports of an attempt, by sub-topology and partition, from the file that its COMMIT row names.
 
-        Where that file was merged into another since, the table is searched. Raises `StorageError` (74) if the reports
-        are gone or are not what was committed.
+        Search the table if that file was merged into another. Raises `StorageError` (74) if the reports are gone or
+        are not what was committed.
         """
         facts = self._folder.facts(file.path)
         if facts is None:
@@ -79,22 +80,22 @@ class Journal:
         if facts.bytes != file.bytes or self._folder.digest(file.path) != file.digest:
             message = (
                 f"{self._folder.full_path(file.path)} is not what was committed ({file.bytes} bytes, digest "
-                f"{file.digest}): put it back from a copy"
+                f"{file.digest}): restore it from a copy"
             )
             raise StorageError(message)
-        return _as_reports(self._folder.read_table(file.path, _COLUMNS.names), attempt)
+        return _as_reports(self._folder.read_table(file.path, _COLUMNS.names), attempt, self.path)
 
     def _search(self, attempt: str) -> list[TaskReport]:
         table = open_table(self.path)
         reports: list[TaskReport] = []
         for path in self._files_of_job(table) if table else ():
-            reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt)
+            reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
             message = (
-                f"the journal {self.path} has nothing of attempt {attempt} any more: put its files back from a copy"
+                f"the journal {self.path} has nothing of attempt {attempt} any more: restore its files from a copy"
             )
             raise StorageError(message)
-        return sorted(reports, key=_place)
+        return sorted(reports, key=_task)
 
     def _files_of_job(self, table: DeltaTable) -> list[str]:
         return [file.path for file in table_files(self.path, table) if file.partition["job"] == self.job]
@@ -110,20 +111,20 @@ class Journal:
 
 
 def _app_id(attempt: str) -> str:
-    return f"rewindow.sub_topology/{attempt}"
+    return f"rewindow.journal/{attempt}"
 
 
 def _as_table(attempt: str, reports: Sequence[TaskReport]) -> pa.Table:
-    ordered = sorted(reports, key=_place)
-    texts = [canonical_json(report.as_json()) for report in ordered]
-    stages, partitions = [report.sub_topology for report in ordered], [report.partition for report in ordered]
-    return pa.table([[attempt] * len(ordered), stages, partitions, texts], schema=_COLUMNS)
+    ordered = sorted(reports, key=_task)
+    texts = [stored_json(report.as_json()) for report in ordered]
+    sub_topologies, partitions = [report.sub_topology for report in ordered], [report.partition for report in ordered]
+    return pa.table([[attempt] * len(ordered), sub_topologies, partitions, texts], schema=_COLUMNS)
 
 
-def _as_reports(rows: pa.Table, attempt: str) -> list[TaskReport]:
+def _as_reports(rows: pa.Table, attempt: str, table: str) -> list[TaskReport]:
     pairs = zip(rows["attempt"].to_pylist(), rows["report"].to_pylist(), strict=True)
-    return [TaskReport.from_json(json.loads(text)) for owner, text in pairs if owner == attempt]
+    return [TaskReport.from_json(load_stored(text, table)) for owner, text in pairs if owner == attempt]
 
 
-def _place(report: TaskReport) -> tuple[int, int]:
+def _task(report: TaskReport) -> tuple[int, int]:
     return report.sub_topology, report.partition

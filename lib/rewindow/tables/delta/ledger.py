@@ -1,8 +1,8 @@
-"""The ledger: a shared log of rows, numbered without gaps for each name, in which a row is true once it is there.
+"""The ledger: an append-only table of rows, numbered 1, 2, 3 ... for each job or feed. A row that is there is true.
 
-An append is a compare-and-set. The writer proposes the next number it has seen to be free; Delta lands the commit only
-if no other of the same name came between; and then the ledger is read again, and the row at that number says who won.
-No return value and no exception ever decides (a lost answer looks like a failure, a skipped write like a success).
+An append is a compare-and-set. The writer proposes the next free number; Delta rejects the commit if another writer of the
+same name committed first; then the ledger is read again, and the row with that number shows who won. Return values and
+exceptions decide nothing: a lost answer looks like a failure, a skipped write like a success.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -22,23 +20,23 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.spec import canonical_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.commit import commit_actions, create_table, open_table, safe_name
+from rewindow.tables.delta.commit import commit_actions, create_table, open_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.probe_put_if_absent import check_store
+from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
+from rewindow.tables.shared.paths import safe_name
 
 __all__ = ["Ledger", "LedgerRow"]
 
 _RowValues = tuple[int, str, str, int]
-"""A row as it is stored: seq, kind, body, recorded_at."""
+"""A stored row: seq, kind, body, recorded_at."""
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
-_WRITER = "_writer"
 _ATTEMPTS = 6
 _FILES_MAX = 40
-"""A name's small files are merged into one when there are more, so that reading stays a matter of milliseconds."""
+"""More small files than this of one name are merged, so that reading the ledger takes milliseconds."""
 _SMALL_ROWS = 400
 
 _SCHEMA = pa.schema(
@@ -58,7 +56,7 @@ _CONFIGURATION = {
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What one handle has read."""
+    """What was read through one table handle."""
 
     table: DeltaTable
     paths: tuple[str, ...]
@@ -67,10 +65,10 @@ class _Snapshot:
 
 
 class Ledger:
-    """The rows of one name (a job, a feed) in a ledger table, which is made when first needed."""
+    """The rows of one job or feed in a ledger table. The first append creates the table."""
 
     def __init__(self, path: str, name: str) -> None:
-        """Bind to a table and a name. Nothing is read or made."""
+        """Bind to a table and a name. Nothing is read or created."""
         self.path = path
         self.name = safe_name(name, "ledger")
         self._folder = Folder(path)
@@ -81,28 +79,27 @@ class Ledger:
         self._known: list[tuple[str, LedgerRow]] = []
 
     def read(self) -> list[LedgerRow]:
-        """Return this name's rows, in order, from a fresh look at the table.
+        """Read this name's rows, in order.
 
-        Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read.
+        Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read,
+        `CheckpointError` (76) if another version of rewindow wrote them.
         """
         seen = self._look()
         return list(seen.rows) if seen else []
 
     def append(self, rows: Sequence[LedgerRow]) -> bool:
-        """Append rows, numbered from the next free number on, in one commit. True: they are there. False: another's.
+        """Append rows in one commit, numbered from the next free number. False if another writer took that number.
 
-        After False read again, judge anew and number anew. Raises `InvariantError` (70) for numbers that leave a gap,
-        `StorageError` (74) if the rows did not land or nobody can tell.
+        After False, read the ledger and decide again. Raises `InvariantError` (70) for numbers that leave a gap,
+        `StorageError` (74) if the rows did not land or that cannot be determined.
         """
+        check_numbered(self.name, rows)
         first = rows[0].seq
-        if first < 1 or [row.seq for row in rows] != list(range(first, first + len(rows))):
-            message = f"ledger {self.name}: rows must be numbered without gaps, got {[row.seq for row in rows]}"
-            raise InvariantError(message)
-        token = uuid4().hex
-        texts = tuple(canonical_json({**row.body, _WRITER: token}) for row in rows)
+        token = new_token()
+        texts = tuple(stored_body(row.body, token) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
-        seen = self._seen  # what the caller judged by; should it be stale, Delta refuses the commit
+        seen = self._seen  # what the caller decided on; if it is stale, Delta rejects the commit
         if seen is None or len(seen.rows) != first - 1:
             seen = self._look_or_create()
         for attempt in range(_ATTEMPTS):
@@ -116,19 +113,19 @@ class Ledger:
                 action = self._write(rows, texts)
             try:
                 commit_actions(seen.table, [action], self._app_id, rows[-1].seq)
-            except Exception as error:  # noqa: BLE001 - it may have landed all the same: the rows decide
+            except Exception as error:  # noqa: BLE001 - the commit may have landed: the rows decide
                 failure = error
                 time.sleep(0.002 * 2**attempt)
             seen = self._look_or_create()
         if len(seen.rows) < first:
             message = f"ledger {self.name}: row {first} did not land in {_ATTEMPTS} attempts ({failure}); run again"
             raise StorageError(message) from failure
-        is_mine = seen.texts[first - 1 : first - 1 + len(texts)] == texts
-        if is_mine:
+        is_ours = seen.texts[first - 1 : first - 1 + len(texts)] == texts
+        if is_ours:
             small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
             if len(small) > _FILES_MAX:
                 self._merge(seen, small)
-        return is_mine
+        return is_ours
 
     def _look_or_create(self) -> _Snapshot:
         seen = self._look()
@@ -137,7 +134,7 @@ class Ledger:
             create_table(self.path, _SCHEMA, ("name",), configuration=_CONFIGURATION)
             seen = self._look()
         if seen is None:
-            message = f"the ledger {self.path} went away while it was used: restore its folder from a copy"
+            message = f"the ledger {self.path} was deleted while it was in use: restore its folder from a copy"
             raise StorageError(message)
         return seen
 
@@ -149,63 +146,73 @@ class Ledger:
         actions = pa.table(table.get_add_actions(flatten=True))
         names, paths = actions["partition.name"].to_pylist(), actions["path"].to_pylist()
         own = tuple(sorted(path for path, name in zip(paths, names, strict=True) if name == self.name))
-        cells = self._cells(own)
-        if len(cells) < len(self._known):
-            message = f"{self.path} was listed as it was before: no storage that does so can be trusted. Run again"
+        stored = self._rows_in(own)
+        if len(stored) < len(self._known):
+            message = f"{self.path}: the storage listed an older state than before, so it is not consistent. Run again"
             raise StorageError(message)
         self._read_files = {path: self._read_files[path] for path in own}
-        self._check(cells, table.transaction_version(self._app_id) or 0)
+        if not own and paths:
+            self._check_format_of(paths[0])
         self._known = [
-            known if known and known[0] == row[2] else (row[2], LedgerRow(row[0], row[1], _load(row[2]), row[3]))
-            for row, known in zip(cells, chain(self._known, repeat(None)), strict=False)
+            known if known and known[0] == row[2] else (row[2], self._load(row))
+            for row, known in zip(stored, chain(self._known, repeat(None)), strict=False)
         ]
+        self._check(stored, table.transaction_version(self._app_id) or 0)
         texts, rows = (tuple(part) for part in zip(*self._known, strict=True)) if self._known else ((), ())
         self._seen = _Snapshot(table, own, texts, rows)
         return self._seen
 
-    def _cells(self, paths: Sequence[str]) -> list[_RowValues]:
-        """Return the rows of files by number. A row that stands in two files is one row: its writer's token says so."""
-        return sorted({cells for path in paths for cells in self._rows_of(path)}, key=lambda cells: cells[0])
+    def _rows_in(self, paths: Sequence[str]) -> list[_RowValues]:
+        """Return the rows of files by number. A row in two files is one row: it has the same writer's token."""
+        return sorted({row for path in paths for row in self._rows_of(path)}, key=lambda row: row[0])
 
     def _rows_of(self, path: str) -> list[_RowValues]:
-        """Return a file's rows. A file never changes, so it is read once; its name says what its bytes must be."""
+        """Return a file's rows. A file never changes, so it is read once; its name has the digest of its bytes."""
         if path not in self._read_files:
             named = _DIGEST.search(path)
             if named and self._folder.digest(path) != named[1]:
                 full = self._folder.full_path(path)
-                message = f"{full} is not what was written: put it back from a copy. Do not run or land before"
+                message = f"{full} was altered: restore it from a copy before you run or land"
                 raise StorageError(message)
             columns = self._folder.read_table(path, ["seq", "kind", "body", "recorded_at"]).to_pydict()
             self._read_files[path] = list(zip(*columns.values(), strict=True))
         return self._read_files[path]
 
-    def _check(self, cells: Sequence[_RowValues], last: int) -> None:
-        numbers = [row[0] for row in cells]
+    def _load(self, row: _RowValues) -> LedgerRow:
+        return LedgerRow(row[0], row[1], load_body(row[2], self.path), row[3])
+
+    def _check_format_of(self, path: str) -> None:
+        """Check one file of another name, so that a new name does not join a table of another format."""
+        for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
+            load_body(text, self.path)
+
+    def _check(self, stored: Sequence[_RowValues], last: int) -> None:
+        numbers = [row[0] for row in stored]
         if numbers != list(range(1, len(numbers) + 1)) or last != len(numbers):
             message = (
                 f"the ledger of {self.name} in {self.path} is damaged: its rows are numbered {_in_short(numbers)}, "
-                f"its last commit says {last}. Do not run or land; restore the table from a copy"
+                f"its last commit has number {last}. Restore the table from a copy before you run or land"
             )
             raise InvariantError(message)
 
     def _write(self, rows: Sequence[LedgerRow], texts: Sequence[str]) -> AddAction:
-        cells = [(row.seq, row.kind, text, row.recorded_at) for row, text in zip(rows, texts, strict=True)]
-        return self._write_file(cells, data_change=True)
+        stored = [(row.seq, row.kind, text, row.recorded_at) for row, text in zip(rows, texts, strict=True)]
+        return self._write_file(stored, data_change=True)
 
-    def _write_file(self, cells: Sequence[_RowValues], *, data_change: bool) -> AddAction:
-        arrays = [list(column) for column in zip(*cells, strict=True)]
+    def _write_file(self, stored: Sequence[_RowValues], *, data_change: bool) -> AddAction:
+        arrays = [list(column) for column in zip(*stored, strict=True)]
         table = pa.table(arrays, schema=pa.schema([_SCHEMA.field(name) for name in _SCHEMA.names if name != "name"]))
         path, facts = self._folder.write_digested(f"name={self.name}", table)
         stats = {
-            "numRecords": len(cells),
-            "minValues": {"seq": cells[0][0]},
-            "maxValues": {"seq": cells[-1][0]},
+            "numRecords": len(stored),
+            "minValues": {"seq": stored[0][0]},
+            "maxValues": {"seq": stored[-1][0]},
             "nullCount": {"seq": 0},
         }
         return AddAction(path, facts.bytes, {"name": self.name}, facts.modified_ms, data_change, json.dumps(stats))
 
     def compact(self) -> None:
-        """Merge all small files of this name into one. The rows stay what they are."""
+        """Merge all small files of this name into one. The rows do not change."""
         seen = self._look()
         if seen is not None:
             small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
@@ -213,12 +220,12 @@ class Ledger:
                 self._merge(seen, small)
 
     def _merge(self, seen: _Snapshot, paths: Sequence[str]) -> None:
-        """Merge some of this name's files into one. The rows stay what they are, and so does every number.
+        """Merge some of this name's files into one. Neither rows nor numbers change.
 
-        Two at once, or one that fails, do no harm. The transaction id makes the second fail: Delta itself lets both
+        Concurrent or failed merges do no harm. The transaction id makes the second one fail: Delta alone would let both
         remove the same files and add the rows twice.
         """
-        merged = self._write_file(self._cells(paths), data_change=False)
+        merged = self._write_file(self._rows_in(paths), data_change=False)
         now = time.time_ns() // 1_000_000
         partition: dict[str, str | None] = {"name": self.name}
         removals = [RemoveAction(path, False, now, None, partition) for path in paths]
@@ -235,12 +242,6 @@ class Ledger:
             return
 
 
-def _load(text: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(text)
-    body.pop(_WRITER, None)
-    return body
-
-
 def _in_short(numbers: Sequence[int]) -> str:
     shown = ", ".join(str(number) for number in numbers[-5:])
-    return f"..., {shown}" if len(numbers) > 5 else shown or "not at all"
+    return f"..., {shown}" if len(numbers) > 5 else shown or "(none)"

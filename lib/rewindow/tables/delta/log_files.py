@@ -1,4 +1,4 @@
-"""Which files of a log hold which offsets, from the Delta log alone: no Spark, and no file is opened."""
+"""Find which files of a log hold which offsets, from the Delta log alone: without Spark or opening a file."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class _File(NamedTuple):
 
 
 class LogFiles:
-    """The files of one log table, as they were when this was made."""
+    """The files of one log table at the time of construction."""
 
     def __init__(self, path: str) -> None:
         """Read the table's Delta log. Raises `SourceError` (66) if there is no table."""
         table = open_table(path)
         if table is None:
-            message = f"there is no log at {path}: land the feed first, or put the table back from a copy"
+            message = f"there is no log at {path}: land the feed first, or restore the table from a copy"
             raise SourceError(message)
         self._path = path
         self.problem = direct_problem(table)
-        """Why the files do not say what the table says; nothing if they do."""
+        """Why the files do not hold the table's rows; ``""`` if they do."""
         actions = pa.table(table.get_add_actions(flatten=True))
         nothing = [None] * actions.num_rows
         names = ("path", "partition.generation", "partition.partition", "min.offset", "max.offset")
@@ -46,12 +46,12 @@ class LogFiles:
         for file in map(_File._make, zip(*columns, strict=True)):
             self._files.setdefault(file.partition, []).append(file)
         if not self.problem and None in self._files:
-            self.problem = "its files are not laid out by generation and partition"
+            self.problem = "its files are not partitioned by generation and partition"
 
     def find(self, feed: Feed, where: TopicPartition, start: int, end: int) -> list[LogFile]:
         """Return the files that hold the offsets ``[start, end)`` of a topic-partition, by first offset.
 
-        Of each generation only what the feed still has. A file without statistics is taken to hold all it might.
+        Of each generation only the offsets that the feed still has. A file without statistics may hold any offset.
         """
         found = {
             LogFile(f"{self._path}/{unquote(file.path)}", max(file.first or first, first), min(file.last or last, last))

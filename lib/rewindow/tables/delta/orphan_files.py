@@ -1,8 +1,8 @@
-"""The files that nothing needs: found in the folders of a job's tables, and deleted.
+"""Find the files in the folders of a job's tables that nothing needs any more.
 
-What goes: files and reports of attempts that the ledger proves dead, at once. Files that left a table, and files of
-nobody (a verification, a snapshot or a mending that died), when they are older than the time to keep. What no commit names
-"yet" never goes.
+Files and reports of attempts that the ledger proves dead can go at once. Files that left a table, and files of attempts
+that no ledger row names (a verification, a snapshot or a repair that died), can go when they are older than the retention.
+"Not committed yet" is never a reason.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
-from rewindow.tables.delta.commit import JOURNAL, RUNS, commit_files, open_table, table_path
+from rewindow.tables.delta.commit import commit_files, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.publish import EVERYBODYS
 from rewindow.tables.delta.retract import removals
+from rewindow.tables.shared.paths import JOURNAL, RUNS
+from rewindow.tables.shared.publications import SHARED_TABLES
 
 HOUR_MS = 3_600_000
-NOBODYS_MS = 24 * HOUR_MS
-"""A file of an attempt that no ledger row names may be of a process that still runs: it stays for a day at least."""
+UNKNOWN_MS = 24 * HOUR_MS
+"""Files of an attempt that no ledger row names stay for at least a day: its process may still run."""
 
 _NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A file, or a folder with all that is in it, that nothing needs."""
+    """A file, or a folder with its contents, that nothing needs."""
 
     folder: str
     path: str
@@ -46,27 +47,27 @@ class JobOrphanFiles:
     """The folders of one job."""
 
     def __init__(self, warehouse: str, job: str, state: JobState, dead: Collection[str], *, is_quiet: bool) -> None:
-        """Bind to what the ledger says. ``is_quiet``: no run of the job is being made."""
+        """Bind to a job's state. ``is_quiet``: no run of the job is in progress."""
         self._warehouse, self._job, self._state = warehouse, job, state
         self._dead, self._is_quiet = frozenset(dead), is_quiet
         pending = [one.pending for one in state.branches.values() if one.pending]
         self._pending = {plan.attempt.id for plan in pending} | {plan.repeats or "" for plan in pending}
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can go, as things are now."""
+        """Yield what can be deleted now."""
         for path, targets in sorted(self._tables().items()):
             yield from self._of_table(path, targets, keep_ms)
         yield from self._internal(keep_ms)
         yield from self._of_ledgers(keep_ms)
 
     def drop_reports(self) -> int:
-        """Take the reports of dead attempts out of the journal, in one commit; return how many."""
+        """Remove the reports of dead attempts from the journal in one commit; return how many."""
         path = table_path(self._warehouse, JOURNAL)
         table = open_table(path)
         if table is None:
             return 0
-        gone = {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
-        listed = {file.path for file in table_files(path, table)} & gone
+        dead = {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
+        listed = {file.path for file in table_files(path, table)} & dead
         if not listed:
             return 0
         app_id = f"rewindow.gc/{self._job}"
@@ -78,7 +79,7 @@ class JobOrphanFiles:
         return len(listed)
 
     def _tables(self) -> dict[str, set[str]]:
-        """Return the targets of each table that a run of the job ever wrote, by path; its journal too."""
+        """Return the targets of each table that a run of the job ever wrote or may be writing, by path."""
         found: dict[str, set[str]] = {}
         for run in self._state.committed:
             for target, table in run.spec.binding.tables.items():
@@ -99,7 +100,7 @@ class JobOrphanFiles:
             yield from self._whole(root, keep_ms)
             return
         old = left_before(table, keep_ms) if table else set()
-        nobodys = left_before(table, max(keep_ms, NOBODYS_MS)) if table else set()
+        unknown = left_before(table, max(keep_ms, UNKNOWN_MS)) if table else set()
         counts, known = self._counting(path, targets), self._known()
         is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may be reading what left it
         for name, size, _ in folder.files():
@@ -107,16 +108,16 @@ class JobOrphanFiles:
                 continue
             attempt = staged_by(name)
             if attempt in self._dead:
-                yield Garbage(root, name, size, "an attempt that died")
-            elif path in EVERYBODYS or attempt in self._pending or attempt in counts:
+                yield Garbage(root, name, size, "of an attempt that died")
+            elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
                 continue
             elif attempt in known and name in old and (self._is_quiet or not is_changelog):
                 yield Garbage(root, name, size, "left the table")
-            elif attempt not in known and name in nobodys:
-                yield Garbage(root, name, size, "nobody's")
+            elif attempt not in known and name in unknown:
+                yield Garbage(root, name, size, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the internal logs of attempts: dead ones at once, others when they are old."""
+        """Yield the internal logs of attempts: of dead ones at once, of others when they are old."""
         root = table_path(self._warehouse, f"internal/{self._job}")
         sizes: dict[str, tuple[int, int]] = {}
         for name, size, modified_ms in Folder(root).files():
@@ -127,12 +128,12 @@ class JobOrphanFiles:
         for attempt, (size, last) in sorted(sizes.items()):
             if attempt in self._pending:
                 continue
-            keep = keep_ms if attempt in known_attempts else max(keep_ms, NOBODYS_MS)
+            keep = keep_ms if attempt in known_attempts else max(keep_ms, UNKNOWN_MS)
             if attempt in self._dead or last < now_ms - keep:
                 yield Garbage(root, attempt, size, "the internal logs of an attempt", is_folder=True)
 
     def _of_ledgers(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield reports of dead attempts, and files of the ledger that were merged into one a day ago."""
+        """Yield reports of dead attempts, and files of the ledger that were merged at least a day ago."""
         root = table_path(self._warehouse, JOURNAL)
         table = open_table(root)
         listed = {file.path for file in table_files(root, table)} if table else set()
@@ -143,13 +144,13 @@ class JobOrphanFiles:
                 yield Garbage(root, path, facts.bytes, "the reports of an attempt that died")
         root = table_path(self._warehouse, RUNS)
         ledger = open_table(root)
-        for path in sorted(left_before(ledger, max(keep_ms, NOBODYS_MS))) if ledger else ():
+        for path in sorted(left_before(ledger, max(keep_ms, UNKNOWN_MS))) if ledger else ():
             facts = Folder(root).facts(path)
             if path.startswith(f"name={self._job}/") and facts is not None:
                 yield Garbage(root, path, facts.bytes, "merged into another file of the ledger")
 
     def _whole(self, root: str, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the table of a branch that was given up, once nobody has touched it for the time to keep."""
+        """Yield the table of a dropped branch when it has not changed for the retention time."""
         files = list(Folder(root).files())
         last = max((modified_ms for _, _, modified_ms in files), default=0)
         if files and last <= time.time_ns() // 1_000_000 - keep_ms:
@@ -157,8 +158,8 @@ class JobOrphanFiles:
             yield Garbage(parent, name, sum(size for _, size, _ in files), "a dropped branch's table", is_folder=True)
 
     def _dropped(self) -> set[str]:
-        """Return the paths of output tables that only dropped branches have."""
-        kept, gone = set(), set()
+        """Return the paths of output tables that belong to dropped branches only."""
+        kept, dropped = set(), set()
         for branch in self._state.branches.values():
             own = {
                 run.spec.binding.tables[target].path
@@ -167,17 +168,17 @@ class JobOrphanFiles:
                 if target.startswith(OUTPUT)
             }
             paths = {table.path for target, table in branch.tables.items() if target.startswith(OUTPUT)}
-            if branch.is_there:
+            if branch.is_kept:
                 kept |= paths
             elif branch.own_runs and all(run.spec.branch == branch.name for run in branch.own_runs):
-                gone |= own & paths
-        return gone - kept
+                dropped |= own & paths
+        return dropped - kept
 
     def _counting(self, path: str, targets: Collection[str]) -> set[str]:
-        """Return the attempts whose files for a table are what publishes it."""
+        """Return the attempts whose files a publication of this table needs."""
         if any(target.startswith(CHANGELOG) for target in targets):
             return {run.commit.attempt for run in self._state.naming(path)}
-        return {run.commit.attempt for one in self._state.branches.values() if one.is_there for run in one.own_runs}
+        return {run.commit.attempt for one in self._state.branches.values() if one.is_kept for run in one.own_runs}
 
     def _known(self) -> set[str]:
         state = self._state
@@ -186,13 +187,13 @@ class JobOrphanFiles:
 
 
 def left_before(table: DeltaTable, keep_ms: int) -> set[str]:
-    """Return the files below a table that are not in it: those that left so long ago, and those of nobody that are so old."""
+    """Return the files below a table that it does not name: removed or written at least ``keep_ms`` ago."""
     hours = -(-keep_ms // HOUR_MS)
     paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
     return {unquote(path) for path in paths}
 
 
 def staged_by(path: str) -> str:
-    """Return the attempt that a staged file's name says; nothing for another name."""
+    """Return the attempt in a staged file's name; ``""`` for another name."""
     staged = _NAME.fullmatch(path.rpartition("/")[2])
     return staged[1] if staged else ""

@@ -1,8 +1,8 @@
-"""Whether a store puts only if absent: asked of the store itself, before the first ledger of a warehouse is made there.
+"""Probe whether an object store puts files only if absent, before the first ledger of a warehouse is created there.
 
-A ledger row is true because no second writer can take its version. On a disk delta-rs links a finished file to its name;
-a bucket is asked for it by a condition (``If-None-Match``), and a store that does not know conditions lets several writers
-win without a word. delta-rs looks before it puts, so only writers that come at once can tell.
+A ledger row is true because no second writer can take its version. On a disk delta-rs links a finished file to its name. A
+bucket needs a conditional put (``If-None-Match``), and a store that ignores the condition silently lets several writers
+win. delta-rs looks before it puts, so only concurrent writers can tell.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ _SCHEMA = pa.schema([("probe", pa.string())])
 
 
 def check_store(path: str) -> None:
-    """Let writers contend for the versions of a table beside the one at ``path``, and remove it. A folder is not asked.
+    """Let writers compete for the versions of a temporary table beside ``path``. A local folder is not probed.
 
-    Raises `ConfigError` (78) if several got one.
+    Raises `ConfigError` (78) if several writers got the same version.
     """
     if not is_uri(path):
         return
-    place = f"{path.rpartition('/')[0]}/probe-{uuid4().hex}"
+    probe = f"{path.rpartition('/')[0]}/probe-{uuid4().hex}"
     try:
-        DeltaTable.create(place, _SCHEMA, storage_options=options_of(place))
-        if any(_winners(place, turn) > 1 for turn in range(ROUNDS)):
+        DeltaTable.create(probe, _SCHEMA, storage_options=options_of(probe))
+        if any(_winners(probe, turn) > 1 for turn in range(ROUNDS)):
             message = (
                 f"{path}: its store lets two writers put one version, so a committed row could be lost. Use a store that "
-                "knows If-None-Match (README, Object stores), or a folder of a disk as the warehouse"
+                "supports If-None-Match (README, Object stores), or a local folder as the warehouse"
             )
             raise ConfigError(message)
     finally:
         with suppress(OSError):
-            Folder(place).remove()
+            Folder(probe).remove()
 
 
-def _winners(place: str, turn: int) -> int:
-    """Return how many of some writers were told that the next version is theirs."""
+def _winners(probe: str, turn: int) -> int:
+    """Return how many writers were told that they got the next version."""
     start = Barrier(WRITERS)
 
     def write(writer: int) -> bool:
-        table = DeltaTable(place, storage_options=options_of(place))
+        table = DeltaTable(probe, storage_options=options_of(probe))
         start.wait()
         try:
             table.create_write_transaction(
@@ -62,7 +62,7 @@ def _winners(place: str, turn: int) -> int:
                     max_commit_retries=0, app_transactions=[Transaction(f"{turn}-{writer}", 1)]
                 ),
             )
-        except Exception:  # noqa: BLE001 - all but one are to be refused, in whatever words
+        except Exception:  # noqa: BLE001 - all but one must be rejected, whatever the exception
             return False
         return True
 

@@ -1,71 +1,46 @@
-"""Let the tables follow the ledger: each row that changed what is true becomes one Delta commit of each table it touches.
+"""Bring tables up to the ledger: each row that changes what is true becomes one Delta commit to each table it affects.
 
-What a table gets as its k-th commit is a function of the ledger alone, so anyone may publish, at any time, as often as
-they like, several at once: a commit that is there is left alone, and the next one can only be its successor.
+The k-th commit to a table is a function of the ledger alone, so any process may publish at any time, repeatedly and
+concurrently: a commit that is there is left alone, and only its successor can follow.
 
-A branch publishes the tables that its own runs name: so a table that somebody lost stops the branches that have it,
-and no other. Where branches share a table, each publishes the rows of all. From a shared table nothing is ever taken
-back but what nothing stands on any more (FORGET): which runs count is decided when it is read. An output table gets and
-loses the rows of whole runs.
+A branch publishes the tables that its own runs name, so a lost table stops only the branches that have it. Where branches
+share a table, each publishes the rows of all. Rows leave a shared table only when no branch needs them any more (FORGET):
+its readers decide which runs count. An output table gets and loses the rows of whole runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 
 from deltalake import DeltaTable
 
-from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState, Publication, Restart, Standing
-from rewindow.control.plan.spec import OUTPUT, TableSpec
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.spec import TableSpec
 from rewindow.errors import ConfigError
-from rewindow.tables.delta.commit import (
-    METRICS,
-    QUARANTINE,
-    Retract,
-    arrow_schema,
-    commit_files,
-    create_table,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.commit import Retract, commit_files, create_table, open_table, table_path
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
-
-Reports = Callable[[CommittedRun], Sequence[TaskReport]]
-"""Reads a run's reports from the journal."""
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_tables, net, publication_id
 
 _OWNER = "rewindow.job"
-"""The table property that names the one job that writes the table."""
-
-EVERYBODYS: Mapping[str, str] = {METRICS: "job", QUARANTINE: "name"}
-"""Tables that several jobs write, with the column that says whose a row is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """A table and all that it is to get, in the order of its publication ordinals 1, 2, 3 ..."""
-
-    target: str
-    table: TableSpec
-    publications: Sequence[Publication]
-    restart: Restart
+"""The table property with the only job that writes the table."""
 
 
 def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Reports) -> Iterator[str]:
-    """Publish what a branch's tables lack of what is committed; yield the name of each commit before it is made.
+    """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
-    Raises `StorageError` (74) if a staged file is gone or a commit does not land; what was published by then stays.
+    Raises `StorageError` (74) if a staged file is gone or a commit does not land. Earlier commits stay.
     """
     for due in due_tables(state, branch):
         path, app_id = table_path(warehouse, due.table.path), publication_id(job, due.target, due.restart.epoch)
-        opened = open_table(path) or _make(warehouse, job, due.table)
-        published = opened.transaction_version(app_id) or 0
-        handle: DeltaTable | None = opened
+        table = open_table(path) or _create(warehouse, job, due.table)
+        published = table.transaction_version(app_id) or 0
+        handle: DeltaTable | None = table
         for ordinal in range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1):
             yield f"publish {due.target} {ordinal}"
             is_restart = due.restart.epoch > 1 and ordinal == due.restart.ordinal
@@ -79,75 +54,47 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 after=due.restart.ordinal - 1 if is_restart else 0,
                 table=handle,
                 retract=_retract(job, due, removed, is_restart=is_restart),
-                # Or somebody who has not seen the restart goes on publishing what it left out.
+                # Otherwise a writer with a stale view could append rows that the restart left out.
                 closes=[publication_id(job, due.target, epoch) for epoch in range(1, due.restart.epoch)]
                 if is_restart
                 else (),
             )
-            handle = None  # it does not see what was committed through it
-
-
-def due_tables(state: JobState, name: str) -> Iterator[Due]:
-    """Yield each table of a branch, outputs first, with what it is to get."""
-    branch = state.branch(name)
-    for target in sorted(branch.tables, key=lambda target: (not target.startswith(OUTPUT), target)):
-        table = branch.tables[target]
-        if target.startswith(OUTPUT) and branch.standing is Standing.DROPPED:
-            continue  # `gc` removes them
-        if target.startswith(OUTPUT):
-            yield Due(target, table, branch.publications, branch.restarts.get(target, Restart(1, 0)))
-        else:
-            yield Due(target, table, state.shared(table.path), state.restarts.get(table.path, Restart(1, 0)))
+            handle = None  # a handle does not see its own commit
 
 
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:
-    """Return what takes out the rows that go: of some runs, or all. Of everybody's tables only the job's own ever go."""
-    if is_restart and due.table.path in EVERYBODYS:
-        return partial(retract_job, column=EVERYBODYS[due.table.path], job=job)
+    """Return what removes the rows of some runs, or all rows. In shared tables, removes only this job's rows."""
+    if is_restart and due.table.path in SHARED_TABLES:
+        return partial(retract_job, column=SHARED_TABLES[due.table.path], job=job)
     if is_restart:
         return retract_all
     return partial(retract_runs, runs=removed) if removed else None
 
 
-def net(publications: Sequence[Publication]) -> Publication:
-    """Return what several publications come to: the runs whose rows are there in the end."""
-    runs: dict[int, CommittedRun] = {}
-    for publication in publications:
-        for run in publication.removes:
-            runs.pop(run.spec.run, None)
-        runs |= {run.spec.run: run for run in publication.adds}
-    return Publication(adds=tuple(runs.values()))
-
-
-def publication_id(job: str, target: str, epoch: int = 1) -> str:
-    """Return the application id under which a job publishes a target. A table published anew gets a new epoch."""
-    return f"rewindow.pub/{job}/{target}/{epoch}"
-
-
 def prepare(warehouse: str, job: str, tables: Mapping[str, TableSpec]) -> None:
-    """Make the tables that a run is going to write, where they are missing, and see that it may write them.
+    """Create missing tables that a run will write, and check that it may write all of them.
 
     Raises `ConfigError` (78) for another job's table, `CheckpointError` (76) for other columns, `StorageError` (74) for
-    a table that cannot be made or has features which a direct commit would not honour.
+    a table that cannot be created or has features that a direct commit would not respect.
     """
     for table in tables.values():
-        _make(warehouse, job, table)
+        _create(warehouse, job, table)
 
 
-def _make(warehouse: str, job: str, table: TableSpec) -> DeltaTable:
+def _create(warehouse: str, job: str, table: TableSpec) -> DeltaTable:
     path = table_path(warehouse, table.path)
-    owner = {} if table.path in EVERYBODYS else {_OWNER: job}
-    made = create_table(path, arrow_schema(table.columns), table.partition_by, configuration=owner)
-    found = made.metadata().configuration.get(_OWNER, job)
+    owner = {} if table.path in SHARED_TABLES else {_OWNER: job}
+    created = create_table(path, arrow_schema(table.columns), table.partition_by, configuration=owner)
+    found = created.metadata().configuration.get(_OWNER, job)
     if found != job:
         message = f"the table {path} is written by the job {found!r}: name another table for {job!r}"
         raise ConfigError(message)
-    check_writable(path, made)
-    return made
+    check_writable(path, created)
+    return created
 
 
 def _files(warehouse: str, run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:
-    """Return a run's files for a table. Those that were staged for a branch's table are copied: a table owns its files."""
+    """Return a run's files for a table. Files that were staged for another branch's table are copied: a table owns its files."""
     files = [file for report in reports(run) for file in report.files if file.target == due.target]
     staged_for = run.spec.binding.tables.get(due.target, due.table)
     if staged_for.path != due.table.path:

@@ -1,4 +1,4 @@
-"""What `republish` needs of a warehouse: which tables are damaged, which runs lost files, and whether new ones are the same."""
+"""What `republish` needs to know: which tables drifted, which runs lost files, and whether repeated runs give equal rows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from rewindow.control.plan.repair_decisions import needed
 from rewindow.control.plan.spec import CHANGELOG, RunSpec, TargetTotal
 from rewindow.control.plan.tasks import Restored
 from rewindow.errors import StorageError
-from rewindow.tables.delta.audit import INTERNAL, audit_counts, audit_files, totals
+from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.delta.commit import internal_path, table_path
-from rewindow.tables.delta.diff import first_difference, staged_rows
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.diff import staged_rows
 from rewindow.tables.delta.drift import Drift, Files, find_drift
-from rewindow.tables.delta.publish import due_tables, net
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals
+from rewindow.tables.shared.diff import first_difference
+from rewindow.tables.shared.paths import internal_path
+from rewindow.tables.shared.publications import due_tables, net
 
 
 class Repair:
-    """The tables of one job, looked at for damage."""
+    """The tables of one job, checked for drift."""
 
     def __init__(self, tables: DeltaTables) -> None:
         """Bind to a warehouse. Nothing is read."""
@@ -36,20 +39,20 @@ class Repair:
         return list(find_drift(self._tables.warehouse, job, state, branch, self._files))
 
     def lost(self, state: JobState, branch: str, targets: Sequence[str]) -> tuple[list[CommittedRun], list[int]]:
-        """Return the runs whose files for these targets are no more as they were written, in ledger order.
+        """Return the runs whose files for these targets are gone or altered, in ledger order.
 
-        First those that count, with all that they stand on; then the numbers of those that nothing stands on.
+        First those that are needed, with all runs that their state depends on; then the numbers of the others.
         """
         files, counts = self._files, needed(state)
-        gone: dict[int, CommittedRun] = {}
+        lost: dict[int, CommittedRun] = {}
         for due in due_tables(state, branch):
             if due.target in targets:
                 for run in net(due.publications).adds:
                     if not files.are_whole(run, due.target, due.table.path):
-                        gone[run.spec.run] = run
+                        lost[run.spec.run] = run
         snapshots = {one.spec.run for one in state.snapshots.values()}
-        given_up = [number for number in gone if number not in counts or number in snapshots]
-        wanted = {number: run for number, run in gone.items() if number not in given_up}
+        given_up = [number for number in lost if number not in counts or number in snapshots]
+        wanted = {number: run for number, run in lost.items() if number not in given_up}
         waiting = list(wanted.values())
         while waiting:
             for one in state.basis(waiting.pop().spec.parent):
@@ -60,11 +63,11 @@ class Repair:
         return sorted(wanted.values(), key=lambda run: run.spec.run), given_up
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return what a run's tasks reported; nothing if the journal has lost it."""
+        """Return what a run's tasks reported; nothing if the journal lost it."""
         return self._files.reports(run) or ()
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
-        """Return the checkpoint that a run went on from, of the files that were staged: the tables may be damaged."""
+        """Return the checkpoint that a run resumed from, read from staged files because the tables may have drifted."""
         check_has_state(state, spec.parent)
         head = state.chain_to(spec.parent)[-1:]
         basis = state.basis(spec.parent)
@@ -78,11 +81,11 @@ class Repair:
         audit_files(reports, self._roots(spec))
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return for each target what was made for it."""
+        """Return what was made for each target."""
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Return in words the first row of a target that was made otherwise, as far as rows of before are still there."""
+        """Describe the first row of a target that differs, as far as the earlier rows still exist."""
         known = self.known_reports(run)
         before = [file for report in known for file in report.files if file.target == target]
         roots = self._roots(spec)
@@ -96,17 +99,17 @@ class Repair:
         now = staged_rows(new, reports, target) if new else None
         for file in before:
             rows = self._rows(old, file)
-            said = first_difference(rows, now) if rows is not None else None
-            if said is not None and said.startswith("before"):
-                return said
+            different = first_difference(rows, now) if rows is not None else None
+            if different is not None and different.startswith("before"):
+                return different
         if before and all(self._rows(old, file) is not None for file in before):
             rows = staged_rows(old or "", known, target)
             return first_difference(rows, now) or "the rows are equal, their digests are not"
         first = now.slice(0, 1).to_pylist() if now is not None else []
-        return f"what it had made is gone; the first row is now {first[0] if first else 'none'}"
+        return f"the rows it made before are gone; the first row is now {first[0] if first else 'none'}"
 
     def _rows(self, root: str | None, file: StagedFile) -> pa.Table | None:
-        """Return a staged file's rows; None if it is gone or damaged."""
+        """Return a staged file's rows; None if the file is gone or damaged."""
         try:
             return staged_rows(root, [TaskReport(0, 0, (file,), {}, (), {})], file.target) if root else None
         except StorageError:

@@ -1,6 +1,6 @@
-"""The files that leave an output table when runs are rewound: in one commit, and never a row of another run with them.
+"""Remove the rows of runs from a table, in one commit and without touching rows of other runs.
 
-A file holds the rows of one run, unless somebody else merged files (OPTIMIZE). Then what stays is written anew.
+A file holds the rows of one run, unless files were merged outside rewindow (OPTIMIZE). Then the other rows are rewritten.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Actions = Sequence[AddAction | RemoveAction]
 
 
 def retract_all(path: str, table: DeltaTable) -> Actions:
-    """Return what takes every file out of a table, as its handle sees it."""
+    """Return the actions that remove every file that the handle sees."""
     return [_removal(file) for file in table_files(path, table)]
 
 
 def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Actions:
-    """Return what takes the rows of some runs out of a table, as its handle sees it.
+    """Return the actions that remove the rows of some runs, as the handle sees the table.
 
     Raises `StorageError` (74) if a file that must be read cannot be.
     """
@@ -41,7 +41,7 @@ def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Act
 
 
 def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actions:
-    """Return what takes the rows of one job out of a table that several write; ``column`` says whose a row is."""
+    """Return the actions that remove one job's rows from a shared table; ``column`` names a row's job."""
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
         actions += _without(path, table, file, pc.field(column) == job)
@@ -49,7 +49,7 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
 
 
 def removals(path: str, table: DeltaTable, names: AbstractSet[str]) -> Actions:
-    """Return what takes files of these paths out of a table, as far as its handle sees them."""
+    """Return the actions that remove the files of these paths, if the handle sees them."""
     return [_removal(file) for file in table_files(path, table) if file.path in names]
 
 
@@ -59,9 +59,9 @@ def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
     return any(file.first_run <= run <= file.last_run for run in runs)
 
 
-def _without(path: str, table: DeltaTable, file: TableFile, gone: pc.Expression) -> Actions:
+def _without(path: str, table: DeltaTable, file: TableFile, removed: pc.Expression) -> Actions:
     rows = read_file(Folder(path), file, table_schema(table))
-    is_kept = pc.invert(pc.coalesce(gone, pc.scalar(value=False)))  # a row of nobody stays
+    is_kept = pc.invert(pc.coalesce(removed, pc.scalar(value=False)))  # rows with a null stay
     kept = rows.filter(is_kept)
     if kept.num_rows == rows.num_rows:
         return []

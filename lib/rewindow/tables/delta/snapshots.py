@@ -1,4 +1,4 @@
-"""A snapshot: all stores of a job after a run, as rows of its own in the changelogs. It is read in place of what came before."""
+"""Stage a snapshot: all stores of a job after a run, as rows in the changelogs that replace all earlier rows for readers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.tables.delta.audit import audit_files, totals
+from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import store_rows
-from rewindow.tables.delta.commit import JOURNAL, arrow_schema, table_path
-from rewindow.tables.delta.content_hash import hash_rows
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.audit import totals
+from rewindow.tables.shared.content_hash import hash_rows
+from rewindow.tables.shared.paths import JOURNAL
 
 
 def stage_snapshot(tables: DeltaTables, state: JobState, run: CommittedRun, attempt: str) -> LedgerRow:
-    """Write the rows of a snapshot and return the row that makes them count, if it is the next of the ledger.
+    """Stage the rows of a snapshot; return the ledger row that makes them count if it is the ledger's next row.
 
-    Nothing is in a table yet. Raises `StorageError` (74) if a store cannot be read, or a file not be written.
+    No table names the files yet. Raises `StorageError` (74) if a store cannot be read or a file cannot be written.
     """
-    number = state.rows + 1  # what its rows bear as `_run`
+    number = state.rows + 1  # the `_run` of its rows
     files = tuple(
         file for store in sorted(run.spec.binding.stores) for file in _files(tables, state, run, store, number, attempt)
     )
@@ -41,7 +44,7 @@ def stage_snapshot(tables: DeltaTables, state: JobState, run: CommittedRun, atte
 def _files(
     tables: DeltaTables, state: JobState, run: CommittedRun, store: str, number: int, attempt: str
 ) -> Iterator[StagedFile]:
-    """Write a store's live rows, a file for each partition."""
+    """Write a store's current rows, one file for each partition."""
     target = f"{CHANGELOG}{store}"
     table = run.spec.binding.tables[target]
     folder, schema = Folder(table_path(tables.warehouse, table.path)), arrow_schema(table.columns)

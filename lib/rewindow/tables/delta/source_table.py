@@ -1,8 +1,8 @@
 """A Delta table as a source: which files its versions added, when, and whether it is still the table that was landed.
 
-New rows are those of files added with new data in the versions since; OPTIMIZE adds none. A version that takes rows
-away is refused: a log is only added to. Rows arrive when ``arrived_at`` says, else when their version was committed (a
-commit whose clock went back counts as made when the one before it was).
+New rows are those of files that later versions added with new data; OPTIMIZE adds none. A version that removes rows is
+rejected: a log is append-only. The arrival of a row is its ``arrived_at`` column, or else the time of its commit (at least
+the time of the commit before it).
 """
 
 from __future__ import annotations
@@ -21,29 +21,27 @@ from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, full_path, read_commit
-
-DELTA = "delta"
-"""The kind of position that tables have: id, version, the version's arrival, versions that arrive later than landed."""
+from rewindow.tables.shared.feeds import DELTA
 
 Dated = tuple[TableCommit, int | None]
 """A commit and its arrival (epoch ms)."""
 
 
 def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
-    """Return a Delta table as it is now, against the position that is landed (None: nothing is).
+    """Return a Delta table as it is now, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if there is no table, or if it is no longer the one that was landed or cannot be read;
-    `DataError` (65) if a version took rows away; `ConfigError` (78) if no arrival can be told.
+    Raises `SourceError` (66) if there is no table, if it is no longer the one that was landed, or if it cannot be read;
+    `DataError` (65) if a version removed rows; `ConfigError` (78) if the arrival of rows cannot be determined.
     """
     table = open_table(spec.source.location)
     if table is None:
-        message = f"there is no Delta table at {spec.source.name}: fix `source:`, or make the table first"
+        message = f"there is no Delta table at {spec.source.name}: fix `source:`, or create the table first"
         raise SourceError(message)
     return _TableLook(spec, table, position, window).look()
 
 
 class _TableLook:
-    """One look at one table."""
+    """The state of one source table, compared with a position."""
 
     def __init__(
         self, spec: LogSpec, table: DeltaTable, position: Mapping[str, Any] | None, window: ReadWindow
@@ -54,8 +52,8 @@ class _TableLook:
         self._version = table.version()
         self._metadata = table.metadata()
         self._needs_commits = spec.arrived_at is None
-        self._plain = not direct_problem(table)
-        """Whether its files can be read as they are. If not, Spark reads the table."""
+        self._is_direct = not direct_problem(table)
+        """Whether its files hold its rows. If not, Spark reads the table."""
 
     def look(self) -> SourceLook:
         active = self._active_files()
@@ -66,13 +64,13 @@ class _TableLook:
         self._check_same_table(self._position)
         commits = self._dated(self._new_commits(self._position["version"]), self._position.get("arrival"))
         fresh = _pieces(commits if self._needs_commits else [(commit, None) for commit, _ in commits])
-        self._check_there(fresh, active)
+        self._check_exist(fresh, active)
         if self._window.until_ms is None:
             return self._result(fresh, (), commits, overlapping=False)
         if self._needs_commits:
             pending = self._pending(self._position)
             rest = _pieces(pending)
-            self._check_there(rest, active)
+            self._check_exist(rest, active)
             return self._result(fresh, rest, [*pending, *commits], overlapping=False)
         new = {piece.path for piece in fresh}
         overlapping = not new <= active.keys()
@@ -98,11 +96,11 @@ class _TableLook:
             overlapping=overlapping,
             schema=self._table.schema().to_json(),
             partition_columns=tuple(self._metadata.partition_columns),
-            version=None if self._plain else self._version,
+            version=None if self._is_direct else self._version,
         )
 
     def _first_commits(self, active: Mapping[str, Any]) -> list[Dated] | None:
-        """Return all commits with their arrivals, for a first landing; None if that is impossible but not needed."""
+        """Return all commits with their arrivals, for a first landing; None if that is impossible and not needed."""
         found = [read_commit(self._root, version) for version in range(self._version + 1)]
         commits = [commit for commit in found if commit is not None]
         if len(commits) == len(found):
@@ -114,8 +112,8 @@ class _TableLook:
         if self._window.until_ms is None and self._spec.timestamp != ARRIVAL:
             return None
         message = (
-            f"log {self._spec.topic}: the Delta log of {self._name} no longer says when its rows were added (old "
-            "versions are cleaned up, or rows were rewritten): name a column that does, `arrived_at: COLUMN`"
+            f"log {self._spec.topic}: the Delta log of {self._name} no longer tells when its rows were added (old "
+            "versions were cleaned up, or rows were rewritten): name a column that does, `arrived_at: COLUMN`"
         )
         raise ConfigError(message)
 
@@ -134,7 +132,7 @@ class _TableLook:
         return commits
 
     def _pending(self, position: Mapping[str, Any]) -> list[Dated]:
-        """Return the commits that were looked at before, and whose arrival was not landed then."""
+        """Return the commits that an earlier call saw, but whose arrival was too late for it."""
         pending: list[Dated] = []
         for version, arrival in position.get("later", ()):
             commit = read_commit(self._root, version)
@@ -159,15 +157,17 @@ class _TableLook:
         columns = self._metadata.partition_columns
         actions = pa.table(self._table.get_add_actions(flatten=True)).to_pydict()
         paths = actions.get("path", [])
-        cells = zip(*(actions[f"partition.{name}"] for name in columns), strict=True) if columns else [()] * len(paths)
+        partitions = (
+            zip(*(actions[f"partition.{name}"] for name in columns), strict=True) if columns else [()] * len(paths)
+        )
         return {
             full_path(self._root, path): tuple(zip(columns, map(_partition_text, values), strict=True))
-            for path, values in zip(paths, cells, strict=True)
+            for path, values in zip(paths, partitions, strict=True)
         }
 
     def _check_same_table(self, position: Mapping[str, Any]) -> None:
         if position.get("kind") != DELTA or position["id"] != self._metadata.id:
-            what = "was dropped and made anew"
+            what = "was dropped and created again"
         elif position["version"] > self._version:
             what = f"went back from version {position['version']} to {self._version}"
         else:
@@ -187,22 +187,24 @@ class _TableLook:
             raise SourceError(message)
         if commit.takes_rows:
             message = (
-                f"{self._name}: version {commit.version} ({commit.operation}) changed or deleted rows; a log is only "
-                "added to. Undo it, or land the table again: `rewindow land FEED --new-generation [--keep N]`"
+                f"{self._name}: version {commit.version} ({commit.operation}) changed or deleted rows, but a log is "
+                "append-only. Undo that, or land the table again: `rewindow land FEED --new-generation [--keep N]`"
             )
             raise DataError(message)
         if any(file.has_deletions for file in commit.adds if file.data_change):
             message = f"{self._name}: version {commit.version} added files with deletion vectors: switch them off"
             raise SourceError(message)
 
-    def _check_there(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
-        """See that files which OPTIMIZE has replaced since are still there: VACUUM takes them after a while."""
+    def _check_exist(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
+        """Check that files which OPTIMIZE has replaced still exist: VACUUM deletes them later."""
         for piece in pieces:
             if piece.path in active:
                 continue
-            if not self._plain or not (is_uri(piece.path) or Path(piece.path).exists()):
+            if not self._is_direct or not (is_uri(piece.path) or Path(piece.path).exists()):
                 gone = (
-                    "and deleted by VACUUM" if self._plain else "(the table is read as a whole: it has column mapping)"
+                    "and deleted by VACUUM"
+                    if self._is_direct
+                    else "(the table is read as a whole: it has column mapping)"
                 )
                 message = (
                     f"{self._name}: {piece.path} was rewritten by OPTIMIZE {gone} before it was landed. "

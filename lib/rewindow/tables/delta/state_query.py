@@ -1,4 +1,4 @@
-"""A job's stores as tables for people: what is in them after a run, how two runs differ, and files of it to take away."""
+"""A job's stores as tables for people: their contents after a run, the difference of two runs, and exports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoreChange:
-    """A key whose value two runs do not share; None where it is not there."""
+    """A key whose value differs between two runs. None: the key is absent."""
 
     key: Row
     before: Row | None
@@ -51,21 +51,21 @@ class Stores:
         return [self._describe(store) for store in sorted(self._binding.stores)]
 
     def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:
-        """Return a store's rows, by key. ``where``: only those with these values, as text, in key columns.
+        """Return a store's rows, sorted by key. ``where``: only rows with these values, as text, in key columns.
 
-        Raises `UsageError` (2) for a store or a column that there is not.
+        Raises `UsageError` (2) for an unknown store or column.
         """
         keys = self.keys(store)
         rows = store_rows(self._tables.warehouse, self._run, self._basis(), store, self._tables.reports)
         for column, value in (where or {}).items():
             if column not in keys:
-                message = f"{column!r} is no key column of store {store!r}: it has {_listed(keys)}"
+                message = f"{column!r} is not a key column of store {store!r}: its key columns are {_listed(keys)}"
                 raise UsageError(message)
             rows = rows.filter(pa.array([_text(one) == value for one in rows[column].to_pylist()], pa.bool_()))
         return rows.sort_by([(name, "ascending") for name in keys]) if rows.num_rows else rows
 
     def keys(self, store: str) -> Sequence[str]:
-        """Return the names of a store's key columns. Raises `UsageError` (2) for a store that there is not."""
+        """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""
         if store not in self._binding.stores:
             message = f"there is no store {store!r}: run {self._run.spec.name} has {_listed(self._binding.stores)}"
             raise UsageError(message)
@@ -91,7 +91,7 @@ class Stores:
 
 
 def changes(first: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[StoreChange]:
-    """Yield the keys, in order, whose values two states of a store do not share."""
+    """Yield the keys, in order, whose values differ between two states of a store."""
     one, other = _by_key(first, keys), _by_key(second, keys)
     for key in sorted({**one, **other}, key=repr):
         if one.get(key) != other.get(key):
@@ -99,18 +99,18 @@ def changes(first: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[
 
 
 def as_rows(rows: pa.Table) -> list[Row]:
-    """Return rows as plain data, which `json` can write."""
-    return [{name: _plain(value) for name, value in row.items()} for row in rows.to_pylist()]
+    """Return rows as values that `json` can write."""
+    return [{name: _json_value(value) for name, value in row.items()} for row in rows.to_pylist()]
 
 
 def export(rows: pa.Table, to: Path) -> None:
-    """Write rows to a new file, in the format that its name ends with. Raises `UsageError` (2) for others, or an old file."""
+    """Write rows to a new file, in the format of its suffix. Raises `UsageError` (2) for another suffix or an existing file."""
     suffix = to.suffix.removeprefix(".").lower()
     if suffix not in FORMATS:
-        message = f"{to} is of no format that can be written: end its name with .{', .'.join(FORMATS)}"
+        message = f"{to} has no known format: end its name with .{', .'.join(FORMATS)}"
         raise UsageError(message)
     if to.exists():
-        message = f"{to} is there already: name a new file, or remove that one"
+        message = f"{to} exists already: name a new file, or remove that one"
         raise UsageError(message)
     to.parent.mkdir(parents=True, exist_ok=True)
     if suffix == "parquet":
@@ -139,11 +139,11 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     return str(value) if isinstance(value, Decimal) else value
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(_plain(value))
+    return value if isinstance(value, str) else json.dumps(_json_value(value))

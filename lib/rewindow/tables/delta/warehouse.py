@@ -1,98 +1,74 @@
-"""A warehouse: everything that a run asks of Delta, behind one door. `control/run.py` knows it as its `Tables`."""
+"""The adapter of tables that are folders of files, through delta-rs."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
-from rewindow.control.ingest.landings import Feed, fold_feed
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal
-from rewindow.errors import InvariantError, SourceError, StorageError
+from rewindow.errors import ConfigError, InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.audit import INTERNAL, audit_counts, audit_files, totals, worth
+from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import branch_hashes
-from rewindow.tables.delta.checkpoints import Checkpoint, find_checkpoint
-from rewindow.tables.delta.commit import (
-    JOURNAL,
-    LANDINGS,
-    METRICS,
-    RUNS,
-    internal_path,
-    log_path,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.checkpoints import find_checkpoint
+from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import content_hash, count_rows
-from rewindow.tables.delta.diff import TableDiff, compare_tables, first_difference, staged_rows
+from rewindow.tables.delta.diff import compare_tables, staged_rows
 from rewindow.tables.delta.drift import check_published
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.publish import prepare, publish
-
-METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
-"""What `JobBinding.tables` has for the metrics."""
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
+from rewindow.tables.shared.checkpoint import Checkpoint
+from rewindow.tables.shared.diff import TableDiff, first_difference
+from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.paths import JOURNAL, LANDINGS, RUNS, internal_path, log_path
+from rewindow.tables.shared.warehouse import JobStates, Warehouse, find_feed, not_deterministic
 
 
 class DeltaTables:
     """The tables of one warehouse, through delta-rs."""
 
     def __init__(self, warehouse: str, *, reads_directly: bool = True) -> None:
-        """Bind to a folder or URI. Nothing is read or made. ``reads_directly``: workers may open the logs' files."""
+        """Bind to a folder or URI. Nothing is read or created. ``reads_directly``: workers may open the logs' files."""
         self.warehouse = warehouse.rstrip("/")
         self._reads_directly = reads_directly
         self._ledgers: dict[str, Ledger] = {}
         self._feeds: dict[str, Ledger] = {}
-        self._states: dict[str, tuple[list[LedgerRow], JobState]] = {}
+        self._states = JobStates()
         self._published: dict[tuple[str, str], int] = {}
         self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
     def ledger(self, job: str) -> Ledger:
-        """Return a job's runs ledger: the same object each time, which reads no file twice."""
+        """Return a job's ledger: always the same object, which reads no file twice."""
         return self._ledgers.setdefault(job, Ledger(table_path(self.warehouse, RUNS), job))
 
     def state(self, job: str) -> JobState:
-        """Return what a job's ledger says now. Raises `InvariantError` (70) if it is broken."""
-        rows = self.ledger_rows(job)
-        known, state = self._states.get(job, ([], JobState()))
-        if rows[: len(known)] != known:
-            known, state = [], JobState()
-        for row in rows[len(known) :]:
-            state = fold_row(state, row)
-        self._states[job] = (rows, state)
-        return state
+        """Return a job's current state. Raises `InvariantError` (70) if its ledger is broken."""
+        return self._states.fold(job, self.ledger_rows(job))
 
     def ledger_rows(self, job: str) -> list[LedgerRow]:
-        """Return a job's ledger from a fresh look."""
+        """Return the rows of a job's ledger from a fresh look."""
         return self.ledger(job).read()
 
-    def append(self, job: str, row: LedgerRow) -> bool:
-        """Append a ledger row; whether it is this row that stands at its number now (see `Ledger.append`).
-
-        A row without a time gets the present one: people read it, nothing else does.
-        """
-        return self.ledger(job).append([replace(row, recorded_at=row.recorded_at or time.time_ns() // 1_000_000)])
+    def append(self, job: str, *rows: LedgerRow) -> bool:
+        """Append rows in one commit. Return whether they are the rows that now have their numbers (see `Ledger.append`)."""
+        return self.ledger(job).append(dated(rows))
 
     def feed(self, feed: str) -> Feed:
-        """Return a feed as its ledger tells it. Raises `SourceError` (66) if it was never landed."""
-        found = fold_feed((row.kind, row.body) for row in self.feed_rows(feed))
-        if found is None:
-            message = f"feed {feed!r} was never landed in {self.home}: `rewindow land {feed}` first"
-            raise SourceError(message)
-        return found
+        """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
+        return find_feed(feed, self.feed_rows(feed), self.home)
 
     def feed_rows(self, feed: str) -> list[LedgerRow]:
-        """Return a feed's landing ledger from a fresh look."""
+        """Return the rows of a feed's landing ledger from a fresh look."""
         return self._feeds.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed)).read()
 
     @property
@@ -101,7 +77,7 @@ class DeltaTables:
         return self.warehouse
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return the folder of each target, those of internal topics included; tables that are missing are made.
+        """Create missing tables; return the folder of each target, internal topics included.
 
         Raises `ConfigError` (78), `CheckpointError` (76) or `StorageError` (74) if the run may not write one of them.
         """
@@ -109,7 +85,7 @@ class DeltaTables:
         return self._roots(spec, internal)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return a folder for each target that is no table's: what is written there is compared and thrown away."""
+        """Return a folder outside of all tables for each target: its files are compared and then deleted."""
         folder = table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")
         return {
             target: f"{folder}/{target}"
@@ -117,46 +93,41 @@ class DeltaTables:
         }
 
     def discard(self, spec: RunSpec) -> None:
-        """Remove what an attempt left in its scratch folders."""
+        """Delete an attempt's scratch folders."""
         Folder(table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")).remove()
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return for each target what was made for it."""
+        """Return what was made for each target."""
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Return in words the first row of a target that a replay into scratch folders made otherwise."""
+        """Describe the first row of a target that a replay into scratch folders made differently."""
         internal = [target.removeprefix(INTERNAL)] if target.startswith(INTERNAL) else []
         made, committed = self.scratch_roots(spec, internal), self._roots(run.spec, internal)
         rows = staged_rows(committed[target], self.reports(run), target), staged_rows(made[target], reports, target)
         return first_difference(*rows) or "the rows are equal, their digests are not"
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """See that an attempt that repeats another made the same rows, if the other had staged what could be committed.
+        """Check that an attempt made the same rows as the attempt that it repeats, if that one staged a complete run.
 
-        Raises `InvariantError` (70) naming the table and the first row that is different.
+        Raises `InvariantError` (70) naming the table and the first row that differs.
         """
         roots = self._roots(spec, ())
-        before = self._whole(spec, feed, roots) if spec.repeats else None
+        before = self._complete(spec, feed, roots) if spec.repeats else None
         if before is None:
             return
         for target, root in roots.items():
             rows = [staged_rows(root, made, target) for made in (before, reports)]
             different = first_difference(rows[0], rows[1], ignored=["_run"])
             if different is not None:
-                message = (
-                    f"run {spec.name} is not deterministic: {target} differs from what the attempt before had staged, "
-                    f"{different}. Nothing was committed: find the clock, the dice or the set in the job's code "
-                    "(`rewindow verify`); if the code was changed on purpose, run with --replan"
-                )
-                raise InvariantError(message)
+                raise not_deterministic(spec, target, different)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
         """Return the files that hold the offsets ``[start, end)``. A log is listed once for each state of its feed."""
         return self._log(feed, where.topic).find(feed, where, start, end)
 
     def log_table(self, feed: Feed, topic: str) -> LogTable | None:
-        """Return the table of a log that Spark has to read for the tasks; None if they can open its files."""
+        """Return the table of a log that Spark must read for the tasks; None if they can open its files."""
         if source_offsets := feed.definition.source_offsets.get(topic):
             path = source_offsets.table.replace(".", "/")
             return self._for_spark(
@@ -179,9 +150,9 @@ class DeltaTables:
         return self._logs[key][1]
 
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
-        """Return the checkpoint that a run goes on from.
+        """Return the checkpoint that a run resumes from.
 
-        Another process may have committed the parent a moment ago: what this one has not seen published, it publishes.
+        Another process may have committed the parent without publishing it yet: then publish it first.
         """
         runs = state.chain_to(spec.parent)
         maker = runs[-1].spec.branch if runs else spec.branch
@@ -190,7 +161,7 @@ class DeltaTables:
                 pass
         try:
             return self._checkpoint(state, spec.parent)
-        except StorageError:  # `gc` may have put a snapshot in their place that nobody has published yet
+        except StorageError:  # `gc` may have replaced them by a snapshot that is not published yet
             now = self.state(spec.job)
             for _ in self.publish(spec.job, now, maker):
                 pass
@@ -202,31 +173,31 @@ class DeltaTables:
         return find_checkpoint(self.warehouse, runs[-1] if runs else None, state.basis(parent), self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-        """Keep all that an attempt made in one append to the journal. Calling it again changes nothing."""
+        """Append all that an attempt made to the journal, in one commit. Repeating changes nothing."""
         return self._journal(spec.job).append(spec.attempt.id, reports)
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back all that was staged; return the COMMIT that it is worth.
+        """Read back all that was staged; return the COMMIT of the attempt.
 
-        Raises `StorageError` (74) naming a file that is not as it was written, `InvariantError` (70) if records were
-        lost or taken twice. Nothing was committed then.
+        Raises `StorageError` (74) naming a file that was altered, `InvariantError` (70) if records were lost or taken
+        twice. Nothing was committed then.
         """
         reports = self._journal(spec.job).read(staged, spec.attempt.id)
         audit_counts(spec, feed, reports)
         audit_files(reports, self._roots(spec, ()))
-        return worth(state, spec, staged, reports)
+        return commit_of(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Bring a branch's tables up to the ledger; yield before each commit. Anyone may, at any time."""
+        """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
         yield from publish(self.warehouse, job, state, branch, self.reports)
         self._published[job, branch] = len(state.committed)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
-        """See that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
+        """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
         check_published(self.warehouse, job, state, branch)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
-        """Return what a committed run's tasks reported. The last run's are kept at hand."""
+        """Return what a committed run's tasks reported. The last result is cached."""
         attempt = run.commit.attempt
         if attempt not in self._reports:
             self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
@@ -241,9 +212,9 @@ class DeltaTables:
         return count_rows(self.location_of(table))
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if it is not there."""
-        opened = open_table(self.location_of(table))
-        return opened.version() if opened else None
+        """Return a table's Delta version; None if there is no table."""
+        found = open_table(self.location_of(table))
+        return found.version() if found else None
 
     def compare(
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
@@ -256,7 +227,7 @@ class DeltaTables:
         return content_hash(self.location_of(table))
 
     def hashes(self, job: str, branch: str) -> dict[str, str]:
-        """Return the content hash of each table of a branch: two that are the same have the same (L2)."""
+        """Return the content hash of each table of a branch. Equal results have equal hashes (L2)."""
         state = self.state(job)
         return branch_hashes(self.warehouse, state, state.branch(branch), self.reports)
 
@@ -266,8 +237,8 @@ class DeltaTables:
             roots[f"{INTERNAL}{topic}"] = table_path(self.warehouse, internal_path(spec.job, spec.attempt.id, topic))
         return roots
 
-    def _whole(self, spec: RunSpec, feed: Feed, roots: Mapping[str, str]) -> list[TaskReport] | None:
-        """Return what the attempt that is repeated had staged; None if that is damaged: then it proves nothing."""
+    def _complete(self, spec: RunSpec, feed: Feed, roots: Mapping[str, str]) -> list[TaskReport] | None:
+        """Return what the repeated attempt staged; None if it is incomplete or damaged, and so proves nothing."""
         try:
             before = self._journal(spec.job).find(spec.repeats) if spec.repeats else None
             if before is not None:
@@ -279,3 +250,11 @@ class DeltaTables:
 
     def _journal(self, job: str) -> Journal:
         return Journal(table_path(self.warehouse, JOURNAL), job)
+
+
+def direct(tables: Warehouse) -> DeltaTables:
+    """Return tables whose files may be opened. Raises `ConfigError` (78) if a catalog governs them."""
+    if not isinstance(tables, DeltaTables):
+        message = "this command opens the files of tables, which belong to the catalog with `commit: spark`"
+        raise ConfigError(message)
+    return tables

@@ -1,1 +1,1 @@
-"""Governed tables: the ledger, the journal and publishing through Spark, where files may not be touched directly."""
+"""The adapter of governed tables: ledger, journal and publishing through Spark, where files may not be opened directly."""

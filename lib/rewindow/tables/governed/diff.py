@@ -1,4 +1,4 @@
-"""What a catalog's tables hold, compared and hashed: as much of the rows as it takes comes to this process."""
+"""Compare and hash a catalog's tables. The necessary rows are collected in this process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.engine.spark.errors import mapped
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import arrow_schema
-from rewindow.tables.delta.content_hash import hash_rows
-from rewindow.tables.delta.diff import TableDiff, check_keys, compare_pairs
-from rewindow.tables.delta.diff_partitions import PARTITION_ROWS
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
+from rewindow.tables.shared.diff import PARTITION_ROWS, TableDiff, check_keys, compare_pairs
 
 
 def compare_frames(
@@ -24,23 +23,23 @@ def compare_frames(
     epochs: tuple[int, int],
     samples: int,
 ) -> TableDiff:
-    """Compare two output tables key by key (`compare_tables`): the rows of a part of the keys come to this process."""
+    """Compare two output tables key by key. The rows of one partition of the keys at a time are collected."""
     schemas = [arrow_schema(some) for some in columns]
     check_keys(schemas[0], schemas[1], keys)
-    inside = (F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1])
-    asked = [frame.where(inside) for frame in frames]
+    is_compared = (F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1])
+    compared = [frame.where(is_compared) for frame in frames]
     with mapped():
-        parts = 1 + max(frame.count() for frame in asked) // PARTITION_ROWS if keys else 1
+        parts = 1 + max(frame.count() for frame in compared) // PARTITION_ROWS if keys else 1
         part = F.pmod(F.xxhash64(*(F.col(f"`{name}`") for name in keys)), F.lit(parts)) if keys else F.lit(0)
         pairs = (
-            tuple(_fetched(frame.where(part == n), schema) for frame, schema in zip(asked, schemas, strict=True))
+            tuple(_fetched(frame.where(part == n), schema) for frame, schema in zip(compared, schemas, strict=True))
             for n in range(parts)
         )
         return compare_pairs(((one, other) for one, other in pairs), keys, samples=samples)
 
 
 def frame_hash(frame: DataFrame, columns: Sequence[Column]) -> str:
-    """Return the content hash of a table: its rows come to this process."""
+    """Return the content hash of a table. Its rows are collected in this process."""
     with mapped():
         return hash_rows(_fetched(frame, arrow_schema(columns)), exclude=("_run",))
 

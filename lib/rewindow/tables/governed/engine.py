@@ -1,12 +1,11 @@
-"""The engine of staged rows: what a task needs comes to it as rows of Spark's, what it makes leaves it as rows.
+"""The engine for governed tables: tasks receive and return rows through Spark instead of opening files.
 
-In between it is the task of staged files: the blocks of internal logs and stores are laid down in a folder of the worker,
-the task reads and writes there, and the files that it made become the blocks of the journal.
+The task itself is the same: the blocks of internal logs and stores are written to a temporary folder of the worker, the
+task reads and writes files there, and the files that it made become blocks of the journal.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
+from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.engine import SparkEngine, groups_of
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
@@ -38,22 +38,22 @@ from rewindow.engine.spark.shuffle_reader import (
     shuffle_frame,
 )
 from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.output import StagingTarget, stage_rows
+from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import REPORT, ROW, SparkJournal, file_row, journal_row
 
 ROOT = "block:"
-"""How the roots of a run's targets begin: what follows is the beginning of a block's path."""
+"""The prefix of the roots of a run's targets: a prefix of block paths follows."""
 
 _BLOCK_TOPIC = -2
-"""The topic of packs that are blocks, numbered as `_paths_of` lists them: they come before all others of their task."""
+"""The topic of packs that are blocks, numbered as `_paths_of` lists them. They precede all others of their task."""
 
 _WANTED = pa.schema([(GROUP, pa.int64()), (TASK, pa.int64()), (FIRST, pa.int64()), ("path", pa.string())])
 
 
 class RowsEngine(SparkEngine):
-    """Runs stages whose tasks may neither read nor write the tables' files."""
+    """Runs sub-topologies whose tasks may neither read nor write the tables' files."""
 
     def __init__(
         self,
@@ -64,23 +64,25 @@ class RowsEngine(SparkEngine):
         import_paths: Sequence[str] = (),
         execution: Execution,
     ) -> None:
-        """``journal_of`` a job: where what its tasks make is appended, and where they find what earlier ones made."""
+        """``journal_of`` returns a job's journal, which its tasks append to and read earlier blocks from."""
         super().__init__(spark, slots=slots, import_paths=import_paths, execution=execution)
         self._journal_of = journal_of
         self._journal = journal_of("none")
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology: one job of Spark's, one append to the journal. Raises the worker's own `RewindowError`."""
+        """Run one sub-topology: one Spark job, one append to the journal. Raises the worker's own `RewindowError`."""
         failure: RewindowError | None = None
-        self._journal = self._journal_of(work.job)
+        self._journal = self._journal_of(work.identity.job)
         try:
             with mapped(), for_packs(self._spark, has_files=True):
-                self._journal.append(work.attempt, work.sub_topology, self._rows(work))
+                self._journal.append(work.identity.attempt, work.sub_topology, self._rows(work))
         except RewindowError as error:
-            failure = error  # the append may have landed all the same: the journal says
-        reports = self._journal.reports(work.attempt, work.sub_topology)
+            failure = error  # the append may have landed: the journal decides
+        reports = self._journal.reports(work.identity.attempt, work.sub_topology)
         if len(reports) != len(work.tasks):
-            message = f"stage {work.sub_topology} of attempt {work.attempt} is not in the journal: run again"
+            message = (
+                f"sub-topology {work.sub_topology} of attempt {work.identity.attempt} is not in the journal: run again"
+            )
             raise failure or StorageError(message)
         return reports
 
@@ -92,7 +94,7 @@ class RowsEngine(SparkEngine):
         columns: Sequence[Column],
         rows: Iterable[tuple[Any, ...]],
     ) -> list[StagedFile]:
-        """Stage a few rows that the driver itself made: they go to the journal at once, as a stage of their own."""
+        """Stage a few rows that the driver itself made: append them to the journal at once, as their own part."""
         with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
             files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, rows)
             blocks = [file_row(DRIVER, 0, attempt, file, folder) for file in files]
@@ -103,9 +105,8 @@ class RowsEngine(SparkEngine):
 
     def _rows(self, work: SubTopologyWork) -> DataFrame:
         groups = groups_of(work.tasks, self._slots)
-        execution = self._execution if work.execution is Execution.AUTO else work.execution
-        bare = replace(work, tasks=(), execution=execution)
-        rows = shuffle_frame(self._spark, work, groups, work.load_logs(), [*self._blocks(groups)])
+        bare = replace(self.with_execution(work), tasks=())
+        rows = shuffle_frame(self._spark, work, groups, work.code.load_logs(), [*self._blocks(groups)])
         tasks = {task.partition: task for task in work.tasks}
         return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths), ROW)
 
@@ -122,16 +123,16 @@ class RowsEngine(SparkEngine):
             attempts = sorted({path.partition("/")[0] for *_, path in wanted})
             found = self._journal.blocks(attempts).join(F.broadcast(asked), "path")
             names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1, PIECE: 0}
-            places = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
-            yield found.select(GROUP, TASK, FIRST, *places, F.col("data").alias(DATA))
+            positions = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
+            yield found.select(GROUP, TASK, FIRST, *positions, F.col("data").alias(DATA))
 
 
 DRIVER = 1_000_000
-"""The stage, in the journal, of what the driver stages."""
+"""The journal's sub-topology number for what the driver stages."""
 
 
 def _paths_of(task: TaskWork) -> list[str]:
-    """Return the blocks that a task reads: internal logs, and its stores' changes."""
+    """Return the paths of the blocks that a task reads: internal logs and changelogs."""
     internal = [file.path for files in task.internal.values() for file in files]
     stores = [path for paths in task.stores.values() for path in paths]
     return [path.removeprefix(ROOT) for path in (*internal, *stores) if path.startswith(ROOT)]
@@ -142,35 +143,39 @@ def _run_rows(
 ) -> Iterator[pa.RecordBatch]:
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
     with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
-        here = {partition: _moved(task, folder) for partition, task in tasks.items()}
-        made = {target: f"{folder}/made/{target}" for target in work.roots}
+        here = {partition: _relocated(task, folder) for partition, task in tasks.items()}
+        made = {target: f"{folder}/made/{target}" for target in work.staging.roots}
         try:
-            for report in run_shuffle(replace(work, roots=made), here, _laid_down(batches, tasks, folder)):
-                text = json.dumps(report.as_json())
+            for report in run_shuffle(
+                replace(work, staging=replace(work.staging, roots=made)), here, _write_blocks(batches, tasks, folder)
+            ):
+                text = stored_json(report.as_json())
                 yield journal_row(report.sub_topology, report.partition, REPORT, "", text, None)
                 for file in report.files:
-                    yield file_row(report.sub_topology, report.partition, work.attempt, file, made[file.target])
+                    yield file_row(
+                        report.sub_topology, report.partition, work.identity.attempt, file, made[file.target]
+                    )
         except RewindowError as error:
             raise RuntimeError(mark(error)) from error
 
 
-def _moved(task: TaskWork, folder: str) -> TaskWork:
-    """Return a task that finds its blocks below a folder."""
+def _relocated(task: TaskWork, folder: str) -> TaskWork:
+    """Return a task that reads its blocks below a folder."""
 
-    def place(path: str) -> str:
+    def local(path: str) -> str:
         return f"{folder}/given/{path.removeprefix(ROOT)}"
 
     return replace(
         task,
-        internal={t: tuple(replace(file, path=place(file.path)) for file in some) for t, some in task.internal.items()},
-        stores={store: tuple(map(place, paths)) for store, paths in task.stores.items()},
+        internal={t: tuple(replace(file, path=local(file.path)) for file in some) for t, some in task.internal.items()},
+        stores={store: tuple(map(local, paths)) for store, paths in task.stores.items()},
     )
 
 
-def _laid_down(
+def _write_blocks(
     batches: Iterable[pa.RecordBatch], tasks: Mapping[int, TaskWork], folder: str
 ) -> Iterator[pa.RecordBatch]:
-    """Write the blocks among the packs to files; pass the other packs on."""
+    """Write the packs that are blocks to files; yield the other packs."""
     for batch in batches:
         is_block = np.asarray(batch.column(TOPIC)) == _BLOCK_TOPIC
         if is_block.any():

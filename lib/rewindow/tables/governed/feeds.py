@@ -1,14 +1,12 @@
-"""The feeds of a catalog: landing ledger, logs and quarantine through Spark. `landing` knows it as its `LandingTables`.
+"""The feeds of a catalog: landing ledger, logs and quarantine through Spark.
 
-What a log gets as its k-th commit is what the k-th append of landings to the ledger names: a function of the ledger
-alone, as in `tables.governed.publish`.
+The k-th commit to a log has what the k-th append of landings to the ledger names: a function of the ledger alone, as in
+`tables.governed.publish`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,103 +18,101 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import GENERATION, LANDING, LogSchema
+from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import QUARANTINE
-from rewindow.tables.delta.feeds import LOG_PARTITIONS
+from rewindow.tables.governed.commit import OWNER, create_table, ddl, last_version, owner
+from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import land_once
-from rewindow.tables.governed.source_table import look_at_governed, look_at_governed_output
-from rewindow.tables.governed.sql import OWNER, ddl, last_version, make_table, owner
+from rewindow.tables.governed.source_table import look_at_table
 from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
+from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.paths import QUARANTINE
 
-_FILES_AT_HAND = 64
+_FILES_CACHED = 64
 
 
 class CatalogFeedTables:
-    """The feeds whose logs a catalog governs."""
+    """The feeds whose logs a catalog governs: the `LandingTables` of `land`."""
 
     def __init__(self, spark: Callable[[], SparkSession], tables: CatalogTables) -> None:
-        """Bind to the tables of a catalog. Nothing is read or made."""
+        """Bind to the tables of a catalog. Nothing is read or created."""
         self._spark_of, self._tables = spark, tables
         self.warehouse = tables.warehouse
+        self.name_of = tables.name_of
         self._times: dict[str, npt.NDArray[np.int64]] = {}
 
     def journal(self, feed: str) -> SparkJournal:
         """Return the journal of a feed's landings."""
         return self._tables.journal(f"feed:{feed}")
 
-    def rows(self, feed: str) -> list[LedgerRow]:
-        """Return the feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
+    def state(self, feed: str) -> list[LedgerRow]:
+        """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
         return self._tables.feed_rows(feed)
 
-    def append(self, feed: str, rows: Sequence[LedgerRow]) -> bool:
-        """Append ledger rows at once; whether it is these rows that stand at their numbers now."""
-        now_ms = time.time_ns() // 1_000_000
-        dated = [replace(row, recorded_at=row.recorded_at or now_ms) for row in rows]
-        return self._tables.landings(feed).append(dated)
+    def append(self, feed: str, *rows: LedgerRow) -> bool:
+        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
+        return self._tables.landings(feed).append(dated(rows))
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Make the journal, the logs and the quarantine where they are missing.
+        """Create the journal, the logs and the quarantine if they do not exist.
 
-        Raises `CheckpointError` (76) if one has other columns, `ConfigError` (78) if it is another feed's.
+        Raises `CheckpointError` (76) if one has other columns, `ConfigError` (78) if it belongs to another feed.
         """
         self.journal(feed).prepare()
         for topic, schema in logs.items():
-            self._make_log(feed, topic, schema)
+            self._create_log(feed, topic, schema)
         if logs:
-            make_table(self._spark_of(), self._tables.name_of(QUARANTINE), QUARANTINE_COLUMNS)
+            create_table(self._spark_of(), self._tables.name_of(QUARANTINE), QUARANTINE_COLUMNS)
 
     def publish(self, feed: str) -> None:
-        """Bring a feed's log tables and the quarantine up to its ledger. Anyone may, at any time."""
+        """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
         for _ in self.publish_steps(feed):
             pass
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Do what `publish` does; yield the name of each commit before it is made. Raises `StorageError` (74)."""
-        for generation, appends in _generations(self._tables.landings(feed).appends()):
+        """Publish as `publish` does; yield the name of each commit before it. Raises `StorageError` (74)."""
+        for generation, appends in generations(self._tables.landings(feed).appends()):
             number = generation["generation"]
             for topic, text in generation["logs"].items():
-                if topic in generation.get("placed", ()):
+                if topic in generation.get("source_offsets", ()):
                     continue
                 schema = LogSchema.from_json(text)
                 due = [_files(append, "files", topic) for append in appends]
-                make = partial(self._make_log, feed, topic, schema)
+                create = partial(self._create_log, feed, topic, schema)
                 columns = _columns(schema)
-                log = _Published(make, f"rewindow.log/{feed}/g{number}", columns, tuple(due), topic)
+                log = _Published(create, f"rewindow.log/{feed}/g{number}", columns, tuple(due), topic)
                 yield from self._publish(feed, log)
             refused = [found for append in appends if (found := _files(append, "quarantine"))]
             if refused:
                 app_id = f"rewindow.quarantine/{feed}/g{number}"
-                make = partial(self._make_quarantine)
                 yield from self._publish(
-                    feed, _Published(make, app_id, QUARANTINE_COLUMNS, tuple(refused), "quarantine")
+                    feed, _Published(self._create_quarantine, app_id, QUARANTINE_COLUMNS, tuple(refused), "quarantine")
                 )
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
-        """Return a table or a job's output as a source (see `look_at_governed`)."""
+        """Return a table or a job's output as a source (see `look_at_table`)."""
         if spec.is_output:
-            return look_at_governed_output(self._spark_of(), self._tables, spec, position)
+            return look_at_output(self._spark_of(), self._tables, spec, position)
         name = self._tables.name_of(spec.source.name)
-        return look_at_governed(self._spark_of(), name, spec, position, window)
+        return look_at_table(self._spark_of(), name, spec, position, window)
 
-    def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - a worker writes into a folder of its own
-        """Return what stands for the folders of a topic's log and of the quarantine."""
+    def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - workers write to temporary folders
+        """Return the targets that stand for the folders of a topic's log and of the quarantine."""
         return f"log/{topic}", QUARANTINE
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
-        """Return the first offset of a landed file, from ``offset`` on, with a timestamp above a time."""
-        times = self._timestamps(feed, file)
-        above = np.flatnonzero(times[offset - file.start :] > time_ms)
-        return offset + int(above[0]) if len(above) else None
+        """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
+        return first_above(self._timestamps(feed, file), file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
-        """Take what attempts staged that can never land out of the journal."""
+        """Remove what attempts staged that can never land from the journal."""
         self.journal(feed).drop(attempts)
 
     def _publish(self, feed: str, log: _Published) -> Iterator[str]:
@@ -126,7 +122,7 @@ class CatalogFeedTables:
             if not files:
                 continue
             if name is None:
-                name = log.make()
+                name = log.create()
                 reached = last_version(self._spark_of(), name, log.app_id)
             if ordinal <= reached:
                 continue
@@ -137,21 +133,23 @@ class CatalogFeedTables:
             with mapped():
                 staged = {row["path"] for row in rows.select("path").collect()}
             if staged != set(paths):
-                message = f"{name}: what was landed for it is gone from the journal: put the journal back from a copy"
+                message = (
+                    f"{name}: blocks that were landed for it are gone from the journal: restore the journal from a copy"
+                )
                 raise StorageError(message)
             names = [column.name for column in log.columns]
             frame = rows.mapInArrow(partial(_log_rows, names), ddl(log.columns))
             land_once(self._spark_of(), frame, name, log.app_id, ordinal)
 
-    def _make_log(self, feed: str, topic: str, schema: LogSchema) -> TableName:
+    def _create_log(self, feed: str, topic: str, schema: LogSchema) -> TableName:
         name = self._tables.log_name(feed, topic)
-        whose = {OWNER: owner(feed, topic)}
-        make_table(self._spark_of(), name, _columns(schema), LOG_PARTITIONS, whose, grows=True)
+        properties = {OWNER: owner(feed, topic)}
+        create_table(self._spark_of(), name, _columns(schema), LOG_PARTITIONS, properties, grows=True)
         return name
 
-    def _make_quarantine(self) -> TableName:
+    def _create_quarantine(self) -> TableName:
         name = self._tables.name_of(QUARANTINE)
-        make_table(self._spark_of(), name, QUARANTINE_COLUMNS)
+        create_table(self._spark_of(), name, QUARANTINE_COLUMNS)
         return name
 
     def _timestamps(self, feed: str, file: HeldFile) -> npt.NDArray[np.int64]:
@@ -161,18 +159,18 @@ class CatalogFeedTables:
             with mapped():
                 found = self.journal(feed).blocks([attempt]).where(F.col("path") == path).collect()
             if len(found) != 1:
-                message = f"{path} is gone from the journal: put the journal back from a copy"
+                message = f"{path} is gone from the journal: restore the journal from a copy"
                 raise StorageError(message)
-            if len(self._times) >= _FILES_AT_HAND:
+            if len(self._times) >= _FILES_CACHED:
                 self._times.clear()
             self._times[path] = np.asarray(rows_of_block(bytes(found[0]["data"]))["timestamp"])
         return self._times[path]
 
 
 class _Published(NamedTuple):
-    """A table to be brought up to the ledger: what makes it, and the blocks (path, attempt) of each ordinal."""
+    """A table to publish: a function that creates it, and the blocks (path, attempt) of each ordinal."""
 
-    make: Callable[[], TableName]
+    create: Callable[[], TableName]
     app_id: str
     columns: Sequence[Column]
     due: tuple[Sequence[tuple[str, str]], ...]
@@ -183,27 +181,8 @@ def _columns(schema: LogSchema) -> tuple[Column, ...]:
     return (*(Column(name, "int") for name in LOG_PARTITIONS), *LOG_COLUMNS, *schema.key, *schema.value)
 
 
-def _generations(
-    appends: Sequence[Sequence[LedgerRow]],
-) -> Iterator[tuple[Mapping[str, Any], list[list[Mapping[str, Any]]]]]:
-    """Yield each generation with the landings that it made, as they were appended."""
-    generation: Mapping[str, Any] | None = None
-    made: list[list[Mapping[str, Any]]] = []
-    for rows in appends:
-        for row in rows:
-            if row.kind == GENERATION:
-                if generation is not None:
-                    yield generation, made
-                generation, made = row.body, []
-        landed = [row.body for row in rows if row.kind == LANDING]
-        if landed:
-            made.append(landed)
-    if generation is not None:
-        yield generation, made
-
-
 def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:
-    """Return the blocks that landings name, and who staged them: of one topic, or of all."""
+    """Return path and attempt of the blocks that landings name: of one topic, or of all."""
     return [
         (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
         for body in bodies
@@ -214,13 +193,13 @@ def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = N
 
 
 def _log_rows(names: Sequence[str], batches: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of blocks; what a log is partitioned by stands in a block's path."""
+    """Yield the rows of blocks. A log's partition columns are in the block's path."""
     for batch in batches:
-        cells = zip(batch.column("path").to_pylist(), batch.column("data").to_pylist(), strict=True)
-        for path, data in cells:
+        blocks = zip(batch.column("path").to_pylist(), batch.column("data").to_pylist(), strict=True)
+        for path, data in blocks:
             rows = rows_of_block(data)
             for part in path.split("/")[:-1]:
-                cut, found, number = part.partition("=")
-                if found and cut in LOG_PARTITIONS and cut in names:
-                    rows = rows.append_column(cut, pa.array([int(number)] * rows.num_rows, pa.int32()))
+                column, found, number = part.partition("=")
+                if found and column in LOG_PARTITIONS and column in names:
+                    rows = rows.append_column(column, pa.array([int(number)] * rows.num_rows, pa.int32()))
             yield from rows.select(list(names)).to_batches()

@@ -1,8 +1,7 @@
-"""The engine of `land` where a catalog governs the logs: the workers' files leave them as blocks of the journal."""
+"""The engine of `land` for governed logs: the workers' files become blocks of the journal."""
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import Block, LogSpec, LogWrite, ReadWindow, SourceLook
+from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest import SparkLandingEngine
 from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame
@@ -30,11 +30,11 @@ from rewindow.tables.governed.journal import REPORT, ROW, SparkJournal, file_row
 from rewindow.tables.governed.names import TableName
 
 FILE_ROWS = 250_000
-"""A block is a cell of a row, so it is smaller than a file."""
+"""The rows of a block. It is a value in a row, so it must be smaller than a file."""
 
 
 class CatalogLandingEngine(SparkLandingEngine):
-    """Lands sources on a Spark session whose workers may write no files of tables."""
+    """Lands sources on a Spark session whose workers may not write files of tables."""
 
     def __init__(
         self,
@@ -44,41 +44,41 @@ class CatalogLandingEngine(SparkLandingEngine):
         *,
         project_root: str,
     ) -> None:
-        """``journal_of`` a feed; ``name_of`` a table that the configuration names."""
+        """``journal_of`` returns a feed's journal, ``name_of`` the full name of a configured table."""
         super().__init__(spark, project_root=project_root)
         self._journal_of, self._name_of = journal_of, name_of
-        self._stages = count(1)
+        self._parts = count(1)
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of some offsets of a log that is not copied with a timestamp above a time."""
-        place = named(self._name_of(spec.source.name).quoted)
+        """Return the first of some offsets, of a log that is not copied, whose timestamp is above ``time_ms``."""
+        location = named(self._name_of(spec.source.name).quoted)
         return super().first_above(
-            replace(spec, source=replace(spec.source, location=place)), partition, offsets, time_ms
+            replace(spec, source=replace(spec.source, location=location)), partition, offsets, time_ms
         )
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
-        """Stage the due rows of a log in the journal, and read them back; return what each landing got.
+        """Stage the due rows of a log in the journal and read them back; return what each landing got.
 
-        Raises the worker's own `RewindowError`, or `StorageError` (74) if the journal has not what was staged.
+        Raises the worker's own `RewindowError`, or `StorageError` (74) if the journal lacks staged rows.
         """
         if write.spec.source_offsets:
             with mapped(), in_utc(self._spark):
                 rows = SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 return source_offset_blocks(write, _not_landed(rows, write))
-        journal, stage = self._journal_of(write.feed), next(self._stages)
+        journal, part = self._journal_of(write.feed), next(self._parts)
         smaller = replace(write, file_rows=FILE_ROWS)
         failure: RewindowError | None = None
         try:
             with mapped(), in_utc(self._spark):
                 staged = self._ordered(write, look, window).mapInArrow(
-                    partial(_stage_blocks, stage, smaller, self.project_root), ROW
+                    partial(_stage_blocks, part, smaller, self.project_root), ROW
                 )
-                journal.append(write.attempt, stage, staged)
+                journal.append(write.attempt, part, staged)
         except RewindowError as error:
-            failure = error  # the append may have landed all the same: the journal says
-        if failure is not None and not journal.has(write.attempt, stage):
+            failure = error  # the append may have landed: the journal decides
+        if failure is not None and not journal.has(write.attempt, part):
             raise failure
-        blocks = [Block.from_json(told) for told in journal.told(write.attempt, stage)]
+        blocks = [Block.from_json(block) for block in journal.texts(write.attempt, part)]
         files = [file for block in blocks for file in (*block.files, *block.quarantine)]
         journal.check(write.attempt, files)
         for block in blocks:
@@ -89,27 +89,27 @@ class CatalogLandingEngine(SparkLandingEngine):
 
 
 def _not_landed(rows: DataFrame, write: LogWrite) -> DataFrame:
-    """Leave out what lies before the offsets that are due: nobody else says which rows of a governed table are new."""
+    """Leave out rows before the due offsets: of a governed table only its offsets tell which rows are new."""
     due: Mapping[int, int] = {partition: write.starts[partition][0] + base for partition, base in write.bases.items()}
-    here = F.col(PARTITION)
+    own = F.col(PARTITION)
     if not due:
         return rows
-    is_new = here.isNull() | F.col(OFFSET).isNull() | ~here.isin(sorted(due))
-    return rows.where(reduce(or_, [(here == p) & (F.col(OFFSET) >= first) for p, first in due.items()], is_new))
+    is_new = own.isNull() | F.col(OFFSET).isNull() | ~own.isin(sorted(due))
+    return rows.where(reduce(or_, [(own == p) & (F.col(OFFSET) >= first) for p, first in due.items()], is_new))
 
 
 def _stage_blocks(
-    stage: int, write: LogWrite, project_root: str, batches: Iterable[pa.RecordBatch]
+    part: int, write: LogWrite, project_root: str, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     if project_root not in sys.path:
         sys.path.insert(0, project_root)
     with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
-        here = replace(write, log_root=f"{folder}/log", quarantine_root=f"{folder}/quarantine")
+        local = replace(write, log_root=f"{folder}/log", quarantine_root=f"{folder}/quarantine")
         try:
-            for block in write_log(here, batches):
-                yield journal_row(stage, block.partition, REPORT, "", json.dumps(block.as_json()), None)
-                for files, root in ((block.files, here.log_root), (block.quarantine, here.quarantine_root)):
+            for block in write_log(local, batches):
+                yield journal_row(part, block.partition, REPORT, "", stored_json(block.as_json()), None)
+                for files, root in ((block.files, local.log_root), (block.quarantine, local.quarantine_root)):
                     for file in files:
-                        yield file_row(stage, block.partition, write.attempt, file, root)
+                        yield file_row(part, block.partition, write.attempt, file, root)
         except RewindowError as error:
             raise RuntimeError(mark(error)) from error

@@ -1,12 +1,11 @@
-"""The journal of staged rows: reports, and what tasks made, in blocks of rows of one table's columns.
+"""The journal of staged rows: the tasks' reports and the blocks of rows that they staged.
 
-A block is what a staged file would be, Parquet with checksums and digest; it lies in a cell because a task may write
-nowhere else. So a run stages the same rows under the same digests, whichever way they leave it.
+A block is the content of a staged file, Parquet with checksums and digest, as the value of a binary column: tasks may not
+write files into governed tables. So a run stages the same rows under the same digests with either adapter.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -19,13 +18,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.spec import JournalFile, canonical_json
+from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.commit import add_once, create_table, last_version
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.sql import add_once, last_version, make_table
 
 ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"
 ROW_SCHEMA = pa.schema(
@@ -54,44 +54,45 @@ class SparkJournal:
     """The attempts of one job in a journal table of a catalog."""
 
     def __init__(self, spark: Callable[[], SparkSession], table: TableName, job: str) -> None:
-        """Bind to a table and a job. Nothing is read or made."""
+        """Bind to a table and a job. Nothing is read or created."""
         self._spark_of, self.table, self.job = spark, table, job
 
     def prepare(self) -> None:
-        """Make the table if it is missing."""
-        make_table(self._spark_of(), self.table, (*_OWN, *_KEYS), ("job", "attempt"))
+        """Create the table if it does not exist."""
+        create_table(self._spark_of(), self.table, (*_OWN, *_KEYS), ("job", "attempt"))
 
-    def append(self, attempt: str, stage: int, rows: DataFrame) -> None:
-        """Append what a stage of an attempt made, in one commit. It is read back by who asks for the reports.
+    def append(self, attempt: str, part: int, rows: DataFrame) -> None:
+        """Append what one part of an attempt made, in one commit. The caller reads the reports back to verify it.
 
-        Each stage has a transaction id of its own: Delta would skip a lower version under a common one in silence.
+        ``part`` is a sub-topology, or a number for what the driver made. Each part has its own transaction id: under a
+        common one Delta would silently skip a lower version.
         """
         named = rows.withColumn("job", F.lit(self.job)).withColumn("attempt", F.lit(attempt))
-        add_once(named, self.table, _stage_id(attempt, stage), 1)
+        add_once(named, self.table, _part_id(attempt, part), 1)
 
-    def reports(self, attempt: str, stage: int | None = None) -> list[TaskReport]:
-        """Return what an attempt's tasks reported, by stage and partition."""
-        reports = [TaskReport.from_json(told) for told in self.told(attempt, stage)]
+    def reports(self, attempt: str, part: int | None = None) -> list[TaskReport]:
+        """Return what an attempt's tasks reported, by sub-topology and partition."""
+        reports = [TaskReport.from_json(report) for report in self.texts(attempt, part)]
         return sorted(reports, key=lambda report: (report.sub_topology, report.partition))
 
-    def told(self, attempt: str, stage: int | None = None) -> list[Any]:
-        """Return what the tasks of an attempt said, as plain data, in no order."""
+    def texts(self, attempt: str, part: int | None = None) -> list[Any]:
+        """Return the decoded JSON that the tasks of an attempt reported, in arbitrary order."""
         rows = self._of([attempt]).where(F.col("kind") == REPORT)
-        if stage is not None:
-            rows = rows.where(F.col("sub_topology") == stage)
+        if part is not None:
+            rows = rows.where(F.col("sub_topology") == part)
         with mapped():
-            return [json.loads(row["text"]) for row in rows.select("text").collect()]
+            return [load_stored(row["text"], str(self.table)) for row in rows.select("text").collect()]
 
-    def has(self, attempt: str, stage: int) -> bool:
-        """Return whether a stage's append is there, whatever rows it had."""
-        return last_version(self._spark_of(), self.table, _stage_id(attempt, stage)) > 0
+    def has(self, attempt: str, part: int) -> bool:
+        """Return whether the append of a part landed, even without rows."""
+        return last_version(self._spark_of(), self.table, _part_id(attempt, part)) > 0
 
     def blocks(self, attempts: Sequence[str]) -> DataFrame:
-        """Return the blocks of some attempts: path and data."""
+        """Return path and data of the blocks of some attempts."""
         return self._of(attempts).where(F.col("kind") == BLOCK).select("path", "data")
 
     def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
-        """Read every block back. Raises `StorageError` (74) naming the first that is missing, doubled or altered."""
+        """Read every block back. Raises `StorageError` (74) naming the first that is missing, duplicated or altered."""
         with mapped(), for_packs(self._spark_of(), has_files=True):
             found = self.blocks([attempt]).mapInArrow(_digests, "path string, digest string").collect()
         digests: dict[str, list[str]] = {}
@@ -105,7 +106,7 @@ class SparkJournal:
                 raise StorageError(message)
 
     def drop(self, attempts: Sequence[str]) -> None:
-        """Take all that some attempts left out of the table, in one commit."""
+        """Remove all rows of some attempts, in one commit."""
         names = ", ".join(f"'{attempt}'" for attempt in attempts)
         where = f"job = '{self.job}' AND attempt IN ({names})"
         with mapped():
@@ -116,43 +117,43 @@ class SparkJournal:
         return rows.where((F.col("job") == self.job) & F.col("attempt").isin(list(attempts)))
 
 
-def _stage_id(attempt: str, stage: int) -> str:
-    return f"rewindow.sub_topology/{attempt}/{stage}"
+def _part_id(attempt: str, part: int) -> str:
+    return f"rewindow.journal/{attempt}/{part}"
 
 
 def block_path(attempt: str, target: str, path: str) -> str:
-    """Return what a staged file is called in the journal."""
+    """Return the path of a staged file's block in the journal."""
     return f"{attempt}/{target}/{path}"
 
 
 def summary(attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
-    """Return what a COMMIT row says of an attempt's reports: bytes and a digest of their texts."""
+    """Return the bytes and the digest of an attempt's reports, for its COMMIT row."""
     texts = [canonical_json(report.as_json()).encode() for report in reports]
     digest = blake2b(b"\n".join(texts), digest_size=DIGEST_BYTES).hexdigest()
     return JournalFile(f"attempt={attempt}", sum(map(len, texts)), digest)
 
 
-def journal_row(stage: int, partition: int, kind: str, path: str, text: str, data: bytes | None) -> pa.RecordBatch:
-    """Return one row as Arrow wants it."""
+def journal_row(part: int, partition: int, kind: str, path: str, text: str, data: bytes | None) -> pa.RecordBatch:
+    """Return one row of the journal as a record batch."""
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([cell], field.type)
-            for cell, field in zip((stage, partition, kind, path, text, data), ROW_SCHEMA, strict=True)
+            pa.array([value], field.type)
+            for value, field in zip((part, partition, kind, path, text, data), ROW_SCHEMA, strict=True)
         ],
         schema=ROW_SCHEMA,
     )
 
 
-def file_row(stage: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
-    """Return the row of a staged file below a folder of this machine; the file goes."""
-    place = Path(root, file.path)
-    data = place.read_bytes()
-    place.unlink()
-    return journal_row(stage, partition, BLOCK, block_path(attempt, file.target, file.path), "", data)
+def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
+    """Return the row of a staged file below a local folder; delete the file."""
+    path = Path(root, file.path)
+    data = path.read_bytes()
+    path.unlink()
+    return journal_row(part, partition, BLOCK, block_path(attempt, file.target, file.path), stored_json({}), data)
 
 
 def rows_of_block(data: bytes) -> pa.Table:
-    """Return the rows of a block; page checksums are verified."""
+    """Return the rows of a block. Page checksums are verified."""
     return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read()
 
 

@@ -1,32 +1,30 @@
 """The ledger through Spark: the same compare-and-set as `tables.delta.ledger`, decided by reading back (DESIGN.md, "The commit").
 
-A writer proposes the next number that it has seen to be free as the version of a transaction id that all writers of the
-name share. Delta lands it only above every earlier one, and refuses what overlaps: so it lands at that number or not at
-all. What Spark returns or raises says nothing.
+A writer proposes the next free number as the version of a transaction id that all writers of the name share. Delta accepts
+only a version above every earlier one and rejects overlapping commits, so the row lands at that number or not at all. What
+Spark returns or raises decides nothing.
 
-Delta lands any higher version, so only steps of one are a compare-and-set: rows that are appended at once are one row of
-the table (``ROWS``). The versions count appends; what the rows are numbered by follows from all before them.
+Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
+the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.spec import canonical_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import InvariantError, StorageError
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.commit import add_once, create_table
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.sql import add_once, make_table
+from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
 _COLUMNS = (
     Column("name", "string"),
@@ -37,87 +35,85 @@ _COLUMNS = (
 )
 _SCHEMA = pa.schema([(c.name, pa.int64() if c.type == "long" else pa.string()) for c in _COLUMNS])
 _PROPERTIES = {"delta.appendOnly": "true"}
-_WRITER = "_writer"
 ROWS = "ROWS"
-"""The kind of a row of the table that holds several of the ledger."""
+"""The kind of a table row that holds several ledger rows."""
 _ATTEMPTS = 6
 
 
 class SparkLedger:
-    """The rows of one name in a ledger table of a catalog, which is made when first needed."""
+    """The rows of one job or feed in a catalog's ledger table. The first append creates the table."""
 
     def __init__(self, spark: Callable[[], SparkSession], table: TableName, name: str) -> None:
-        """Bind to a table and a name. Nothing is read or made."""
+        """Bind to a table and a name. Nothing is read or created."""
         self._spark_of, self._table, self.name = spark, table, name
-        self._is_made = False
+        self._exists = False
 
     def read(self) -> list[LedgerRow]:
-        """Return this name's rows, in order. Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ... ."""
+        """Read this name's rows, in order. Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..."""
         return [row for rows in self.appends() for row in rows]
 
     def appends(self) -> list[list[LedgerRow]]:
-        """Return the same rows, as they were appended at once."""
+        """Read the same rows, grouped by append."""
         return [rows for rows, _ in self._look()]
 
     def append(self, rows: Sequence[LedgerRow]) -> bool:
-        """Append rows, numbered from the next free number on. True: they are there. False: another's; judge anew.
+        """Append rows in one commit, numbered from the next free number. False if another writer took that number.
 
-        Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if they did not land or nobody can
-        tell.
+        Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if the rows did not land or that
+        cannot be determined.
         """
-        numbers = [row.seq for row in rows]
-        if not rows or numbers != list(range(numbers[0], numbers[0] + len(rows))) or numbers[0] < 1:
-            message = f"ledger {self.name}: rows to append are numbered {numbers}, not one after the other"
-            raise InvariantError(message)
+        check_numbered(self.name, rows)
+        first = rows[0].seq
         kind, body = _packed(rows)
-        text = canonical_json({**body, _WRITER: uuid4().hex})
+        text = stored_body(body, new_token())
         failure: Exception | None = None
         seen = self._look()
         for attempt in range(_ATTEMPTS):
-            there = sum(len(some) for some, _ in seen)
-            if there >= numbers[0]:
+            count = sum(len(some) for some, _ in seen)
+            if count >= first:
                 break
-            if there != numbers[0] - 1:
-                message = f"ledger {self.name} has {there} rows: {numbers[0]} is not the next number"
+            if count != first - 1:
+                message = f"ledger {self.name} has {count} rows: {first} is not the next number"
                 raise InvariantError(message)
             try:
                 self._write(len(seen) + 1, kind, text, rows[0].recorded_at)
-            except Exception as error:  # noqa: BLE001 - it may have landed all the same: the rows decide
+            except Exception as error:  # noqa: BLE001 - the commit may have landed: the rows decide
                 failure = error
                 time.sleep(0.01 * 2**attempt)
             seen = self._look()
-        if sum(len(some) for some, _ in seen) < numbers[0]:
-            message = (
-                f"ledger {self.name}: row {numbers[0]} did not land in {_ATTEMPTS} attempts ({failure}); run again"
-            )
+        if sum(len(some) for some, _ in seen) < first:
+            message = f"ledger {self.name}: row {first} did not land in {_ATTEMPTS} attempts ({failure}); run again"
             raise StorageError(message) from failure
         return any(written == text for _, written in seen)
 
     def _write(self, number: int, kind: str, text: str, recorded_at: int | None) -> None:
-        if not self._is_made:
-            make_table(self._spark, self._table, _COLUMNS, ("name",), _PROPERTIES)
-            self._is_made = True
-        cells = [[self.name], [number], [kind], [text], [recorded_at]]
-        frame = self._spark.createDataFrame(pa.table(cells, schema=_SCHEMA))
+        if not self._exists:
+            create_table(self._spark, self._table, _COLUMNS, ("name",), _PROPERTIES)
+            self._exists = True
+        columns = [[self.name], [number], [kind], [text], [recorded_at]]
+        frame = self._spark.createDataFrame(pa.table(columns, schema=_SCHEMA))
         add_once(frame, self._table, f"rewindow.ledger/{self.name}", number)
 
     def _look(self) -> list[tuple[list[LedgerRow], str]]:
         with mapped():
-            if not self._is_made and not self._spark.catalog.tableExists(self._table.quoted):
+            if not self._exists and not self._spark.catalog.tableExists(self._table.quoted):
                 return []
-            found = self._spark.table(self._table.quoted).where(F.col("name") == self.name).collect()
+            table = self._spark.table(self._table.quoted)
+            found = table.where(F.col("name") == self.name).collect()
+            for row in [] if found else table.select("body").limit(1).collect():
+                load_body(row["body"], str(self._table))  # a new name does not join a table of another format
         rows = sorted(found, key=lambda row: int(row["seq"]))
         numbers = [row["seq"] for row in rows]
         if numbers != list(range(1, len(numbers) + 1)):
             message = (
-                f"the ledger of {self.name} in {self._table} is damaged: its rows are numbered {numbers[-5:]} at the end. "
-                "Do not run or land; restore the table from a copy"
+                f"the ledger of {self.name} in {self._table} is damaged: its last rows are numbered {numbers[-5:]}. "
+                "Restore the table from a copy before you run or land"
             )
             raise InvariantError(message)
         appends: list[tuple[list[LedgerRow], str]] = []
         before = 0
         for row in rows:
-            bodies = _unpacked(row["kind"], _load(row["body"]))
+            bodies = _unpacked(row["kind"], load_body(row["body"], str(self._table)))
             made = [
                 LedgerRow(seq, kind, body, row["recorded_at"]) for seq, (kind, body) in enumerate(bodies, before + 1)
             ]
@@ -137,10 +133,4 @@ def _packed(rows: Sequence[LedgerRow]) -> tuple[str, Mapping[str, Any]]:
 
 
 def _unpacked(kind: str, body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(one, its) for one, its in body["rows"]] if kind == ROWS else [(kind, body)]
-
-
-def _load(text: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(text)
-    body.pop(_WRITER, None)
-    return body
+    return [(one, inner) for one, inner in body["rows"]] if kind == ROWS else [(kind, body)]

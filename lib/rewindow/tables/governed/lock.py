@@ -1,4 +1,4 @@
-"""One JVM at a time on a local disk: there Delta can tell two of them that they wrote one and the same version."""
+"""Allow one JVM at a time on a local disk, where Delta can acknowledge the same version to two of them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAME = ".rewindow.lock"
 
 
 def hold_local_disk(warehouse_dir: str) -> None:
-    """Keep other processes' JVMs from the folder of a catalog's tables while this process lives; elsewhere do nothing.
+    """Lock the local folder of a catalog's tables against other JVMs while this process lives; elsewhere do nothing.
 
-    ``warehouse_dir``: ``spark.sql.warehouse.dir``. A server of Spark Connect is one JVM for all who come, and needs no lock.
+    ``warehouse_dir``: ``spark.sql.warehouse.dir``. A Spark Connect server is one JVM for all clients and needs no lock.
     Raises `NotNowError` (75) if another process holds it, `AccessError` (77) if the folder cannot be written.
     """
     url = urlsplit(warehouse_dir)
@@ -40,8 +40,8 @@ def _locked(folder: str) -> int:
     except BlockingIOError as error:
         os.close(lock)
         message = (
-            f"another process commits through Spark in {folder}: on a local disk one may at a time. "
-            "Wait for it, or let both work through one server (`connect: sc://...`)"
+            f"another process commits through Spark in {folder}, and a local disk allows one at a time. "
+            "Wait for it, or let both use one server (`connect: sc://...`)"
         )
         raise NotNowError(message) from error
     return lock

@@ -1,4 +1,4 @@
-"""Names of a catalog's tables: validated when they are made, quoted when they are used."""
+"""Names of a catalog's tables: validated on construction, quoted for SQL."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class TableName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, default_catalog: str) -> TableName:
-        """Return ``catalog.schema.name``; of ``schema.name`` the catalog is the default. Raises `ConfigError` (78)."""
+        """Parse ``catalog.schema.name``, or ``schema.name`` in the default catalog. Raises `ConfigError` (78)."""
         parts = text.split(".")
         if len(parts) == 2:
             parts = [default_catalog, *parts]
         if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts):
             message = (
-                f"{text!r} names no table of a catalog: write catalog.schema.table, with letters, digits, '_' and '-'"
+                f"{text!r} is not the name of a table: write catalog.schema.table, with letters, digits, '_' and '-'"
             )
             raise ConfigError(message)
         return cls(*parts)
 
     @property
     def quoted(self) -> str:
-        """The name as SQL takes it."""
+        """The name, quoted for SQL."""
         return f"{self.quoted_schema}.`{self.name}`"
 
     @property
     def quoted_schema(self) -> str:
-        """The name of its schema as SQL takes it."""
+        """The name of its schema, quoted for SQL."""
         return f"`{self.catalog}`.`{self.schema}`"
 
     def __str__(self) -> str:
@@ -46,11 +46,11 @@ class TableName(NamedTuple):
 
 
 def output_name(text: str, branch: str, default_catalog: str) -> str:
-    """Return the full name of an output table; of another branch than main with its name at the end.
+    """Return the full name of an output table; for a branch other than main with the branch as suffix.
 
-    A catalog's tables have no ``-`` and no ``.``: a branch's become ``_``. That two branches do not share a table, the
-    table's properties see to (`CatalogTables`).
+    ``-`` and ``.`` in the branch's name become ``_``, which names of tables allow. A table's properties prevent two
+    branches from sharing it (`CatalogTables`).
     """
     name = TableName.parse(text, default_catalog)
-    made = name if branch == MAIN else name._replace(name=f"{name.name}__{re.sub('[-.]', '_', branch)}")
-    return str(TableName.parse(str(made), default_catalog))
+    full = name if branch == MAIN else name._replace(name=f"{name.name}__{re.sub('[-.]', '_', branch)}")
+    return str(TableName.parse(str(full), default_catalog))

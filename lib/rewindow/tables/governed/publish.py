@@ -1,7 +1,7 @@
-"""Let a catalog's tables follow the ledger: each ordinal is one commit of Spark's, decided by the table's history.
+"""Bring a catalog's tables up to the ledger: each ordinal is one commit through Spark, verified in the table's history.
 
-As in `tables.delta.publish`, what a table gets as its k-th commit is a function of the ledger alone. Delta skips a repeated
-version in silence, so beginning too early does no harm, and the history says at the end whether it is there.
+As in `tables.delta.publish`, the k-th commit to a table is a function of the ledger alone. Delta silently skips a repeated
+version, so starting too early does no harm, and the history shows at the end whether the commit is there.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import ConfigError, StorageError
-from rewindow.tables.delta.publish import Due, due_tables, publication_id
+from rewindow.tables.governed.commit import add_once, last_version
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.sql import add_once, last_version
+from rewindow.tables.shared.publications import Due, due_tables, publication_id
 
 _ATTEMPTS = 5
 
@@ -34,9 +34,9 @@ def publish(
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
 ) -> Iterator[str]:
-    """Publish what a branch's tables lack of what is committed; yield the name of each commit before it is made.
+    """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
-    State needs no tables of its own: it is read from the journal. Raises `StorageError` (74) if a commit does not land.
+    Stores have no tables: they are read from the journal. Raises `StorageError` (74) if a commit does not land.
     """
     for due in due_tables(state, branch):
         if due.target.startswith(CHANGELOG):
@@ -79,13 +79,13 @@ def _land(
 def land_once(
     spark: SparkSession, frame: DataFrame, name: TableName, app_id: str, ordinal: int, *, replaces: str | None = None
 ) -> None:
-    """Add rows as a table's next ordinal, and see in its history that they are there. Raises `StorageError` (74)."""
+    """Add rows as a table's next ordinal, and verify that in its history. Raises `StorageError` (74)."""
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
         try:
             with for_packs(spark, has_files=True):
                 add_once(frame, name, app_id, ordinal, replaces=replaces)
-        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the history says
+        except Exception as error:  # noqa: BLE001 - the commit may have landed: the history decides
             failure = error
         if last_version(spark, name, app_id) >= ordinal:
             return

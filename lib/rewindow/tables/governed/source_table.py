@@ -1,7 +1,7 @@
-"""A catalog's table as a source: Spark alone may open it, so its history and row tracking say what is new.
+"""A catalog's table as a source. Only Spark may open it, so its history and row tracking tell what is new.
 
-Row tracking keeps with each row the version that added it, through OPTIMIZE and all. A log whose source has offsets of
-its own needs none: what is new has higher ones.
+Row tracking keeps, for each row, the version that added it, even after OPTIMIZE. A source with its own offsets does not
+need it: new rows have higher offsets.
 """
 
 from __future__ import annotations
@@ -17,22 +17,20 @@ from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, Sourc
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.errors import ConfigError, DataError, SourceError
-from rewindow.tables.delta.job_source import new_epochs
-from rewindow.tables.delta.source_table import DELTA
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.feeds import DELTA
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
-"""How the operations begin that take rows away."""
+"""Prefixes of operations that remove rows."""
 _QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
 _QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMPUTE STATS", "DOMAIN METADATA CLEANUP")
 _TAKEN = ("numTargetRowsUpdated", "numTargetRowsDeleted", "numDeletedRows", "numUpdatedRows")
-"""What operations say of the rows that they took."""
+"""Metrics of removed rows."""
 
 
 class _Version(NamedTuple):
-    """A line of a table's history; ``time_ms`` is that of the commit, or of an earlier one that was later."""
+    """A version in a table's history. ``time_ms`` is the time of the commit, but never before that of an earlier one."""
 
     number: int
     time_ms: int
@@ -41,26 +39,26 @@ class _Version(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it surely added no rows."""
+        """Whether it certainly added no rows."""
         return self.operation.startswith(_QUIET) or self.operation in _QUIET_TOO
 
 
-def look_at_governed(
+def look_at_table(
     spark: SparkSession, name: TableName, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow
 ) -> SourceLook:
-    """Return a catalog's table as it is now, against the position that is landed (None: nothing is).
+    """Return a catalog's table as it is now, compared with the landed position (None: nothing is landed).
 
     Raises `SourceError` (66) if there is no table, or if it is no longer the one that was landed; `DataError` (65) if a
-    version took rows away; `ConfigError` (78) if nobody can tell its new rows from the others.
+    version removed rows; `ConfigError` (78) if its new rows cannot be determined.
     """
     with mapped():
         if not spark.catalog.tableExists(name.quoted):
-            message = f"there is no table {name}: fix `source:`, or make the table first"
+            message = f"there is no table {name}: fix `source:`, or create the table first"
             raise SourceError(message)
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("id", "properties").collect()
     if spec.source_offsets is None and dict(detail["properties"]).get(_TRACKING) != "true":
         message = (
-            f"log {spec.topic}: which rows of {name} are new is told by row tracking, which it has not: ALTER TABLE {name} "
+            f"log {spec.topic}: row tracking must tell which rows of {name} are new, and it is off: ALTER TABLE {name} "
             f"SET TBLPROPERTIES ('{_TRACKING}' = 'true'); or name its own `partition:` and `offset:`"
         )
         raise ConfigError(message)
@@ -84,21 +82,6 @@ def look_at_governed(
     )
 
 
-def look_at_governed_output(
-    spark: SparkSession, tables: CatalogTables, spec: LogSpec, position: Mapping[str, Any] | None
-) -> SourceLook:
-    """Return a job's output as it is now, against the position that is landed; raises as `look_at_output` does."""
-    target, epochs = new_epochs(tables, spec, position)
-    name, version = tables.name_of(target.path), tables.version_of(target)
-    if version is None:
-        message = f"the table {name} is gone: run its job again, which makes it anew"
-        raise SourceError(message)
-    with mapped():
-        schema = open_delta(spark, named(name.quoted), version).schema.json()
-    governed = Governed(name.quoted)  # rows are told apart by their epoch
-    return SourceLook({}, (Piece(NEW_ROWS),), schema=schema, version=version, epochs=epochs, governed=governed)
-
-
 def _governed(
     name: TableName,
     spec: LogSpec,
@@ -115,7 +98,7 @@ def _governed(
         if window.until_ms is None and spec.timestamp != ARRIVAL:
             return Governed(name.quoted)
         message = (
-            f"log {spec.topic}: the history of {name} no longer says when its first rows were added (old versions are "
+            f"log {spec.topic}: the history of {name} no longer tells when its first rows were added (old versions were "
             "cleaned up): name a column that does, `arrived_at: COLUMN`"
         )
         raise ConfigError(message)
@@ -126,8 +109,8 @@ def _governed(
 def _history(spark: SparkSession, name: TableName) -> Iterator[_Version]:
     with mapped():
         columns = ("version", "operation", "operationParameters", "operationMetrics")
-        told = spark.sql(f"DESCRIBE HISTORY {name.quoted}").withColumn("time", F.unix_millis("timestamp"))
-        rows = told.select(*columns, "time").orderBy("version").collect()
+        history = spark.sql(f"DESCRIBE HISTORY {name.quoted}").withColumn("time", F.unix_millis("timestamp"))
+        rows = history.select(*columns, "time").orderBy("version").collect()
     before = 0
     for row in rows:
         before = max(before, row["time"])
@@ -152,7 +135,7 @@ def _check_same_table(
         return
     again = "Put the table back, or land it again: `rewindow land FEED --new-generation [--keep N]`"
     if position.get("kind") != DELTA or position["id"] != table_id:
-        message = f"{name} was dropped and made anew since it was landed. {again}"
+        message = f"{name} was dropped and created again since it was landed. {again}"
         raise SourceError(message)
     if position["version"] > versions[-1].number:
         message = f"{name} went back from version {position['version']} to {versions[-1].number}. {again}"
@@ -169,7 +152,7 @@ def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
     for version in versions:
         if version.takes_rows:
             message = (
-                f"{name}: version {version.number} ({version.operation}) changed or deleted rows; a log is only added to. "
-                "Undo it, or land the table again: `rewindow land FEED --new-generation [--keep N]`"
+                f"{name}: version {version.number} ({version.operation}) changed or deleted rows, but a log is append-only. "
+                "Undo that, or land the table again: `rewindow land FEED --new-generation [--keep N]`"
             )
             raise DataError(message)

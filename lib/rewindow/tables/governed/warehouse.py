@@ -1,64 +1,70 @@
-"""A warehouse whose tables a catalog governs: what a run asks of Delta, through Spark."""
+"""The adapter of tables that a catalog governs, through Spark."""
 
 from __future__ import annotations
 
-import json
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import LogTable
+from rewindow.contracts.tasks import LogFile, LogTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
 from rewindow.errors import InvariantError, StorageError
-from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.tables.delta.audit import INTERNAL, audit_counts, worth
-from rewindow.tables.delta.checkpoints import Checkpoint
-from rewindow.tables.delta.diff import TableDiff, first_difference
-from rewindow.tables.delta.drift import due_rows
-from rewindow.tables.delta.publish import EVERYBODYS, due_tables, publication_id
-from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.streams.record import TopicPartition
+from rewindow.tables.governed.checkpoints import find_checkpoint
+from rewindow.tables.governed.commit import OWNER, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
+from rewindow.tables.governed.drift import check_published
 from rewindow.tables.governed.engine import ROOT
 from rewindow.tables.governed.journal import REPORT, SparkJournal, block_path, journal_row, rows_of_block, summary
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import publish
-from rewindow.tables.governed.sql import OWNER, last_version, make_table, owner, table_version
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
+from rewindow.tables.shared.checkpoint import Checkpoint
+from rewindow.tables.shared.diff import TableDiff, first_difference
+from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.publications import SHARED_TABLES, due_tables
+from rewindow.tables.shared.warehouse import JobStates, find_feed, not_deterministic
 
 _JOURNAL, _LANDINGS = "rewindow_journal", "rewindow_landings"
 
 
-class CatalogTables(DeltaTables):
-    """The tables of one catalog's schema. Of the warehouse only heartbeats are left."""
+class CatalogTables:
+    """The tables of one catalog's schema, through Spark. Only heartbeats are files of the warehouse."""
 
     def __init__(self, spark: Callable[[], SparkSession], home: str, warehouse: str) -> None:
-        """``home``: ``catalog.schema`` of rewindow's own tables. Nothing is read or made."""
-        super().__init__(warehouse, reads_directly=False)
+        """``home``: ``catalog.schema`` of rewindow's own tables. Nothing is read or created."""
+        self.warehouse = warehouse.rstrip("/")
         self._spark_of = spark
         self._home = TableName.parse(f"{home}.rewindow_runs", "")
         self._spark_ledgers: dict[str, SparkLedger] = {}
         self._feed_ledgers: dict[str, SparkLedger] = {}
-        self._made: set[tuple[str, str]] = set()
+        self._states = JobStates()
+        self._reports: dict[str, list[TaskReport]] = {}
+        self._created: set[tuple[str, str]] = set()
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
         return SparkJournal(self._spark_of, self._home._replace(name=_JOURNAL), job)
 
-    def append(self, job: str, row: LedgerRow) -> bool:
-        """Append a ledger row; whether it is this row that stands at its number now."""
-        return self._rows(job).append([replace(row, recorded_at=row.recorded_at or time.time_ns() // 1_000_000)])
+    def state(self, job: str) -> JobState:
+        """Return a job's current state. Raises `InvariantError` (70) if its ledger is broken."""
+        return self._states.fold(job, self.ledger_rows(job))
+
+    def append(self, job: str, *rows: LedgerRow) -> bool:
+        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
+        return self._rows(job).append(dated(rows))
 
     def ledger_rows(self, job: str) -> list[LedgerRow]:
-        """Return a job's ledger from a fresh look."""
+        """Return the rows of a job's ledger from a fresh look."""
         return self._rows(job).read()
 
     @property
@@ -72,11 +78,15 @@ class CatalogTables(DeltaTables):
         return self._feed_ledgers.setdefault(feed, SparkLedger(self._spark_of, name, feed))
 
     def feed_rows(self, feed: str) -> list[LedgerRow]:
-        """Return a feed's landing ledger from a fresh look."""
+        """Return the rows of a feed's landing ledger from a fresh look."""
         return self.landings(feed).read()
 
+    def feed(self, feed: str) -> Feed:
+        """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
+        return find_feed(feed, self.feed_rows(feed), self.home)
+
     def log_name(self, feed: str, topic: str) -> TableName:
-        """Return the table of a log that `land` writes. Whose it is stands in its properties (ADR-58)."""
+        """Return the table of a log that `land` writes. Its properties name its feed and topic (ADR-58)."""
         return self._home._replace(name=re.sub("[-.]", "_", f"log_{feed}__{topic}"))
 
     def log_table(self, feed: Feed, topic: str) -> LogTable:
@@ -85,77 +95,70 @@ class CatalogTables(DeltaTables):
         name = self.name_of(source_offsets.table) if source_offsets else self.log_name(feed.definition.feed, topic)
         return LogTable(named(name.quoted), f"{self._home.catalog} governs it", source_offsets)
 
+    def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:  # noqa: ARG002
+        """Return nothing: Spark reads every log for the tasks (`log_table`)."""
+        return ()
+
     def name_of(self, path: str) -> TableName:
-        """Return the table that a `TableSpec` means: an output's own name, or one of rewindow's beside the ledger."""
+        """Return the table at a `TableSpec`'s path: an output by its own name, rewindow's tables beside the ledger."""
         if path.startswith("rewindow/"):
             return self._home._replace(name=path.replace("/", "_"))
         return TableName.parse(path, self._home.catalog)
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return where the blocks of each target are called; tables that are missing are made."""
-        if not self._made:
+        """Create missing tables; return the path prefix of each target's blocks."""
+        if not self._created:
             self.journal(spec.job).prepare()
         for target, table in spec.binding.tables.items():
-            self._make(spec.job, spec.branch, target, table)
+            self._create(spec.job, spec.branch, target, table)
         return self.scratch_roots(spec, internal)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return where the blocks of each target are called; a replay's have its own attempt's name."""
+        """Return the path prefix of each target's blocks. It begins with the attempt, so a replay has its own."""
         targets = (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
         return {target: f"{ROOT}{block_path(spec.attempt.id, target, '')}".rstrip("/") for target in targets}
 
     def discard(self, spec: RunSpec) -> None:
-        """Take what a replay made out of the journal."""
+        """Remove what a replay made from the journal."""
         self.journal(spec.job).drop([spec.attempt.id])
 
+    def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
+        """Return the rows, files and bytes that reports name, by target."""
+        return totals(reports)
+
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Return in words the first row of a target that a replay made otherwise."""
+        """Describe the first row of a target that a replay made differently."""
         before = self._staged(spec.job, run.commit.attempt, target, self.reports(run))
         now = self._staged(spec.job, spec.attempt.id, target, reports)
         return first_difference(before, now) or "the rows are equal, their digests are not"
 
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
-        """Return the checkpoint that a run goes on from: blocks of the journal, in the order of their runs."""
-        basis = state.basis(spec.parent)
-        if not basis:
-            return Checkpoint({}, {})
-        states = {(report.sub_topology, report.partition): report.state for report in self.reports(basis[-1])}
-        stores: dict[tuple[str, int], tuple[str, ...]] = {}
-        rows = size = 0
-        for store in basis[-1].spec.binding.stores:
-            target = f"{CHANGELOG}{store}"
-            for run in _since_it_is_there(basis, target):
-                for report in self.reports(run):
-                    for file in report.files:
-                        if file.target == target:
-                            place = store, int(file.partition_values[PARTITION])
-                            path = f"{ROOT}{block_path(run.commit.attempt, target, file.path)}"
-                            stores[place] = (*stores.get(place, ()), path)
-                            rows, size = rows + file.rows, size + file.bytes
-        return Checkpoint(states, stores, rows, size)
+        """Return the checkpoint that a run resumes from: blocks of the journal, in the order of their runs."""
+        return find_checkpoint(state.basis(spec.parent), self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-        """Complete what the engine appended stage by stage: the report of the run as a whole. Repeating changes nothing."""
+        """Append the report of the run as a whole; the engine appended the others. Repeating changes nothing."""
         last = reports[-1]
-        text = pa.Table.from_batches([journal_row(last.sub_topology, last.partition, REPORT, "", _json(last), None)])
+        text = stored_json(last.as_json())
+        rows = pa.Table.from_batches([journal_row(last.sub_topology, last.partition, REPORT, "", text, None)])
         journal = self.journal(spec.job)
         failure: Exception | None = None
         try:
             with mapped():
-                journal.append(spec.attempt.id, last.sub_topology, self._spark_of().createDataFrame(text))
-        except Exception as error:  # noqa: BLE001 - it may have landed all the same: the journal says
+                journal.append(spec.attempt.id, last.sub_topology, self._spark_of().createDataFrame(rows))
+        except Exception as error:  # noqa: BLE001 - the append may have landed: the journal decides
             failure = error
         staged = journal.reports(spec.attempt.id)
         if summary("", staged) != summary("", reports):
-            message = f"attempt {spec.attempt.id} is not in the journal as it was made ({failure}): run again"
+            message = f"attempt {spec.attempt.id} is not in the journal as it was reported ({failure}): run again"
             raise StorageError(message) from failure
         return summary(spec.attempt.id, staged)
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """See that an attempt that repeats another made the same rows (`DeltaTables.check_repeats`)."""
+        """Check that an attempt made the same rows as the attempt that it repeats, if that one staged a complete run."""
         before = self.journal(spec.job).reports(spec.repeats) if spec.repeats else []
         if not any(report.sub_topology == len(spec.binding.topology) for report in before):
-            return  # it died before all was in the journal: what is there proves nothing
+            return  # it died before all reports were in the journal, and so proves nothing
         try:
             audit_counts(spec, feed, before)
         except InvariantError:
@@ -165,56 +168,42 @@ class CatalogTables(DeltaTables):
             theirs = self._staged(spec.job, spec.repeats or "", target, before)
             different = first_difference(theirs, mine, ignored=["_run"])
             if different is not None:
-                message = (
-                    f"run {spec.name} is not deterministic: {target} differs from what the attempt before had staged, "
-                    f"{different}. Nothing was committed: find the clock, the dice or the set in the job's code; if the "
-                    "code was changed on purpose, run with --replan"
-                )
-                raise InvariantError(message)
+                raise not_deterministic(spec, target, different)
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back all that was staged; return the COMMIT that it is worth (`DeltaTables.audit`)."""
+        """Read back all that was staged; return the COMMIT of the attempt. Raises as the adapter of files does."""
         reports = self.journal(spec.job).reports(spec.attempt.id)
         if summary(spec.attempt.id, reports) != staged:
             raise StorageError(f"attempt {spec.attempt.id} is not what was staged. Nothing was committed: run again")
         audit_counts(spec, feed, reports)
         self.journal(spec.job).check(spec.attempt.id, [file for report in reports for file in report.files])
-        return worth(state, spec, staged, reports)
+        return commit_of(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Bring a branch's tables up to the ledger; yield before each commit. Anyone may, at any time."""
+        """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
         for due in due_tables(state, branch):
             if due.publications:
-                self._make(job, branch, due.target, due.table)
+                self._create(job, branch, due.target, due.table)
         yield from publish(self._spark_of, self.journal(job), state, branch, self.name_of, self.reports)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
-        """See that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
-        for due in due_tables(state, branch):
-            if due.target.startswith(OUTPUT) and due.publications:
-                name = self.name_of(due.table.path)
-                with mapped():
-                    published = last_version(self._spark_of(), name, publication_id(job, due.target))
-                    counted = self._frame(due.table).groupBy("_run").count().collect()
-                if {row["_run"]: row["count"] for row in counted} != due_rows(due, published):
-                    message = (
-                        f"{name} has not the rows that {job} published: another hand altered it. RESTORE it to the version "
-                        "before, or replay in another branch"
-                    )
-                    raise StorageError(message)
+        """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
+        check_published(self._spark_of(), job, state, branch, self.name_of)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
-        """Return what a committed run's tasks reported. Raises `StorageError` (74) if that is not what was committed."""
+        """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
         attempt = run.commit.attempt
         if attempt not in self._reports:
             reports = self.journal(run.spec.job).reports(attempt)
             if summary(attempt, reports) != run.commit.journal:
-                raise StorageError(f"the journal has not what attempt {attempt} committed: put it back from a copy")
+                raise StorageError(
+                    f"the journal lacks the reports that attempt {attempt} committed: restore it from a copy"
+                )
             self._reports[attempt] = reports
         return self._reports[attempt]
 
     def location_of(self, table: TableSpec) -> str:
-        """Return a table's full name; of a store that of the journal, which keeps its changes."""
+        """Return a table's full name; for a store the journal's name, which keeps its changes."""
         is_store = table.path.startswith("state/")
         return str(self._home._replace(name=_JOURNAL) if is_store else self.name_of(table.path))
 
@@ -224,7 +213,7 @@ class CatalogTables(DeltaTables):
             return self._frame(table).count()
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if it is not there."""
+        """Return a table's Delta version; None if there is no table."""
         return table_version(self._spark_of(), self.name_of(table.path))
 
     def compare(
@@ -235,7 +224,7 @@ class CatalogTables(DeltaTables):
         return compare_frames(frames, columns, keys, epochs=epochs, samples=samples)
 
     def content_hash(self, table: TableSpec) -> str:
-        """Return the content hash of a table: its rows come to this process."""
+        """Return the content hash of a table. Its rows are collected in this process."""
         return frame_hash(self._frame(table), table.columns)
 
     def hashes(self, job: str, branch: str) -> dict[str, str]:
@@ -243,13 +232,13 @@ class CatalogTables(DeltaTables):
         tables = self.state(job).branch(branch).tables
         return {target: self.content_hash(table) for target, table in tables.items() if target.startswith(OUTPUT)}
 
-    def _make(self, job: str, branch: str, target: str, table: TableSpec) -> None:
-        """Make a table that is missing, once in a process. Raises `ConfigError` (78) if it is another's."""
-        if target.startswith(CHANGELOG) or (table.path, branch) in self._made:
+    def _create(self, job: str, branch: str, target: str, table: TableSpec) -> None:
+        """Create a missing table, once in a process. Raises `ConfigError` (78) if another job or branch owns it."""
+        if target.startswith(CHANGELOG) or (table.path, branch) in self._created:
             return
-        whose = {} if table.path in EVERYBODYS else {OWNER: owner(job, branch)}
-        make_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, whose)
-        self._made.add((table.path, branch))
+        properties = {} if table.path in SHARED_TABLES else {OWNER: owner(job, branch)}
+        create_table(self._spark_of(), self.name_of(table.path), table.columns, table.partition_by, properties)
+        self._created.add((table.path, branch))
 
     def _frame(self, table: TableSpec) -> DataFrame:
         return self._spark_of().table(self.name_of(table.path).quoted)
@@ -264,13 +253,3 @@ class CatalogTables(DeltaTables):
         with mapped():
             found = self.journal(job).blocks([attempt]).collect()
         return pa.concat_tables([rows_of_block(bytes(row["data"])) for row in found if row["path"] in paths])
-
-
-def _since_it_is_there(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
-    """Leave out the runs before a store was put in again: what was taken out begins empty."""
-    gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
-    return chain[gone[-1] :] if gone else chain
-
-
-def _json(report: TaskReport) -> str:
-    return json.dumps(report.as_json())

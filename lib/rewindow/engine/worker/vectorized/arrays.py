@@ -1,4 +1,7 @@
-"""Between Arrow columns and arrays: whole numbers, booleans, unscaled decimals in 64 bits; floats; texts and bytes as objects."""
+"""Convert between Arrow columns and NumPy arrays.
+
+Integers, booleans and unscaled decimals become 64-bit integers, doubles floats, texts and bytes objects.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.arrow_rows import arrow_type
-from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.engine.worker.vectorized.errors import UnfitError
+from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.serde.key_bytes import encode_key
 
 LONG_BYTES = 8
-"""What a whole number and a float take in the documented encoding."""
+"""The encoded size of an integer and of a float."""
 _FIXED = {"long": LONG_BYTES, "double": LONG_BYTES, "boolean": 1}
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-class UnfitError(Exception):
-    """These data are beyond what the kernels do exactly: record execution takes the task over, from its beginning."""
-
-
 class Operand(NamedTuple):
-    """A column of values: numbers or objects, and which of them are not null (None: all)."""
+    """A column of values (numbers or objects), and a mask of those that are not null (None: all)."""
 
     values: Array
     valid: Array | None
@@ -37,22 +37,22 @@ def is_decimal(column_type: str) -> bool:
 
 
 def scale_of(column_type: str) -> int:
-    """Return the digits behind the point of a decimal's column type."""
+    """Return the scale of a decimal's column type."""
     return int(column_type[:-1].split(",")[1])
 
 
 def is_object(column_type: str) -> bool:
-    """Return whether a column's cells are objects of Python."""
+    """Return whether a column's values are Python objects."""
     return column_type in ("string", "binary")
 
 
 def fixed_size(column_type: str) -> int | None:
-    """Return what each value of a column takes in the documented encoding (`streams.serde.key_bytes`), None if that differs."""
+    """Return the encoded size of a column's values (`streams.serde.key_bytes`); None if it varies."""
     return _FIXED.get(column_type)
 
 
 def sizes_of(values: Array, column_type: str) -> Array:
-    """Return the encoded sizes of decimals or objects, 0 for null."""
+    """Return the encoded sizes of decimals or objects; 0 for null."""
     if is_decimal(column_type):
         scale = scale_of(column_type)
         values = objects([Decimal(value).scaleb(-scale) for value in values.tolist()])
@@ -72,27 +72,27 @@ def largest_of(values: Array) -> int:
 
 
 def dtype_of(column_type: str) -> Any:
-    """Return the type of the array of a column."""
+    """Return the dtype of a column's array."""
     if is_object(column_type):
         return np.object_
     return np.float64 if column_type == "double" else np.int64
 
 
 def numbers_of(column: pa.Array, column_type: str) -> Operand:
-    """Return the array of a column. Raises `UnfitError` for a decimal of more than 64 bits."""
+    """Return a column as an operand. Raises `UnfitError` for a decimal that exceeds 64 bits."""
     valid = None if column.null_count == 0 else np.asarray(column.is_valid())
     if is_decimal(column_type):
         return Operand(_unscaled(column), valid)
     if is_object(column_type):
         return Operand(objects(column.to_pylist()), valid)
-    plain = column if valid is None else pc.fill_null(column, False if column_type == "boolean" else 0)
+    filled = column if valid is None else pc.fill_null(column, False if column_type == "boolean" else 0)
     if column_type == "boolean":
-        plain = plain.cast(pa.int8())
-    return Operand(np.asarray(plain).astype(dtype_of(column_type), copy=False), valid)
+        filled = filled.cast(pa.int8())
+    return Operand(np.asarray(filled).astype(dtype_of(column_type), copy=False), valid)
 
 
 def column_of(values: Array, is_null: Array | None, column_type: str) -> pa.Array:
-    """Return an array as a column. There is one zero, as everywhere. Raises `UnfitError` for more than a column holds."""
+    """Return an array as a column, with -0.0 as 0.0. Raises `UnfitError` if a column cannot hold it."""
     mask = is_null if is_null is not None and is_null.any() else None
     if is_decimal(column_type):
         return _decimals(values, mask, column_type)
@@ -104,9 +104,9 @@ def column_of(values: Array, is_null: Array | None, column_type: str) -> pa.Arra
     return array.cast(pa.bool_()) if column_type == "boolean" else array
 
 
-def texts_column(cells: Sequence[Any], column_type: str) -> pa.Array:
-    """Return objects as a column. Raises `UnfitError` for more than one holds, 2 GB."""
-    array = pa.array(cells, arrow_type(column_type))
+def texts_column(items: Sequence[Any], column_type: str) -> pa.Array:
+    """Return objects as a column. Raises `UnfitError` above 2 GB, the limit of an Arrow array."""
+    array = pa.array(items, arrow_type(column_type))
     if isinstance(array, pa.ChunkedArray):
         raise UnfitError
     return array

@@ -1,4 +1,4 @@
-"""Cells and rows as their canonical JSON texts (`streams.serde.canonical_json`), whole columns at a time."""
+"""Convert whole columns to canonical JSON texts (`streams.serde.canonical_json`), by value or by row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.vectorized.arrays import Operand, objects
-from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.schema import Column
 
@@ -23,30 +23,30 @@ _dump_text = JSONEncoder(ensure_ascii=False).encode
 
 
 class Texts(NamedTuple):
-    """An operand that is a text for each record: that of one column of the values, or of whole rows of them."""
+    """An operand with a JSON text for each record: of one value column, or of a row of several."""
 
-    places: tuple[int, ...]
+    indexes: tuple[int, ...]
     columns: tuple[Column, ...]
     is_row: bool
 
     def of(self, columns: Sequence[pa.Array]) -> Operand:
-        """Return the texts; a row is never null."""
-        cells = [texts_of(one, column.type) for one, column in zip(columns, self.columns, strict=True)]
+        """Return the texts. A row is never null."""
+        texts_by_column = [texts_of(one, column.type) for one, column in zip(columns, self.columns, strict=True)]
         if not self.is_row:
-            return cells[0]
+            return texts_by_column[0]
         parts: list[Any] = []
-        for number, (column, (texts, valid)) in enumerate(zip(self.columns, cells, strict=True)):
+        for number, (column, (texts, valid)) in enumerate(zip(self.columns, texts_by_column, strict=True)):
             filled = texts if valid is None else np.where(valid, texts, NULL)
             parts += [repeat(f"{',' if number else '{'}{_dump_text(column.name)}:"), filled.tolist()]
         return Operand(objects(["".join(row) for row in zip(*parts, repeat("}"), strict=False)]), None)
 
 
 def texts_of(column: pa.Array, column_type: str) -> Operand:
-    """Return the texts of a column's cells, and which are not null; the text ``null`` of a ``json`` column is one too."""
+    """Return the texts of a column's values, and a mask of those that are not null. A JSON ``null`` counts as null."""
     rows = len(column)
     encoded = column.dictionary_encode()
     write = _writer(column_type)
-    distinct = objects([write(cell) for cell in encoded.dictionary.to_pylist()])
+    distinct = objects([write(value) for value in encoded.dictionary.to_pylist()])
     if len(distinct) == 0:
         return Operand(np.full(rows, NULL, np.object_), np.zeros(rows, np.bool_) if rows else None)
     texts = distinct[np.asarray(pc.fill_null(encoded.indices, 0))]
@@ -58,16 +58,16 @@ def texts_of(column: pa.Array, column_type: str) -> Operand:
 
 
 def text_bytes(column: pa.Array, column_type: str) -> Array:
-    """Return how many bytes the texts of cells have. A ``json`` column's cells are such texts."""
+    """Return the sizes of the texts of a column's values, in bytes. A ``json`` column already contains texts."""
     if column_type == "json":
         return np.asarray(pc.fill_null(pc.binary_length(column), len(NULL))).astype(np.int64)
     write = _writer(column_type)
-    sizes = [len(NULL) if cell is None else len(write(cell).encode()) for cell in column.to_pylist()]
+    sizes = [len(NULL) if value is None else len(write(value).encode()) for value in column.to_pylist()]
     return np.array(sizes, np.int64)
 
 
 def _writer(column_type: str) -> Callable[[Any], str]:
-    """Return what `dump_value` does with a cell of a type, without what it costs to ask for the cell's class."""
+    """Return `dump_value` specialised to a column type, without its dispatch on the class of the value."""
     return _WRITERS.get(column_type, dump_value)
 
 

@@ -1,4 +1,4 @@
-"""The stores of vectorized execution in their changelogs: the same rows as record execution's, so a job may switch modes."""
+"""Restore and stage stores of windows, with the same rows as record execution, so a job can switch between modes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.engine.worker.changelog_reader import Reaches, changelog_batches
-from rewindow.engine.worker.output import StagingTarget
-from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, UnfitError
-from rewindow.engine.worker.vectorized.final_results import FinalsTask
-from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
+from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
+from rewindow.engine.worker.vectorized.errors import UnfitError
+from rewindow.engine.worker.vectorized.final_results import WindowTask
+from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.serde.meta_columns import CHANGELOG_META
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 
 
-def restore(task: FinalsTask, files: Mapping[str, Sequence[str]]) -> None:
-    """Take in the groups that may still change. Raises `UnfitError` for what the execution does not write itself."""
+def restore(task: WindowTask, files: Mapping[str, Sequence[str]]) -> None:
+    """Restore the groups that may still change. Raises `UnfitError` for rows that this execution never writes."""
     plan, open_from_ms = task.plan, task.open_from_ms
     key, value = plan.store_shapes
     for columns, slots in _open_rows(task, files.get(plan.store.name, ()), key, value, open_from_ms):
@@ -30,31 +31,31 @@ def restore(task: FinalsTask, files: Mapping[str, Sequence[str]]) -> None:
             width = len(fold.state_types)
             fold.restore(task.groups.frame, slots, columns[first : first + width])
             first += width
-        _note(task, slots, columns[first])
+        _set_restored(task, slots, columns[first])
     if plan.suppress and plan.starts_at_first_value:
         key, value = plan.suppress.shapes
         for columns, slots in _open_rows(task, files.get(plan.suppress.store, ()), key, value, open_from_ms):
             is_null = np.asarray(columns[1].fill_null(False)) & task.groups.without_value()[slots]
-            _note(task, slots[is_null], columns[2].filter(pa.array(is_null)))
+            _set_restored(task, slots[is_null], columns[2].filter(pa.array(is_null)))
 
 
-def stage(task: FinalsTask, places: Mapping[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
-    """Stage what the stores changed."""
+def stage(task: WindowTask, targets: Mapping[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
+    """Stage the changes of the stores."""
     plan, frame = task.plan, task.groups.frame
     is_kept = frame["start"] > task.newest_ms - plan.store.retention_ms
     slots = task.in_order(np.flatnonzero(frame["touched"] & is_kept & ~task.groups.without_value()))
     state = [column for fold in plan.folds for column in fold.state(frame, slots)]
     rows = [*_keys(task, slots), *state, pa.array(frame["timestamp"][slots])]
-    files = write_rows(places[plan.store.name], plan.store_shapes, [rows], partition, run)
+    files = write_rows(targets[plan.store.name], plan.store_shapes, [rows], partition, run)
     if plan.suppress:
-        gone = [[*columns, *_bounds(starts, task.windows.size_ms)] for starts, columns in task.gone]
-        chunks = [_entries(task), *gone]
-        files += write_rows(places[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
+        sent_entries = [[*columns, *_bounds(starts, task.windows.size_ms)] for starts, columns in task.sent_entries]
+        chunks = [_entries(task), *sent_entries]
+        files += write_rows(targets[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
     return files
 
 
-def _entries(task: FinalsTask) -> list[pa.Array]:
-    """Return the columns of the buffer's entries that were put in this run and are still held."""
+def _entries(task: WindowTask) -> list[pa.Array]:
+    """Return the buffer entries that this run wrote and still holds, as columns."""
     plan, frame = task.plan, task.groups.frame
     slots = task.in_order(np.flatnonzero(frame["touched"] & frame["held"]))
     results = task.results(slots)
@@ -66,13 +67,13 @@ def _entries(task: FinalsTask) -> list[pa.Array]:
 
 
 def _open_rows(
-    task: FinalsTask, paths: Sequence[str], key: Shape, value: Shape, open_from_ms: int
+    task: WindowTask, paths: Sequence[str], key: Shape, value: Shape, open_from_ms: int
 ) -> Iterator[tuple[list[pa.Array], Array]]:
-    """Yield the value columns and tombstones of rows whose windows are open, and the slots of their groups."""
+    """Yield the value and tombstone columns of rows with open windows, and the slots of their groups."""
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
     start = key.names[width - 2]
-    for batch in changelog_batches(paths, columns, wanted=Reaches(start, open_from_ms)):
+    for batch in changelog_batches(paths, columns, wanted=RowGroupFilter(start, open_from_ms)):
         is_open = np.asarray(batch.column(width - 2)) > open_from_ms
         arrays = batch.columns if is_open.all() else batch.filter(pa.array(is_open)).columns
         if len(arrays[0]):
@@ -81,8 +82,8 @@ def _open_rows(
             yield arrays[width:], rows.slots
 
 
-def _entry_sizes(task: FinalsTask, slots: Array) -> Array:
-    """Return what the buffer's entries count towards a bound in bytes (`core.buffer`, rule 5)."""
+def _entry_sizes(task: WindowTask, slots: Array) -> Array:
+    """Return the sizes of buffer entries, as counted towards a bound in bytes (`streams.state.suppress_buffer`)."""
     frame = task.groups.frame
     keys = task.keys.sizes(frame["key"][slots])
     now, before = task.plan.sizes.of(frame, slots)
@@ -90,7 +91,7 @@ def _entry_sizes(task: FinalsTask, slots: Array) -> Array:
     return np.asarray(ENTRY_BYTES + keys + LONG_BYTES + len(task.plan.topic) + results)
 
 
-def _note(task: FinalsTask, slots: Array, timestamps: pa.Array) -> None:
+def _set_restored(task: WindowTask, slots: Array, timestamps: pa.Array) -> None:
     frame = task.groups.frame
     frame["timestamp"][slots] = np.asarray(timestamps)
     frame["restored"][slots] = True
@@ -98,7 +99,7 @@ def _note(task: FinalsTask, slots: Array, timestamps: pa.Array) -> None:
     task.hold(slots)
 
 
-def _keys(task: FinalsTask, slots: Array) -> list[pa.Array]:
+def _keys(task: WindowTask, slots: Array) -> list[pa.Array]:
     frame = task.groups.frame
     return [*task.keys.columns(frame["key"][slots]), *_bounds(frame["start"][slots], task.windows.size_ms)]
 
@@ -108,16 +109,16 @@ def _bounds(starts: Array, size_ms: int) -> list[pa.Array]:
 
 
 def write_rows(
-    place: StagingTarget, shapes: tuple[Shape, Shape], chunks: Sequence[Sequence[pa.Array]], partition: int, run: int
+    target: StagingTarget, shapes: tuple[Shape, Shape], chunks: Sequence[Sequence[pa.Array]], partition: int, run: int
 ) -> list[StagedFile]:
-    """Write rows; a chunk that has no value columns is one of tombstones."""
+    """Write chunks of rows. A chunk without value columns contains tombstones."""
     key, value = shapes
-    with place.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition) as file:
+    with target.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition) as file:
         for columns in chunks:
             rows = len(columns[0])
-            is_gone = len(columns) == len(key.columns)
-            gone = [pa.nulls(rows, file.schema.field(name).type) for name in value.names] if is_gone else []
-            meta = [pa.repeat(run, rows), pa.repeat(is_gone, rows)]
-            file.write(pa.RecordBatch.from_arrays([*columns, *gone, *meta], schema=file.schema))
+            is_tombstone = len(columns) == len(key.columns)
+            nulls = [pa.nulls(rows, file.schema.field(name).type) for name in value.names] if is_tombstone else []
+            meta = [pa.repeat(run, rows), pa.repeat(is_tombstone, rows)]
+            file.write(pa.RecordBatch.from_arrays([*columns, *nulls, *meta], schema=file.schema))
         staged = file.close()
     return [staged] if staged else []

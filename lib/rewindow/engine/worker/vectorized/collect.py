@@ -1,4 +1,4 @@
-"""`Collect` over whole columns: the state of a group is the text that its list has in the store, without the brackets."""
+"""`Collect` over whole columns. A group's state is its list's JSON text, as in the store but without the brackets."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import pyarrow as pa
 from rewindow.engine.worker.vectorized.arrays import objects, texts_column
 from rewindow.engine.worker.vectorized.canonical_json import Texts, text_bytes
 from rewindow.engine.worker.vectorized.folds import Fold, Operands, Rows
-from rewindow.engine.worker.vectorized.slots import Array, Column, Frame
+from rewindow.engine.worker.vectorized.group_frame import Array, Column, GroupFrame
 
 
 class CollectFold(Fold):
-    """The list of the values that are not null, in the order in which they came.
-
-    Beside the state it has what the last row added.
-    """
+    """The list of the values that are not null, in row order. It also stores what the last row added."""
 
     state_types, result_type = ("json",), "json"
     operand: Texts
@@ -30,43 +27,43 @@ class CollectFold(Fold):
         """See `Fold`."""
         return {self.name: (np.object_, ""), f"{self.name}.last": (np.object_, "")}
 
-    def take(self, frame: Frame, rows: Rows, operands: Operands) -> None:
+    def take(self, frame: GroupFrame, rows: Rows, operands: Operands) -> None:
         """See `Fold`."""
         texts, valid = operands[self.operand]
         frame[f"{self.name}.last"][rows.slots] = texts if valid is None else np.where(valid, texts, "")
-        places = rows.places
+        inverse = rows.inverse
         if valid is not None:
-            places, texts = places[valid], texts[valid]
-        order = np.argsort(places, kind="stable")
+            inverse, texts = inverse[valid], texts[valid]
+        order = np.argsort(inverse, kind="stable")
         items = texts[order].tolist()
-        ends = np.cumsum(np.bincount(places, minlength=len(rows.distinct))).tolist()
+        ends = np.cumsum(np.bincount(inverse, minlength=len(rows.distinct))).tolist()
         state = frame[self.name]
         before = state[rows.distinct].tolist()
         starts = [0, *ends]
         lists = [_joined(one, *items[first:end]) for one, first, end in zip(before, starts, ends, strict=False)]
         state[rows.distinct] = objects(lists)
 
-    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
-        """See `Fold`: the other groups' items come after."""
+    def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
+        """See `Fold`: the items of ``others`` come later."""
         state = frame[self.name]
         pairs = zip(state[slots].tolist(), state[others].tolist(), strict=True)
         state[slots] = objects([_joined(one, *([other] if other else [])) for one, other in pairs])
 
-    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+    def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
         """See `Fold`."""
         frame[self.name][slots] = objects([text[1:-1] for text in state[0].to_pylist()])
 
-    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
-        """See `Fold`. Raises `UnfitError` for more than an Arrow array has room for."""
+    def state(self, frame: GroupFrame, slots: Array) -> list[pa.Array]:
+        """See `Fold`. Raises `UnfitError` if the texts exceed an Arrow array."""
         return [_lists(frame[self.name][slots].tolist())]
 
-    def before(self, frame: Frame, slots: Array) -> pa.Array:
+    def before(self, frame: GroupFrame, slots: Array) -> pa.Array:
         """See `Fold`."""
         pairs = zip(frame[self.name][slots].tolist(), frame[f"{self.name}.last"][slots].tolist(), strict=True)
         return _lists([text[: -len(last)].removesuffix(",") if last else text for text, last in pairs])
 
-    def sizes(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
-        """See `Fold`: a list has no bytes but those of its text."""
+    def sizes(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
+        """See `Fold`: the size of a list is the size of its text."""
         return text_bytes(self.result(frame, slots), "json"), text_bytes(self.before(frame, slots), "json")
 
 

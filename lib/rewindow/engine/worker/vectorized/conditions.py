@@ -1,4 +1,4 @@
-"""Conditions on whole columns, with the meaning that they have record by record (`dsl.operators.conditions`)."""
+"""Evaluate conditions on whole columns, with the semantics of `dsl.operators.conditions`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGS = range(-(2**63), 2**63)
 
 
 def problem_of(condition: Condition, types: Mapping[str, str]) -> str:
-    """Return why a condition cannot be told for whole columns of these types, nothing if it can."""
+    """Return why a condition cannot be evaluated on columns of these types; empty if it can."""
     if isinstance(condition, Both):
         return problem_of(condition.left, types) or problem_of(condition.right, types)
     if isinstance(condition, Not):
@@ -40,7 +40,7 @@ def problem_of(condition: Condition, types: Mapping[str, str]) -> str:
 
 
 def mask_of(condition: Condition, columns: Mapping[str, pa.Array]) -> pa.Array:
-    """Return for each row whether a condition is true, null for null."""
+    """Return a mask of the rows where a condition is true, null where it is unknown."""
     if isinstance(condition, Both):
         left, right = mask_of(condition.left, columns), mask_of(condition.right, columns)
         return pc.or_kleene(left, right) if condition.decides else pc.and_kleene(left, right)
@@ -60,7 +60,7 @@ def _operand(term: Name | Literal, columns: Mapping[str, pa.Array], kind: pa.Dat
 
 
 def _fits(constant: Any, kind: str) -> bool:
-    """Return whether comparing with a constant means in a column what it means in Python."""
+    """Return whether Arrow compares a column with this constant as Python does."""
     if kind == "double" and type(constant) is int:
         return -_EXACT <= constant <= _EXACT
     return type(constant) is _CLASSES[kind] and (kind != "long" or constant in LONGS)

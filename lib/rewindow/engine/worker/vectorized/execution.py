@@ -1,4 +1,4 @@
-"""Vectorized execution: one task of one sub-topology, from files to files. What `execute` does record by record.
+"""Run one task of one sub-topology in vectorized execution, from files to files.
 
 restore -> for each epoch: batches in offset order, then its end -> stage outputs and changes -> report.
 """
@@ -14,14 +14,14 @@ import pyarrow as pa
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
 from rewindow.engine.worker.log_reader import ordered_batches
-from rewindow.engine.worker.output import StagingTarget
 from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized import changelog, session_changelog
-from rewindow.engine.worker.vectorized.arrays import UnfitError
-from rewindow.engine.worker.vectorized.final_results import FinalsTask
-from rewindow.engine.worker.vectorized.plan import Finals
+from rewindow.engine.worker.vectorized.errors import UnfitError
+from rewindow.engine.worker.vectorized.final_results import WindowTask
+from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.session_results import SessionTask
-from rewindow.engine.worker.vectorized.slots import Array
 from rewindow.engine.worker.vectorized.task import VectorizedTask
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.record import UNKNOWN
@@ -29,25 +29,25 @@ from rewindow.streams.serde.meta_columns import OUTPUT_META
 from rewindow.streams.windows.session_sliding import SessionWindows
 
 
-def run_finals(work: SubTopologyWork, task_work: TaskWork, plan: Finals) -> TaskReport | None:
-    """Run one task; None if its data are beyond the kernels (`UnfitError`): nothing was left then."""
+def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsPlan) -> TaskReport | None:
+    """Run one task. Return None, without sent files, if its values exceed the kernels (`UnfitError`)."""
     task: VectorizedTask
     restore: Any
     stage: Any
     if isinstance(plan.windows, SessionWindows):
-        task = SessionTask(plan, plan.windows, work.semantics, task_work.state)
+        task = SessionTask(plan, plan.windows, work.code.semantics, task_work.state)
         restore, stage = session_changelog.restore, session_changelog.stage
     else:
-        task = FinalsTask(plan, plan.windows, work.semantics, task_work.state)
+        task = WindowTask(plan, plan.windows, work.code.semantics, task_work.state)
         restore, stage = changelog.restore, changelog.stage
     target = f"output/{plan.sink.topic}"
     key, value = plan.sink_shapes
     columns = (*key.columns, *value.columns, *OUTPUT_META)
     sender = ", ".join(plan.sink.parents)
-    output = _place(work, task_work, target, sender).file(columns, [column.name for column in columns])
+    output = staging_target(work, task_work, target, sender).file(columns, [column.name for column in columns])
     buffers = [plan.suppress.store] if plan.suppress else []
     stores = [plan.store.name, *buffers]
-    places = {name: _place(work, task_work, f"changelog/{name}") for name in stores}
+    targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in stores}
     if times := task_work.enforced:
         task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
     first = task.clocks.offset
@@ -55,7 +55,7 @@ def run_finals(work: SubTopologyWork, task_work: TaskWork, plan: Finals) -> Task
         with output:
             restore(task, task_work.stores)
             _replay(work, task_work, task, output)
-            changed = stage(task, places, partition=task_work.partition, run=work.run)
+            changed = stage(task, targets, partition=task_work.partition, run=work.identity.run)
         staged = output.close()
     except UnfitError:
         return None
@@ -80,37 +80,33 @@ def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, ou
         for timestamps, keys, values in batches.epoch():
             task.take(timestamps, keys, values)
         emitted = task.emitted
-        leaving = task.end_epoch(epoch)
-        if leaving:
-            output.write(_rows(output.schema, leaving, epoch, emitted, task_work.partition, work.run))
+        sent = task.end_epoch(epoch)
+        if sent:
+            output.write(_rows(output.schema, sent, epoch, emitted, task_work.partition, work.identity.run))
 
 
 def _rows(
-    schema: pa.Schema, leaving: list[pa.Array], epoch: Epoch, first: int, partition: int, run: int
+    schema: pa.Schema, sent: list[pa.Array], epoch: Epoch, first: int, partition: int, run: int
 ) -> pa.RecordBatch:
-    rows = len(leaving[0])
+    rows = len(sent[0])
     meta = [pa.repeat(epoch.number, rows), pa.repeat(partition, rows), pa.array(np.arange(first, first + rows))]
-    return pa.RecordBatch.from_arrays([*leaving, *meta, pa.repeat(run, rows)], schema=schema)
-
-
-def _place(work: SubTopologyWork, task_work: TaskWork, target: str, sender: str = "") -> StagingTarget:
-    return StagingTarget(target, work.roots[target], attempt=work.attempt, partition=task_work.partition, sender=sender)
+    return pa.RecordBatch.from_arrays([*sent, *meta, pa.repeat(run, rows)], schema=schema)
 
 
 Batch = tuple[Array, list[pa.Array], dict[int, pa.Array]]
-"""Timestamps, key columns, and the value columns that are read, by their place."""
+"""Timestamps, key columns, and the value columns that are read, by index."""
 
 
 class _Batches:
-    """Reads one log of one task, epoch after epoch."""
+    """Reads one log of one task, epoch by epoch."""
 
-    def __init__(self, plan: Finals, task_work: TaskWork) -> None:
+    def __init__(self, plan: FinalResultsPlan, task_work: TaskWork) -> None:
         log = task_work.logs[plan.topic]
         self._bounds = iter(log.bounds)
         spans = [bound for bound in log.bounds if bound[1] > bound[0]]
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
         key = plan.key
-        operands = plan.places
+        operands = plan.read_indexes
         self._width, self._operands = 2 + len(key.columns), operands
         columns = ["offset", "timestamp", *key.names, *(plan.log_value.names[operand] for operand in operands)]
         texts = [column.name for column in key.columns if column.type == "string"]
@@ -118,14 +114,14 @@ class _Batches:
         self._rest: pa.RecordBatch | None = None
 
     def epoch(self) -> Iterator[Batch]:
-        """Return the batches of the next epoch."""
+        """Yield the batches of the next epoch."""
         start, end = next(self._bounds)
         missing = end - start
         while missing:
             batch = self._rest if self._rest is not None else next(self._batches)
-            here = batch.slice(0, missing)
-            self._rest = batch.slice(here.num_rows) if here.num_rows < batch.num_rows else None
-            missing -= here.num_rows
-            columns = here.columns
+            wanted = batch.slice(0, missing)
+            self._rest = batch.slice(wanted.num_rows) if wanted.num_rows < batch.num_rows else None
+            missing -= wanted.num_rows
+            columns = wanted.columns
             values = dict(zip(self._operands, columns[self._width :], strict=True))
             yield np.asarray(columns[1]), columns[2 : self._width], values

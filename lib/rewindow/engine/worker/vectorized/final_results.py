@@ -1,11 +1,11 @@
-"""Final results of windows, batch by batch: what `streams.task` with a `WindowAggregate` does, in bulk.
+"""Compute final results of windows in batches: the equivalent of `streams.task` with a `WindowAggregate`.
 
-Why this is exact (design, section 5):
+Why this is exact (L4):
 
-1. The window node's clock at a record is a running maximum, so whether a window still takes it is a comparison.
-2. A window that is due takes no record any more, so all that is due may leave at its epoch's end.
-3. Results leave by (window end, key bytes), from a suppress or from windows that send them when they close, and what
-   leaves later has later ends: one sort an epoch.
+1. The window node's clock at a record is a running maximum, so one comparison decides if a window still accepts it.
+2. A closed window accepts no more records, so all closed windows can be sent at the end of the epoch.
+3. Both a suppress and windows that emit on close send by (window end, key bytes), and later results have later ends. So
+   one sort per epoch is enough.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.vectorized.folds import Operands
+from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.engine.worker.vectorized.groups import Groups
-from rewindow.engine.worker.vectorized.plan import Finals
-from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.task import VectorizedTask, of_rows
-from rewindow.engine.worker.vectorized.windows import windows_of
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
 from rewindow.streams.record import MAX_MS, UNKNOWN
@@ -27,14 +26,16 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.windows.time import TimeWindows
 
 IDLE_KEYS = 100_000
-"""How many keys without a group are kept by number at least."""
+"""How many keys without groups to keep before removing them."""
 
 
-class FinalsTask(VectorizedTask):
-    """One task of the execution. ``take`` batches, ``end_epoch``, and in the end write what changed (`changes`)."""
+class WindowTask(VectorizedTask):
+    """A task with time windows. `changelog` restores and stages its stores."""
 
-    def __init__(self, plan: Finals, windows: TimeWindows, semantics: Semantics, state: TaskState | None) -> None:
-        """Begin a task, or take up the small state of a checkpoint; its stores come by `changes.restore`."""
+    def __init__(
+        self, plan: FinalResultsPlan, windows: TimeWindows, semantics: Semantics, state: TaskState | None
+    ) -> None:
+        """Start a task, or resume it from the small state of a checkpoint."""
         super().__init__(plan, semantics, state)
         self.windows = windows
         self.groups = Groups(
@@ -44,14 +45,14 @@ class FinalsTask(VectorizedTask):
         )
         state = state or TaskState()
         self.newest_ms = state.store_clocks.get(plan.store.name, UNKNOWN)
-        self.gone: list[tuple[Array, list[pa.Array]]] = []
-        """Starts and key columns of what the checkpoint's buffer has and this run sent."""
+        self.sent_entries: list[tuple[Array, list[pa.Array]]] = []
+        """Starts and key columns of restored buffer entries that this run sent."""
         self._next_end_ms = MAX_MS
-        """The end of the first window that is held."""
+        """The earliest end of a held window."""
 
     @property
     def open_from_ms(self) -> int:
-        """Windows that start after this may still take records."""
+        """Windows that start after this time still accept records."""
         return self.clocks.observed(self.plan.window_node) - self.windows.closes_after_ms
 
     @property
@@ -61,14 +62,14 @@ class FinalsTask(VectorizedTask):
 
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
         """See `VectorizedTask`."""
-        self._told(epoch)
+        self._advance_node_clocks(epoch)
         due_ms = self.clocks.observed(self.plan.closing_node) - self.windows.grace_ms
-        leaving = self._leave(due_ms) if self._next_end_ms <= due_ms else []
+        sent = self._send(due_ms) if self._next_end_ms <= due_ms else []
         self._forget()
-        return leaving
+        return sent
 
     def hold(self, slots: Array) -> None:
-        """Note that groups are held back."""
+        """Mark groups as held."""
         if len(slots):
             frame = self.groups.frame
             frame["held"][slots] = True
@@ -76,7 +77,7 @@ class FinalsTask(VectorizedTask):
             self._next_end_ms = min(self._next_end_ms, end_ms)
 
     def in_order(self, slots: Array) -> Array:
-        """Return groups in the order in which they leave."""
+        """Return groups in the order in which their results are sent."""
         frame = self.groups.frame
         with_start = self.plan.suppress is not None
         return np.asarray(slots[self.keys.order(frame["start"][slots], frame["key"][slots], with_start=with_start)])
@@ -91,7 +92,7 @@ class FinalsTask(VectorizedTask):
         open_from = times - self.windows.closes_after_ms
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
-        rows, starts = windows_of(self.windows, timestamps)
+        rows, starts = _windows_of(self.windows, timestamps)
         is_open = starts > (open_from if rows is None else open_from[rows])
         late = len(starts) - int(np.count_nonzero(is_open))
         if late:
@@ -109,8 +110,8 @@ class FinalsTask(VectorizedTask):
         self.groups.take(found, timestamps, operands)
         self.hold(found.distinct)
 
-    def _leave(self, due_ms: int) -> list[pa.Array]:
-        """Send what is due; return its columns."""
+    def _send(self, due_ms: int) -> list[pa.Array]:
+        """Send the results that are due; return their columns."""
         plan, frame = self.plan, self.groups.frame
         held, ends = frame["held"], frame["start"] + self.windows.size_ms
         is_due = held & (ends <= due_ms)
@@ -118,11 +119,11 @@ class FinalsTask(VectorizedTask):
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
         restored = np.flatnonzero(is_due & frame["restored"])
         if len(restored) and plan.suppress:
-            self.gone.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
+            self.sent_entries.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
         slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
-            kept = np.asarray(results[0].is_valid())  # a tombstone: nothing of its window was ever sent
+            kept = np.asarray(results[0].is_valid())  # a tombstone: its window never sent a result
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:
             return []
@@ -132,12 +133,27 @@ class FinalsTask(VectorizedTask):
         return [*self.keys.columns(frame["key"][slots]), *bounds, *results, pa.array(frame["timestamp"][slots])]
 
     def _forget(self) -> None:
-        """Forget groups whose windows record execution's store has forgotten, once they are many; and keys without any."""
+        """Drop groups whose windows are past retention, and keys without groups, once there are many."""
         frame = self.groups.frame
         expired = frame["start"] <= self.newest_ms - self.plan.store.retention_ms
         if 4 * int(np.count_nonzero(expired)) > frame.size:
             self.groups.keep(~expired)
         if len(self.keys) > IDLE_KEYS + 4 * frame.size:
-            used, places = np.unique(frame["key"], return_inverse=True)
+            used, inverse = np.unique(frame["key"], return_inverse=True)
             self.keys.keep(used)
-            self.groups.renumber(places)
+            self.groups.renumber(inverse)
+
+
+def _windows_of(windows: TimeWindows, timestamps: Array) -> tuple[Array | None, Array]:
+    """Return the row number and window start of each pair of a row and one of its windows, ordered by both.
+
+    The row numbers are None if each row has exactly one window.
+    """
+    advance_ms = windows.advance_ms
+    first = np.maximum(timestamps - (windows.size_ms - advance_ms), 0) // advance_ms * advance_ms
+    if windows.size_ms == advance_ms:
+        return None, first
+    counts = (timestamps - first) // advance_ms + 1
+    rows = np.repeat(np.arange(len(timestamps)), counts)
+    before = np.cumsum(counts) - counts
+    return rows, first[rows] + (np.arange(len(rows)) - before[rows]) * advance_ms

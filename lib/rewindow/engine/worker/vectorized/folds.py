@@ -1,4 +1,4 @@
-"""What a built-in aggregate is over whole columns, and counting; those of values are in `kernels`."""
+"""Folds: built-in aggregates over whole columns. `kernels` has the folds of values."""
 
 from __future__ import annotations
 
@@ -19,72 +19,72 @@ from rewindow.engine.worker.vectorized.arrays import (
     sizes_of,
 )
 from rewindow.engine.worker.vectorized.canonical_json import Texts
-from rewindow.engine.worker.vectorized.slots import Array, Column, Frame
+from rewindow.engine.worker.vectorized.group_frame import Array, Column, GroupFrame
 
 ITEM_BYTES = 4
-"""What each item of a row takes in the documented encoding, besides its own bytes."""
+"""The encoded size of each item of a row, besides its own bytes."""
 
 Operands = Mapping[int | Texts, Operand]
-"""What folds read of some records: numbers of a column of the values, by its place, or texts."""
+"""The inputs of folds for some records, by the index of a value column or by `Texts`."""
 
 
 class Rows(NamedTuple):
-    """Rows that go into groups: the slot of each, the distinct slots, and the place of each row's slot among those."""
+    """Rows and their groups: the slot of each row, the distinct slots, and each row's index into the distinct slots."""
 
     slots: Array
     distinct: Array
-    places: Array
+    inverse: Array
     counts: Array
-    """How many rows each distinct slot gets."""
+    """The number of rows of each distinct slot."""
 
     def counts_of(self, valid: Array | None) -> Array:
-        """Return how many rows that are not null each distinct slot gets."""
-        return self.counts if valid is None else np.bincount(self.places[valid], minlength=len(self.distinct))
+        """Return the number of valid rows of each distinct slot."""
+        return self.counts if valid is None else np.bincount(self.inverse[valid], minlength=len(self.distinct))
 
 
 class Fold(ABC):
-    """One aggregate's columns in a frame of groups, whose names begin with ``name``."""
+    """One aggregate. Its columns in the frame of groups have names that start with ``name``."""
 
     state_types: Sequence[str]
     result_type: str
     operand: int | Texts | None = None
-    """What it reads of the values."""
+    """What it reads of the values: a column index, texts, or nothing."""
     is_null_at_first = False
-    """There is no state, and no result, before the first operand."""
+    """Whether state and result are null before the first operand."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
     def columns(self) -> Mapping[str, Column]:
-        """Return the columns that it needs in the frame."""
+        """Return its columns in the frame."""
 
     @abstractmethod
-    def take(self, frame: Frame, rows: Rows, operands: Operands) -> None:
-        """Fold rows into their groups, in their order."""
+    def take(self, frame: GroupFrame, rows: Rows, operands: Operands) -> None:
+        """Fold rows into their groups, in row order."""
 
     @abstractmethod
-    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
-        """Add other groups to groups, each of which is there once."""
+    def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
+        """Merge ``others`` into ``slots``, which are distinct."""
 
     @abstractmethod
-    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
-        """Set groups to the states of a checkpoint."""
+    def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
+        """Set groups to states from a checkpoint."""
 
     @abstractmethod
-    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+    def state(self, frame: GroupFrame, slots: Array) -> list[pa.Array]:
         """Return the states of groups."""
 
-    def result(self, frame: Frame, slots: Array) -> pa.Array:
+    def result(self, frame: GroupFrame, slots: Array) -> pa.Array:
         """Return the results of groups."""
         return self.state(frame, slots)[0]
 
     @abstractmethod
-    def before(self, frame: Frame, slots: Array) -> pa.Array:
-        """Return the results of groups before the last row of each."""
+    def before(self, frame: GroupFrame, slots: Array) -> pa.Array:
+        """Return the results of groups before their last row."""
 
-    def sizes(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
-        """Return the encoded sizes of the results of groups, now and before the last row; 0 for null."""
+    def sizes(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
+        """Return the encoded sizes of the results, now and before the last row; 0 for null."""
         del frame
         return (np.full(len(slots), LONG_BYTES),) * 2
 
@@ -98,33 +98,33 @@ class CountFold(Fold):
         """See `Fold`."""
         return {self.name: (np.int64, 0)}
 
-    def take(self, frame: Frame, rows: Rows, operands: Operands) -> None:
+    def take(self, frame: GroupFrame, rows: Rows, operands: Operands) -> None:
         """See `Fold`."""
         del operands
         frame[self.name][rows.distinct] += rows.counts
 
-    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
+    def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
         """See `Fold`."""
         frame[self.name][slots] += frame[self.name][others]
 
-    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+    def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
         """See `Fold`."""
         frame[self.name][slots] = np.asarray(state[0])
 
-    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+    def state(self, frame: GroupFrame, slots: Array) -> list[pa.Array]:
         """See `Fold`."""
         return [column_of(frame[self.name][slots], None, "long")]
 
-    def before(self, frame: Frame, slots: Array) -> pa.Array:
+    def before(self, frame: GroupFrame, slots: Array) -> pa.Array:
         """See `Fold`."""
         return column_of(frame[self.name][slots] - 1, None, "long")
 
 
 class ValueFold(Fold):
-    """An aggregate of the values that are not null; of none it is null.
+    """An aggregate of the values that are not null, itself null without values.
 
-    Beside the state it has how many values there were, and whether the last row had one. Of decimals and texts, whose
-    encoding has no fixed length, it also has the state before the last value; so where texts are measured (`keeps_before`).
+    It stores the number of values and whether the last row had one. If the encoded size varies (decimals, texts), or
+    sizes are measured as text, it also stores the state before the last value (`keeps_before`).
     """
 
     operand: int
@@ -145,11 +145,11 @@ class ValueFold(Fold):
 
     @property
     def number(self) -> str:
-        """The column that has how many values there were."""
+        """The column with the number of values."""
         return f"{self.name}.number"
 
-    def take(self, frame: Frame, rows: Rows, operands: Operands) -> None:
-        """See `Fold`. Raises `UnfitError` where the result would not be exact."""
+    def take(self, frame: GroupFrame, rows: Rows, operands: Operands) -> None:
+        """See `Fold`. Raises `UnfitError` if the result would not be exact."""
         values, valid = operands[self.operand]
         slots = rows.slots if valid is None else rows.slots[valid]
         values = values if valid is None else values[valid]
@@ -162,33 +162,33 @@ class ValueFold(Fold):
         if valid is None:
             last[rows.distinct] = True
         else:
-            last[rows.slots] = valid  # of several, the last stays
+            last[rows.slots] = valid  # for duplicate slots, the last assignment wins
 
-    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
-        """See `Fold`. Raises `UnfitError` where the result would not be exact."""
+    def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
+        """See `Fold`. Raises `UnfitError` if the result would not be exact."""
         state, number = frame[self.name], frame[self.number]
         self.check(state, state[others], 1)
         with np.errstate(all="ignore"):
             state[slots] = self._ufunc(state[slots], state[others])
         number[slots] += number[others]
 
-    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+    def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
         """See `Fold`."""
         values, valid = numbers_of(state[0], self.state_type)
         self.check(values, values, 0)
         frame[self.name][slots] = values if valid is None else np.where(valid, values, self._fill)
         frame[self.number][slots] = 1 if valid is None else valid
 
-    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+    def state(self, frame: GroupFrame, slots: Array) -> list[pa.Array]:
         """See `Fold`."""
         return [column_of(frame[self.name][slots], frame[self.number][slots] == 0, self.state_type)]
 
-    def before(self, frame: Frame, slots: Array) -> pa.Array:
-        """See `Fold`. Only where it `keeps_before`."""
+    def before(self, frame: GroupFrame, slots: Array) -> pa.Array:
+        """See `Fold`. Only with `keeps_before`."""
         state, number = self._before(frame, slots)
         return column_of(state, number == 0, self.state_type)
 
-    def sizes(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
+    def sizes(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
         """See `Fold`."""
         number, last = frame[self.number][slots], frame[f"{self.name}.last"][slots]
         sizes = self._sizes(frame, slots)
@@ -196,22 +196,22 @@ class ValueFold(Fold):
 
     @abstractmethod
     def check(self, state: Array, values: Array, times: int) -> None:
-        """Raise `UnfitError` if values, ``times`` of them in a group at most, would not fold exactly into the states."""
+        """Raise `UnfitError` if folding values, at most ``times`` per group, would not be exact."""
 
-    def _sizes(self, frame: Frame, slots: Array) -> tuple[Any, Any]:
+    def _sizes(self, frame: GroupFrame, slots: Array) -> tuple[Any, Any]:
         size = fixed_size(self.result_type)
         if size is not None:
             return size, size
         both = frame[self.name][slots], self._before(frame, slots)[0]
         return sizes_of(both[0], self.result_type), sizes_of(both[1], self.result_type)
 
-    def _before(self, frame: Frame, slots: Array) -> tuple[Array, Array]:
-        """Return states and numbers of values before the last row."""
+    def _before(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
+        """Return the states and the numbers of values before the last row."""
         last = frame[f"{self.name}.last"][slots]
         state = np.where(last, frame[f"{self.name}.before"][slots], frame[self.name][slots])
         return state, frame[self.number][slots] - last
 
-    def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
+    def _fold(self, frame: GroupFrame, slots: Array, values: Array) -> None:
         state = frame[self.name]
         with np.errstate(all="ignore"):
             if self.keeps_before:
@@ -223,8 +223,8 @@ class ValueFold(Fold):
 
 
 def are_last(slots: Array, size: int) -> Array:
-    """Return which rows are the last of their slot."""
+    """Return a mask of the rows that are the last of their slot."""
     rows = np.arange(len(slots))
-    place = np.empty(size, np.int64)
-    place[slots] = rows
-    return np.asarray(place[slots] == rows)
+    last_row = np.empty(size, np.int64)
+    last_row[slots] = rows
+    return np.asarray(last_row[slots] == rows)

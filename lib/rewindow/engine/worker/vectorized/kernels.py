@@ -1,7 +1,7 @@
-"""The built-in aggregates of values as folds over whole columns, with record execution's results to the last bit.
+"""Folds of values over whole columns, with results that equal record execution's bit for bit.
 
-`numpy.ufunc.at` takes the rows one after the other, so sums of floats fold in offset order. Sums of whole numbers and
-decimals are exact in 64 bits; where one might not fit, even on its way, `UnfitError` hands over to record execution.
+`numpy.ufunc.at` processes rows one by one, so sums of floats add up in offset order. Sums of integers and decimals are
+exact in 64 bits; if one might overflow, even temporarily, `UnfitError` hands over to record execution.
 """
 
 from __future__ import annotations
@@ -14,18 +14,10 @@ import pyarrow as pa
 
 from rewindow.dsl.operators.aggregates import Max, Mean, Min, Sum
 from rewindow.dsl.operators.ordered import First, Last
-from rewindow.engine.worker.vectorized.arrays import (
-    LEAST,
-    MOST,
-    UnfitError,
-    column_of,
-    is_decimal,
-    is_object,
-    largest_of,
-    scale_of,
-)
+from rewindow.engine.worker.vectorized.arrays import LEAST, MOST, column_of, is_decimal, is_object, largest_of, scale_of
+from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.folds import Fold, ValueFold, are_last
-from rewindow.engine.worker.vectorized.slots import Array, Frame
+from rewindow.engine.worker.vectorized.group_frame import Array, GroupFrame
 
 EXACT_FLOATS = 2**53
 
@@ -36,10 +28,10 @@ class SumFold(ValueFold):
     def __init__(self, name: str, operand: int, operand_type: str) -> None:
         super().__init__(name, operand, _sum_type(operand_type), np.add, 0)
         self._most = MOST
-        """No sum of whole numbers is larger than this, whichever its sign; looked up when it is too large."""
+        """An upper bound on the absolute value of all integer sums; recomputed when it gets too large."""
 
     def check(self, state: Array, values: Array, times: int) -> None:
-        """See `ValueFold`: a sum of whole numbers has 64 bits, also on its way."""
+        """See `ValueFold`: integer sums must fit into 64 bits at every step."""
         if self.state_type == "double":
             return
         more = largest_of(values) * times
@@ -51,7 +43,7 @@ class SumFold(ValueFold):
 
 
 class ExtremeFold(ValueFold):
-    """The smallest or largest."""
+    """The minimum or maximum."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
         worst = (LEAST, MOST) if operand_type != "double" else (-np.inf, np.inf)
@@ -59,37 +51,37 @@ class ExtremeFold(ValueFold):
         super().__init__(name, operand, operand_type, ufunc, worst[is_smallest])
 
     def check(self, state: Array, values: Array, times: int) -> None:
-        """See `ValueFold`: whether what is no number wins depends on its place."""
+        """See `ValueFold`: with NaN, record execution's result depends on the order."""
         del state, times
         if self.state_type == "double" and np.isnan(values).any():
             raise UnfitError
 
 
 class TextExtremeFold(ExtremeFold):
-    """The smallest or largest text or bytes, of which none is worse than all others: the first value begins."""
+    """The minimum or maximum of texts or bytes. They have no neutral element, so the first value initialises the state."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
         super().__init__(name, operand, operand_type, is_smallest=is_smallest)
         self._fill = None
 
-    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
+    def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
         """See `Fold`."""
         with_value = frame[self.number][others] > 0
         slots, others = slots[with_value], others[with_value]
         self._begin(frame, slots, frame[self.name][others])
         super().merge(frame, slots, others)
 
-    def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
+    def _fold(self, frame: GroupFrame, slots: Array, values: Array) -> None:
         self._begin(frame, slots, values)
         super()._fold(frame, slots, values)
 
-    def _begin(self, frame: Frame, slots: Array, values: Array) -> None:
+    def _begin(self, frame: GroupFrame, slots: Array, values: Array) -> None:
         is_new = frame[self.number][slots] == 0
         frame[self.name][slots[is_new][::-1]] = values[is_new][::-1]
 
 
 class MeanFold(SumFold):
-    """The sum and the number; the result is the quotient."""
+    """The mean, from the sum and the number of values."""
 
     is_null_at_first = False
 
@@ -97,20 +89,20 @@ class MeanFold(SumFold):
         super().__init__(name, operand, operand_type)
         self.state_types, self.result_type = (self.state_type, "long"), "double"
 
-    def restore(self, frame: Frame, slots: Array, state: Sequence[pa.Array]) -> None:
+    def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
         """See `Fold`."""
         super().restore(frame, slots, state)
         frame[self.number][slots] = np.asarray(state[1])
 
-    def state(self, frame: Frame, slots: Array) -> list[pa.Array]:
+    def state(self, frame: GroupFrame, slots: Array) -> list[pa.Array]:
         """See `Fold`."""
         return [*super().state(frame, slots), column_of(frame[self.number][slots], None, "long")]
 
-    def result(self, frame: Frame, slots: Array) -> pa.Array:
+    def result(self, frame: GroupFrame, slots: Array) -> pa.Array:
         """See `Fold`."""
         return self._means(frame[self.name][slots], frame[self.number][slots])
 
-    def before(self, frame: Frame, slots: Array) -> pa.Array:
+    def before(self, frame: GroupFrame, slots: Array) -> pa.Array:
         """See `Fold`."""
         return self._means(*self._before(frame, slots))
 
@@ -119,7 +111,7 @@ class MeanFold(SumFold):
         return column_of(self._quotients(total, np.where(is_null, 1, number)), is_null, "double")
 
     def _quotients(self, total: Array, number: Array) -> Array:
-        """Return the quotients, rounded once."""
+        """Return the quotients, each rounded once."""
         scale = scale_of(self.state_type) if is_decimal(self.state_type) else 0
         if self.state_type == "double" or (scale == 0 and largest_of(total) <= EXACT_FLOATS):
             with np.errstate(all="ignore"):
@@ -135,18 +127,18 @@ class PickFold(ValueFold):
         super().__init__(name, operand, operand_type, None, None if is_object(operand_type) else 0)
         self._is_first = is_first
 
-    def merge(self, frame: Frame, slots: Array, others: Array) -> None:
-        """See `Fold`: the other groups come after."""
+    def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
+        """See `Fold`: the values of ``others`` come later."""
         state, number = frame[self.name], frame[self.number]
         is_taken = (number[slots] == 0) if self._is_first else (number[others] > 0)
         state[slots[is_taken]] = state[others[is_taken]]
         number[slots] += number[others]
 
     def check(self, state: Array, values: Array, times: int) -> None:
-        """See `ValueFold`: whatever is picked is exact."""
+        """See `ValueFold`: a picked value is always exact."""
 
-    def _fold(self, frame: Frame, slots: Array, values: Array) -> None:
-        # Of several values for one slot, assigning leaves the last one.
+    def _fold(self, frame: GroupFrame, slots: Array, values: Array) -> None:
+        # For duplicate slots, the last assignment wins.
         state = frame[self.name]
         if self._is_first:
             is_new = frame[self.number][slots] == 0
@@ -162,7 +154,7 @@ class PickFold(ValueFold):
 
 
 def fold_of(aggregate: Any, operand: int, operand_type: str, name: str) -> Fold | None:
-    """Return the fold of an aggregate of the values' column ``operand``, None if there is none."""
+    """Return the fold of an aggregate of the value column ``operand``; None if there is none."""
     kind = type(aggregate)
     if operand_type == "json" or (is_object(operand_type) and kind in (Sum, Mean)):
         return None

@@ -1,4 +1,4 @@
-"""Keys as numbers: each distinct key of a task gets the next one, so that groups are found by integers."""
+"""Number the distinct keys of a task, so that groups can be found by integers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import pyarrow.compute as pc
 from rewindow.engine.worker.arrow_rows import arrow_type
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
 from rewindow.engine.worker.vectorized.folds import ITEM_BYTES
-from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.schema import Shape
 
 SPARSE = 8
-"""With this many places for each row, rows are sorted and not laid out."""
+"""Above this many possible positions per row, sort the rows instead of scattering them."""
 
 _LONG = struct.Struct(">q")
 
 
 class KeyTable:
-    """The keys that a task has seen, by number."""
+    """The distinct keys of a task, by number."""
 
     def __init__(self, key: Shape) -> None:
-        """Begin with no keys. A bare key may be null, a row of columns never is."""
+        """Start without keys. A bare key may be null; a row of columns is never null."""
         self._types = [arrow_type(column.type) for column in key.columns]
         self._is_bare = key.is_bare
         self._numbers: dict[Any, int] = {}
@@ -36,23 +36,23 @@ class KeyTable:
         self._dictionary: pa.Array | None = None
         self._of_dictionary = np.empty(0, np.int64)
         self._ranks = np.empty(0, np.int64)
-        """The place of each key among all by their bytes; void when there are more keys."""
+        """The rank of each key in byte order; stale if its length differs from the number of keys."""
 
     def __len__(self) -> int:
         """The number of keys."""
         return len(self._numbers)
 
     def numbers(self, columns: Sequence[pa.Array]) -> Array:
-        """Return the number of the key in each row, -1 for a null one. ``columns`` may be dictionary-encoded."""
+        """Return the key number of each row, -1 for a null key. ``columns`` may be dictionary-encoded."""
         if self._is_bare:
             return self._numbers_of_one(columns[0])
         codes, first = _codes(columns)
-        distinct = [column.take(pa.array(first)) for column in map(plain, columns)]
+        distinct = [column.take(pa.array(first)) for column in map(decode_dictionary, columns)]
         numbers = self._take(list(zip(*(column.to_pylist() for column in distinct), strict=True)), distinct)
         return np.asarray(numbers[codes])
 
     def columns(self, numbers: Array) -> list[pa.Array]:
-        """Return the columns of keys."""
+        """Return the key columns of key numbers."""
         taken = []
         for chunks in self._chunks:
             if len(chunks) > 1:
@@ -61,12 +61,12 @@ class KeyTable:
         return taken
 
     def sizes(self, numbers: Array) -> Array:
-        """Return the lengths of the bytes of keys."""
+        """Return the encoded sizes of keys."""
         sizes = [_sizes(column) for column in self.columns(numbers)]
         return np.asarray(sizes[0] if self._is_bare else np.sum(sizes, axis=0) + ITEM_BYTES * len(sizes))
 
     def keep(self, numbers: Array) -> None:
-        """Forget all keys but these, which get the numbers 0, 1, 2 ... ."""
+        """Keep only these keys and renumber them 0, 1, 2, ..."""
         columns = self.columns(numbers)
         self._chunks = [[column] for column in columns]
         self._numbers = {key: number for number, key in enumerate(self._values(columns))}
@@ -74,7 +74,7 @@ class KeyTable:
         self._ranks = np.empty(0, np.int64)
 
     def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
-        """Return the order of windows by start, then key bytes; ``with_start``, as in a suppress, those followed by the start."""
+        """Return the order of windows by start and key bytes. ``with_start`` appends the start to the key, as suppress does."""
         if len(numbers) == 0:
             return np.empty(0, np.int64)
         if with_start and self._has_zero_bytes and self._is_bare:
@@ -83,25 +83,25 @@ class KeyTable:
             self._ranks = np.empty(len(self), np.int64)
             self._ranks[self._sorted(np.arange(len(self)))] = np.arange(len(self))
         distinct, windows = np.unique(starts, return_inverse=True)
-        places = windows * len(self) + self._ranks[numbers]
+        positions = windows * len(self) + self._ranks[numbers]
         if len(distinct) * len(self) > SPARSE * len(numbers):
-            return np.argsort(places)
+            return np.argsort(positions)
         row_at = np.full(len(distinct) * len(self), -1)
-        row_at[places] = np.arange(len(numbers))
+        row_at[positions] = np.arange(len(numbers))
         return row_at[row_at >= 0]
 
     def _sorted(self, numbers: Array) -> Array:
-        """Return the order of keys by their bytes."""
+        """Return the order of keys by bytes."""
         columns = self.columns(numbers)
         if self._is_bare and (pa.types.is_string(self._types[0]) or pa.types.is_binary(self._types[0])):
             return np.asarray(pc.sort_indices(columns[0]))
         if self._is_bare and pa.types.is_integer(self._types[0]):
-            return np.argsort(np.asarray(columns[0]).view(np.uint64))  # two's complement: the negative ones come last
+            return np.argsort(np.asarray(columns[0]).view(np.uint64))  # two's complement: negative numbers sort last
         encoded = [encode_key(key) for key in self._values(columns)]
         return np.array(sorted(range(len(encoded)), key=encoded.__getitem__))
 
     def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
-        """Return the order where one key may be the beginning of another and go on with a zero."""
+        """Return the order if one key may be a prefix of another that continues with a zero byte."""
         encoded = [encode_key(key) for key in self._values(self.columns(numbers))]
         rows = [(start, key + _LONG.pack(start)) for start, key in zip(starts.tolist(), encoded, strict=True)]
         return np.array(sorted(range(len(rows)), key=rows.__getitem__))
@@ -122,7 +122,7 @@ class KeyTable:
         return np.where(np.asarray(indices.is_null()), -1, found).astype(np.int64)
 
     def _take(self, keys: list[Any], columns: Sequence[pa.Array]) -> Array:
-        """Return the numbers of distinct keys, giving numbers to new ones."""
+        """Return the numbers of distinct keys, adding new keys."""
         numbers, first = self._numbers, len(self._numbers)
         found = [numbers.setdefault(key, len(numbers)) for key in keys]
         result = np.array(found, np.int64)
@@ -144,17 +144,17 @@ def _sizes(column: pa.Array) -> Array:
     return np.asarray(column.is_valid()).astype(np.int64) * size
 
 
-def plain(column: pa.Array) -> pa.Array:
-    """Return a column that is not dictionary-encoded."""
+def decode_dictionary(column: pa.Array) -> pa.Array:
+    """Return a column without dictionary encoding."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _codes(columns: Sequence[pa.Array]) -> tuple[Array, Array]:
-    """Return a number for each row, the same where all columns are, and the first row of each number."""
+    """Return a code for each row, equal if all columns are equal, and the first row of each code."""
     rows = len(columns[0])
     codes = np.zeros(rows, np.int64)
     for column in columns:
-        encoded = plain(column).dictionary_encode(null_encoding="encode")
+        encoded = decode_dictionary(column).dictionary_encode(null_encoding="encode")
         mixed = codes * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)
         codes = np.asarray(pa.array(mixed).dictionary_encode().indices)
     first = np.empty(int(codes.max()) + 1 if rows else 0, np.int64)

@@ -1,7 +1,7 @@
-"""What stands before the windows, `where` and `select`, on whole columns: first what they need and give, then doing it.
+"""The prefix operators, `where` and `select` above the windows: bind them to types, then apply them to whole columns.
 
-A name means the field of the last `select` before (of the log's value, if there is none), else the record's own key or
-timestamp: as it does record by record (`dsl.operators.where.look_in`).
+A name refers to a field of the preceding `select` (without one, of the log's value), else to the record's key or timestamp,
+as in record execution (`dsl.operators.where.look_in`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rewindow.dsl.operators.conditions import Condition, names_in
 from rewindow.dsl.operators.expressions import Expression, Literal, Name, names_of_expression
 from rewindow.dsl.operators.select import Fields, Select
 from rewindow.engine.worker.arrow_rows import arrow_type
-from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.conditions import LONGS, mask_of, problem_of
+from rewindow.engine.worker.vectorized.errors import NotVectorizableError, UnfitError
 from rewindow.streams.serde.schema import Column, Shape, row_shape
 
 PrefixOperator = Condition | Fields
@@ -27,17 +27,13 @@ _OWN = frozenset(("key", "timestamp"))
 _LITERALS: Mapping[type[Any], str] = {int: "long", float: "double", bool: "boolean", str: "string"}
 
 
-class PrefixError(Exception):
-    """Why a head cannot be done on whole columns."""
+def name_at(value: Shape, index: int) -> str:
+    """Return the name of a value column."""
+    return "value" if value.is_bare else value.names[index]
 
 
-def name_at(value: Shape, place: int) -> str:
-    """Return the name that a column of values has."""
-    return "value" if value.is_bare else value.names[place]
-
-
-def read_prefix(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[PrefixOperator, ...], Shape]:
-    """Return what nodes ask and make, and the shape of the values behind them. Raises `PrefixError` naming the node."""
+def bind_prefix(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[PrefixOperator, ...], Shape]:
+    """Return the prefix operators of nodes, and the shape of their output. Raises `NotVectorizableError` with the node."""
     prefix: list[PrefixOperator] = []
     for node in nodes:
         types = _types(key, value)
@@ -45,21 +41,21 @@ def read_prefix(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[P
             fields = node.supplier.fields
             try:
                 value = row_shape([Column(name, _type_of(one, types)) for name, one in fields])
-            except PrefixError as error:
+            except NotVectorizableError as error:
                 message = f"{node.name}: {error}"
-                raise PrefixError(message) from None
+                raise NotVectorizableError(message) from None
             prefix.append(fields)
         else:
-            asked: Condition = node.supplier.condition
-            if problem := problem_of(asked, types):
+            condition: Condition = node.supplier.condition
+            if problem := problem_of(condition, types):
                 message = f"{node.name}: {problem}"
-                raise PrefixError(message)
-            prefix.append(asked)
+                raise NotVectorizableError(message)
+            prefix.append(condition)
     return tuple(prefix), value
 
 
-def needed(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tuple[PrefixOperator, ...], set[str]]:
-    """Return the heads without fields that nobody wants, and the names that they read, of the log or of any record."""
+def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tuple[PrefixOperator, ...], set[str]]:
+    """Return the prefix without unused fields, and the names that it reads from the log or the record."""
     left: list[PrefixOperator] = []
     seen: set[str] = set()
     for operator in reversed(prefix):
@@ -80,9 +76,9 @@ Columns = Mapping[str, pa.Array]
 def apply_prefix(
     prefix: Sequence[PrefixOperator], own: Columns, columns: Columns, rows: int
 ) -> tuple[pa.Array | None, Columns]:
-    """Return which records stay (None: all), and the columns behind the heads, of all records.
+    """Return a mask of the records that pass (None: all), and the output columns of all records.
 
-    ``own``: the records' own key and timestamp. Raises `UnfitError` for whole numbers beyond 64 bits.
+    ``own``: the records' key and timestamp. Raises `UnfitError` for integers that overflow 64 bits.
     """
     mask = None
     for operator in prefix:
@@ -90,8 +86,8 @@ def apply_prefix(
         if isinstance(operator, tuple):
             columns = {name: _column(one, known, rows) for name, one in operator}
         else:
-            asked = pc.fill_null(mask_of(operator, known), False)
-            mask = asked if mask is None else pc.and_(mask, asked)
+            is_true = pc.fill_null(mask_of(operator, known), False)
+            mask = is_true if mask is None else pc.and_(mask, is_true)
     return mask, columns
 
 
@@ -99,25 +95,25 @@ def _types(key: Shape, value: Shape) -> dict[str, str]:
     types = {"timestamp": "long"}
     if key.is_bare:
         types["key"] = key.columns[0].type
-    return types | {name_at(value, place): column.type for place, column in enumerate(value.columns)}
+    return types | {name_at(value, index): column.type for index, column in enumerate(value.columns)}
 
 
 def _type_of(expression: Expression, types: Mapping[str, str]) -> str:
     if isinstance(expression, Name):
         if expression.name not in types:
-            message = f"{expression} is no column"
-            raise PrefixError(message)
+            message = f"{expression} is not a column"
+            raise NotVectorizableError(message)
         return types[expression.name]
     if isinstance(expression, Literal):
         constant = expression.constant
         if type(constant) is int and constant not in LONGS:
-            message = f"{constant} is longer than 64 bits"
-            raise PrefixError(message)
+            message = f"{constant} exceeds 64 bits"
+            raise NotVectorizableError(message)
         return _LITERALS[type(constant)]
     kinds = {_type_of(expression.left, types), _type_of(expression.right, types)}
     if not kinds <= {"long", "double"}:
         message = f"{expression} computes with {', '.join(sorted(kinds - {'long', 'double'}))}"
-        raise PrefixError(message)
+        raise NotVectorizableError(message)
     return "double" if "double" in kinds else "long"
 
 
@@ -132,5 +128,5 @@ def _column(expression: Expression, columns: Columns, rows: int) -> pa.Array:
             return _CHECKED[expression.operator](*parts)
         except pa.ArrowInvalid as error:
             raise UnfitError from error
-    # as Python turns a whole number into a float: the nearest one
+    # as Python converts an integer: to the nearest float
     return _ARROW[expression.operator](*(part.cast(pa.float64(), safe=False) for part in parts))

@@ -1,4 +1,4 @@
-"""The stores of sessions in their changelogs: the same rows as record execution's, so a job may switch execution modes."""
+"""Restore and stage stores of sessions, with the same rows as record execution, so a job can switch between modes."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.engine.worker.changelog_reader import Reaches, changelog_batches
-from rewindow.engine.worker.output import StagingTarget
-from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, UnfitError
+from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
+from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
 from rewindow.engine.worker.vectorized.changelog import write_rows
+from rewindow.engine.worker.vectorized.errors import UnfitError
+from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.engine.worker.vectorized.session_list_sizes import Session
 from rewindow.engine.worker.vectorized.session_results import SessionTask
-from rewindow.engine.worker.vectorized.slots import Array
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 
 
 def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
-    """Take in the sessions that may still change. Raises `UnfitError` for what the execution does not write itself."""
+    """Restore the sessions that may still change. Raises `UnfitError` for rows that this execution never writes."""
     plan = task.plan
     batches: list[list[pa.Array]] = []
     found: dict[Session, tuple[int, int]] = {}
     store = _rows(task, files.get(plan.store.name, ()), plan.store_shapes, task.stored_from_ms)
-    for sessions, values, gone in store:
-        for row, (session, is_gone) in enumerate(zip(sessions, gone, strict=True)):
+    for sessions, values, tombstones in store:
+        for row, (session, is_tombstone) in enumerate(zip(sessions, tombstones, strict=True)):
             found.pop(session, None)
-            if not is_gone:
+            if not is_tombstone:
                 found[session] = (len(batches), row)
         batches.append(values)
     held_from = task.held_from_ms
@@ -54,53 +55,55 @@ def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
             task.sessions_of.setdefault(key, []).append(slot)
             task.frame["held"][slot] = end >= held_from
     if plan.suppress:
-        place = len(plan.folds)  # is it null?
-        for sessions, values, gone in _rows(task, files.get(plan.suppress.store, ()), plan.suppress.shapes, held_from):
-            is_null = values[place].to_pylist()
-            for session, nothing, is_gone in zip(sessions, is_null, gone, strict=True):
+        null_index = len(plan.folds)  # the column that says whether the result is null
+        for sessions, values, tombstones in _rows(
+            task, files.get(plan.suppress.store, ()), plan.suppress.shapes, held_from
+        ):
+            is_null = values[null_index].to_pylist()
+            for session, is_empty, is_tombstone in zip(sessions, is_null, tombstones, strict=True):
                 task.buffered.pop(session, None)
-                if not is_gone:
-                    task.buffered[session] = bool(nothing)
-        task.tombs = {session for session, nothing in task.buffered.items() if nothing}
+                if not is_tombstone:
+                    task.buffered[session] = bool(is_empty)
+        task.pending_tombstones = {session for session, is_empty in task.buffered.items() if is_empty}
 
 
-def stage(task: SessionTask, places: Mapping[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
-    """Stage what the stores changed."""
+def stage(task: SessionTask, targets: Mapping[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
+    """Stage the changes of the stores."""
     plan, frame = task.plan, task.frame
     _, ends = task.bounds(np.arange(frame.size))
     slots = np.flatnonzero(frame["touched"] & (ends >= task.stored_from_ms))
     slots = slots[task.order(slots)]
     state = [column for fold in plan.folds for column in fold.state(frame, slots)]
     rows = [*_keys(task, slots), *state]
-    files = write_rows(places[plan.store.name], plan.store_shapes, [rows, _of(task, task.removed)], partition, run)
+    files = write_rows(targets[plan.store.name], plan.store_shapes, [rows, _of(task, task.removed)], partition, run)
     if plan.suppress:
         first = task.held_from_ms
         left = [session for session in task.buffered if session[2] < first]
         slots = np.flatnonzero(frame["touched"] & frame["held"])
         slots = slots[task.order(slots)]
-        made = {session for session in task.gone if session[2] >= first}
+        made = {session for session in task.replaced if session[2] >= first}
         chunks = [_entries(task, slots), _tombstones(task, sorted(made)), _of(task, left)]
-        files += write_rows(places[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
+        files += write_rows(targets[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
     return files
 
 
 def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
-    """Return the columns of the buffer's entries that were put in this run and are still held."""
+    """Return the buffer entries that this run wrote and still holds, as columns."""
     results = [fold.result(task.frame, slots) for fold in task.plan.folds]
-    repeats = np.array(task.repeats, np.bool_)[slots] if len(slots) else np.zeros(0, np.bool_)
+    is_repeat = np.array(task.is_repeat, np.bool_)[slots] if len(slots) else np.zeros(0, np.bool_)
     now, before = task.plan.sizes.of(task.frame, slots)
-    sizes = _sizes(task, task.frame["key"][slots]) + now + np.where(repeats, before, 0)
+    sizes = _sizes(task, task.frame["key"][slots]) + now + np.where(is_repeat, before, 0)
     _, ends = task.bounds(slots)
     return [*_keys(task, slots), *results, *_entry(results, ends, sizes, is_null=False)]
 
 
 def _tombstones(task: SessionTask, sessions: Sequence[Session]) -> list[pa.Array]:
-    """Return the columns of entries whose sessions became others."""
+    """Return the buffer entries of replaced sessions, as columns: tombstones without a result."""
     rows = len(sessions)
-    nothing = [pa.nulls(rows, fold.result(task.frame, np.zeros(0, np.int64)).type) for fold in task.plan.folds]
-    keys, ends = (np.array([session[place] for session in sessions], np.int64) for place in (0, 2))
+    nulls = [pa.nulls(rows, fold.result(task.frame, np.zeros(0, np.int64)).type) for fold in task.plan.folds]
+    keys, ends = (np.array([session[index] for session in sessions], np.int64) for index in (0, 2))
     sizes = _sizes(task, keys) + _result_bytes(task, sessions)
-    return [*_of(task, sessions), *nothing, *_entry(nothing, ends, sizes, is_null=True)]
+    return [*_of(task, sessions), *nulls, *_entry(nulls, ends, sizes, is_null=True)]
 
 
 def _entry(results: Sequence[pa.Array], ends: Array, sizes: Array, *, is_null: bool) -> list[pa.Array]:
@@ -111,12 +114,12 @@ def _entry(results: Sequence[pa.Array], ends: Array, sizes: Array, *, is_null: b
 
 
 def _sizes(task: SessionTask, keys: Array) -> Array:
-    """Return what entries count towards a bound in bytes, without their values (`core.buffer`, rule 5)."""
+    """Return the sizes of entries without values, as counted towards a bound in bytes (`streams.state.suppress_buffer`)."""
     return ENTRY_BYTES + task.keys.sizes(keys) + 2 * LONG_BYTES + len(task.plan.topic)
 
 
 def _result_bytes(task: SessionTask, sessions: Sequence[Session]) -> Any:
-    """Return the encoded sizes of the results of sessions that became others: none of their cells is null."""
+    """Return the encoded sizes of the results of replaced sessions, none of which contains a null."""
     if task.texts:
         return np.array([task.texts.sizes[session] for session in sessions], np.int64)
     kinds = [fold.result_type for fold in task.plan.folds]
@@ -137,11 +140,11 @@ def _of(task: SessionTask, sessions: Iterable[Session]) -> list[pa.Array]:
 def _rows(
     task: SessionTask, paths: Sequence[str], shapes: tuple[Shape, Shape], ends_from_ms: int
 ) -> Iterator[tuple[list[Session], list[pa.Array], list[bool]]]:
-    """Yield sessions that end at or after a time, their value columns, and whether they are gone, as they were written."""
+    """Yield sessions that end at or after a time, their value columns, and whether each is a tombstone, in write order."""
     key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
-    for batch in changelog_batches(paths, columns, wanted=Reaches(key.names[-1], ends_from_ms - 1)):
+    for batch in changelog_batches(paths, columns, wanted=RowGroupFilter(key.names[-1], ends_from_ms - 1)):
         mask = np.asarray(batch.column(width - 1)) >= ends_from_ms
         some = batch if mask.all() else batch.filter(pa.array(mask))
         if some.num_rows:

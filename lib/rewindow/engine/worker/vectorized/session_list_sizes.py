@@ -1,6 +1,6 @@
-"""What the texts of sessions' lists take, record by record: a session that became another leaves a tombstone of its size.
+"""The sizes of session results with lists, after each record: a replaced session leaves a tombstone of its size.
 
-A result of counts and lists only grows, so its size follows from how many records there were and the bytes of their texts.
+Results of counts and lists only grow, so the number of records and the sizes of their texts determine the size.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ import pyarrow.compute as pc
 from rewindow.engine.worker.vectorized.collect import CollectFold
 from rewindow.engine.worker.vectorized.encoded_sizes import ResultSizes
 from rewindow.engine.worker.vectorized.folds import CountFold, Fold, Operands
-from rewindow.engine.worker.vectorized.slots import Array
+from rewindow.engine.worker.vectorized.group_frame import Array
 
 Session = tuple[int, int, int]
-"""The number of a key, start and end."""
-
+"""Key number, start and end."""
 
 MOST_LISTS = 63
 
 Grown = tuple[int, int]
-"""The bytes of texts with a comma after each, and a bit for each list that has one."""
+"""The size of texts, each with a comma, and a bit mask of the lists that get an item."""
 
 
 class SessionTexts:
-    """How far each session has grown, by slot, and the sizes of those that became others."""
+    """The size of each session by slot, and the sizes of replaced sessions."""
 
     def __init__(self, sizes: ResultSizes) -> None:
-        """Begin without sessions."""
+        """Start without sessions."""
         self._folds = sizes.folds
         self._lists = [fold for fold in sizes.folds if isinstance(fold, CollectFold)]
         self._counts = len(sizes.folds) - len(self._lists)
@@ -39,10 +38,10 @@ class SessionTexts:
         self.bytes: list[int] = []
         self.filled: list[int] = []
         self.sizes: dict[Session, int] = {}
-        """The encoded sizes of results, by the bounds that are no more."""
+        """The encoded sizes of the results of replaced sessions."""
 
     def grown(self, operands: Operands, rows: int) -> list[Grown]:
-        """Return by what each record makes its session grow."""
+        """Return by how much each record makes its session grow."""
         total, filled = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         for number, fold in enumerate(self._lists):
             texts, valid = operands[fold.operand]
@@ -52,7 +51,7 @@ class SessionTexts:
         return list(zip(total.tolist(), filled.tolist(), strict=True))
 
     def add(self) -> None:
-        """Make a session: the next slot."""
+        """Add a session in the next slot."""
         self.records.append(0)
         self.bytes.append(0)
         self.filled.append(0)
@@ -64,20 +63,20 @@ class SessionTexts:
         self.filled[slot] |= grown[1]
 
     def merge(self, slot: int, joined: Sequence[int]) -> None:
-        """Make a session of others."""
+        """Merge sessions into a new one."""
         self.records[slot] = sum(self.records[one] for one in joined)
         self.bytes[slot] = sum(self.bytes[one] for one in joined)
         for one in joined:
             self.filled[slot] |= self.filled[one]
 
     def replace(self, session: Session, slot: int) -> None:
-        """Note that the bounds of a session are no more."""
-        brackets = 2 * len(self._lists) - self.filled[slot].bit_count()  # no comma after the last
+        """Record the size of a session that is replaced."""
+        brackets = 2 * len(self._lists) - self.filled[slot].bit_count()  # no comma after the last item
         counts = self._counts * len(str(self.records[slot]))
         self.sizes[session] = self._row_bytes + brackets + self.bytes[slot] + counts
 
     def restore(self, slots: Array, state: Sequence[pa.Array]) -> None:
-        """Take in sessions of a checkpoint."""
+        """Restore sessions from a checkpoint."""
         for fold, column in zip(self._folds, state, strict=True):
             if not isinstance(fold, CollectFold):
                 for slot, count in zip(slots.tolist(), column.to_pylist(), strict=True):
@@ -90,12 +89,12 @@ class SessionTexts:
                     self.filled[slot] |= bit
 
     def keep(self, kept: Sequence[bool], ends_from_ms: int) -> None:
-        """Forget sessions, and the bounds that ended before a time."""
+        """Drop sessions, and sizes of replaced sessions that ended before a time."""
         for name in ("records", "bytes", "filled"):
             setattr(self, name, [one for one, stays in zip(getattr(self, name), kept, strict=True) if stays])
         self.sizes = {session: size for session, size in self.sizes.items() if session[2] >= ends_from_ms}
 
 
 def only_grow(folds: Sequence[Fold]) -> bool:
-    """Return whether results are counts and lists, and there is a bit for each."""
+    """Return whether results consist of counts and lists that fit the bit mask."""
     return len(folds) < MOST_LISTS and all(isinstance(fold, CountFold | CollectFold) for fold in folds)

@@ -1,4 +1,4 @@
-"""What every task of vectorized execution does with a batch before it aggregates: clocks, heads, keys, operands."""
+"""What all vectorized tasks do with a batch before they aggregate: advance clocks, apply the prefix, number keys."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rewindow.engine.worker.vectorized.arrays import Operand, numbers_of
 from rewindow.engine.worker.vectorized.canonical_json import Texts
 from rewindow.engine.worker.vectorized.clocks import Clocks
 from rewindow.engine.worker.vectorized.folds import Operands
-from rewindow.engine.worker.vectorized.keys import KeyTable, plain
-from rewindow.engine.worker.vectorized.plan import Finals
+from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.keys import KeyTable, decode_dictionary
+from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix, name_at
-from rewindow.engine.worker.vectorized.slots import Array
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT, WINDOW_FINAL_EMIT
 from rewindow.streams.record import UNKNOWN
@@ -24,29 +24,29 @@ from rewindow.streams.semantics import Semantics
 
 
 class VectorizedTask(ABC):
-    """One task of the execution. ``take`` batches, ``end_epoch``, and in the end write what changed."""
+    """A vectorized task. Call `take` for each batch and `end_epoch` after each epoch, then stage the changes."""
 
     newest_ms: int
-    """The clock of the windows' store."""
+    """The latest time observed by the windows' store."""
 
-    def __init__(self, plan: Finals, semantics: Semantics, state: TaskState | None) -> None:
-        """Begin a task, or take up the small state of a checkpoint; its stores come later."""
+    def __init__(self, plan: FinalResultsPlan, semantics: Semantics, state: TaskState | None) -> None:
+        """Start a task, or resume it from the small state of a checkpoint. Its stores are restored later."""
         self.plan = plan
         self.clocks = Clocks(plan.topic, state, semantics)
         self.keys = KeyTable(plan.key)
         self.emitted = state.emitted.get(plan.sink.topic, 0) if state else 0
 
     def take(self, timestamps: Array, keys: Sequence[pa.Array], values: Mapping[int, pa.Array]) -> None:
-        """Take a batch of records of the current epoch: timestamps, key columns, value columns by their place."""
+        """Process a batch of the current epoch: timestamps, key columns, value columns by index."""
         plan, clocks = self.plan, self.clocks
         highest = np.maximum.accumulate(timestamps)
         clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
-        columns = {name_at(plan.log_value, place): column for place, column in values.items()}
+        columns = {name_at(plan.log_value, index): column for index, column in values.items()}
         if plan.prefix:
-            own = {"timestamp": pa.array(timestamps)}
+            record_columns = {"timestamp": pa.array(timestamps)}
             if plan.key.is_bare and "key" in plan.reads:
-                own["key"] = plain(keys[0])
-            mask, made = apply_prefix(plan.prefix, own, columns, len(timestamps))
+                record_columns["key"] = decode_dictionary(keys[0])
+            mask, made = apply_prefix(plan.prefix, record_columns, columns, len(timestamps))
             columns = dict(made)
             if mask is not None:
                 timestamps, keys = timestamps[np.asarray(mask)], [column.filter(mask) for column in keys]
@@ -56,13 +56,13 @@ class VectorizedTask(ABC):
                 highest = np.maximum.accumulate(timestamps)
         numbers = self.keys.numbers(keys)
         types = plan.value.columns
-        asked = {fold.operand for fold in plan.folds if fold.operand is not None}
-        cells = [columns.get(name_at(plan.value, place)) for place in range(len(types))]
+        read = {fold.operand for fold in plan.folds if fold.operand is not None}
+        value_columns = [columns.get(name_at(plan.value, index)) for index in range(len(types))]
         operands: Operands = {
-            one: one.of([cells[place] for place in one.places])
+            one: one.of([value_columns[index] for index in one.indexes])
             if isinstance(one, Texts)
-            else numbers_of(cells[one], types[one].type)
-            for one in asked
+            else numbers_of(value_columns[one], types[one].type)
+            for one in read
         }
         if plan.key.is_bare and len(numbers) and numbers.min() < 0:
             with_key = np.flatnonzero(numbers >= 0)
@@ -75,30 +75,30 @@ class VectorizedTask(ABC):
 
     @abstractmethod
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
-        """End an epoch; return the columns of what leaves in it: keys, window bounds, results, timestamps."""
+        """End an epoch; return the columns of the results that it sends: keys, window bounds, results, timestamps."""
 
     @property
     @abstractmethod
     def held(self) -> int:
-        """How many entries the buffer of a suppress holds."""
+        """The number of entries in the buffer of the suppress."""
 
     @abstractmethod
     def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> None:
-        """Take records that have a key."""
+        """Aggregate records that have a key."""
 
-    def _told(self, epoch: Epoch) -> None:
-        """Move the nodes' clocks to what an epoch's end tells them."""
-        told_ms = self.clocks.end_epoch(epoch)
-        if told_ms != UNKNOWN:
-            self.clocks.observe(self.plan.window_node, told_ms)
-            self.clocks.observe(self.plan.closing_node, told_ms)
+    def _advance_node_clocks(self, epoch: Epoch) -> None:
+        """Advance the observed times of the nodes at the end of an epoch."""
+        time_ms = self.clocks.end_epoch(epoch)
+        if time_ms != UNKNOWN:
+            self.clocks.observe(self.plan.window_node, time_ms)
+            self.clocks.observe(self.plan.closing_node, time_ms)
 
     def _count_emitted(self, number: int) -> None:
-        """Count final results that leave."""
+        """Count final results that are sent."""
         name = SUPPRESSION_EMIT if self.plan.suppress else WINDOW_FINAL_EMIT
-        emit = self.clocks.metrics.measure(NODE, self.plan.closing_node, name)
-        emit.record()
-        emit.record_many(number - 1, number - 1, 1, 1)
+        sends = self.clocks.metrics.measure(NODE, self.plan.closing_node, name)
+        sends.record()
+        sends.record_many(number - 1, number - 1, 1, 1)
         self.emitted += number
 
     def _count(self, node: str, name: str, reason: str, times: int) -> None:
@@ -106,8 +106,8 @@ class VectorizedTask(ABC):
 
 
 def of_rows(operands: Operands, rows: Array) -> Operands:
-    """Return some rows of the operands."""
+    """Return the given rows of operands."""
     return {
-        place: Operand(values[rows], None if valid is None else valid[rows])
-        for place, (values, valid) in operands.items()
+        index: Operand(values[rows], None if valid is None else valid[rows])
+        for index, (values, valid) in operands.items()
     }

@@ -1,0 +1,73 @@
+"""Open the tables of a target: Delta tables in its warehouse, or tables governed by its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from rewindow.config.job import JobConfig
+from rewindow.config.target import TargetConfig
+from rewindow.errors import ConfigError
+from rewindow.storage.locations import is_uri, use
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.governed.names import output_name
+from rewindow.tables.shared.paths import output_path
+from rewindow.tables.shared.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rewindow.tables.governed.feeds import CatalogFeedTables
+    from rewindow.tables.governed.warehouse import CatalogTables
+
+UNSAFE = ("/Volumes/", "/dbfs/")
+"""File system mounts of object stores. They do not support put-if-absent."""
+
+
+def warehouse_location(root: Path, target: TargetConfig) -> str:
+    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage without safe commits."""
+    location = target.warehouse.removeprefix("file://")
+    if is_uri(location):
+        use(location, target.storage_options)
+        return location.rstrip("/")
+    if location.startswith(UNSAFE):
+        message = (
+            f"warehouse: {target.warehouse} is an object store mounted as a file system, which does not support "
+            "put-if-absent. Use the bucket's URI (s3://...), a folder on a shared disk, or governed tables "
+            "(`commit: spark`)"
+        )
+        raise ConfigError(message)
+    return str((root / location).absolute())
+
+
+def open_tables(target: TargetConfig, warehouse: str, spark: Callable[[], SparkSession]) -> Warehouse:
+    """Return the tables of jobs: committed by delta-rs, or governed by a catalog and committed through Spark."""
+    if target.catalog is None:
+        return DeltaTables(warehouse, reads_directly=target.source == "auto")
+    from rewindow.tables.governed.warehouse import CatalogTables  # noqa: PLC0415 - Spark only where it is needed
+
+    return CatalogTables(spark, target.catalog, warehouse)
+
+
+def open_feed_tables(
+    target: TargetConfig, warehouse: str, tables: Warehouse, spark: Callable[[], SparkSession]
+) -> DeltaFeedTables | CatalogFeedTables:
+    """Return the ledgers and logs of feeds."""
+    if target.catalog is None:
+        return DeltaFeedTables(warehouse)
+    from rewindow.tables.governed.feeds import CatalogFeedTables  # noqa: PLC0415 - Spark only where it is needed
+
+    return CatalogFeedTables(spark, cast("CatalogTables", tables))
+
+
+def output_location(config: JobConfig, branch: str, catalog: str | None, topic: str) -> str:
+    """Return where a job's branch writes the output of a topic. Raises `ConfigError` (78) for an undeclared output."""
+    output = config.outputs.get(topic)
+    if output is None:
+        message = f"job {config.job!r} writes to {topic!r}: add it to `outputs:` in conf/jobs/{config.job}.yaml"
+        raise ConfigError(message)
+    if catalog is not None:
+        return output_name(output.table, branch, catalog.partition(".")[0])
+    return output_path(output.table, branch)

@@ -1,0 +1,234 @@
+"""Types of configuration fields: names, durations, intervals, locations. They parse text into validated values.
+
+Invalid text raises a `ValueError` that says what to write instead; the loader adds file and key.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import pendulum
+from pydantic import AfterValidator, PlainValidator
+
+from rewindow.config.cron import valid_cron
+from rewindow.contracts.table_names import RESERVED
+from rewindow.errors import ConfigError
+from rewindow.streams.duration import to_ms
+from rewindow.streams.settings import OnError
+
+_PART = r"[A-Za-z_][A-Za-z0-9_-]*"
+_NAME = re.compile(_PART)
+_DOTTED = re.compile(rf"{_PART}(?:\.{_PART})*")
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_EVERY = re.compile(r"([1-9][0-9]{0,5})(mo|ms|[smhdwy])")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEMES: Final = ("abfs", "abfss", "adl", "dbfs", "file", "gs", "hdfs", "s3", "s3a", "wasbs")
+_LONGEST = 200
+_MAX_MS: Final = 10_000 * 366 * 86_400_000
+_FIXED_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """An interval of arrival: ``count`` units. ``ms s m h`` are fixed lengths; ``d w mo y`` follow the calendar."""
+
+    count: int
+    unit: str
+
+    def __str__(self) -> str:
+        """Return the interval as written in the configuration."""
+        return f"{self.count}{self.unit}"
+
+
+def _text(value: object, example: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text: write it like {example}")
+    if not value or len(value) > _LONGEST or not value.isprintable():
+        raise ValueError(f"must have 1 to {_LONGEST} printable characters, like {example}")
+    return value
+
+
+def _name(value: object) -> str:
+    text = _text(value, "low_activity")
+    if not _NAME.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is not a valid name: use ASCII letters, digits, _ and -, starting with a letter or _"
+        )
+    return text
+
+
+def _dotted(value: object) -> str:
+    text = _text(value, "raw.events")
+    if not _DOTTED.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is not a valid name: use parts of ASCII letters, digits, _ and -, joined by single dots"
+        )
+    return text
+
+
+def _output_table(value: object) -> str:
+    text = _dotted(value)
+    if text.split(".", maxsplit=1)[0] in RESERVED:
+        raise ValueError(f"{text!r} uses a name that rewindow reserves ({', '.join(RESERVED)}): choose another name")
+    if "__" in text:
+        raise ValueError(f"{text!r} contains a double underscore, which marks tables of branches: use a single one")
+    return text
+
+
+def _function(value: object) -> str:
+    text = _text(value, "jobs.low_activity:build_topology")
+    if not _FUNCTION.fullmatch(text):
+        raise ValueError(f"{text!r} is not a function: write module:function, like jobs.low_activity:build_topology")
+    return text
+
+
+def _column(value: object) -> str:
+    text = _text(value, "user_id")
+    if not text.isidentifier():
+        raise ValueError(f"{text!r} cannot be a field of a record: rename it with columns: {{other_name: {text!r}}}")
+    return text
+
+
+def _timestamp(value: object) -> str:
+    return _function(value) if isinstance(value, str) and ":" in value else _column(value)
+
+
+def _columns(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{value!r} is not a list of columns: write it like [carrier, origin]")
+    columns = tuple(_column(item) for item in value)
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"[{', '.join(columns)}] names a column twice: list each column once")
+    return columns
+
+
+def _column_or_columns(value: object) -> str | tuple[str, ...]:
+    return _column(value) if isinstance(value, str) else _columns(value)
+
+
+def _duration(value: object) -> int:
+    if value == 0 and not isinstance(value, bool):
+        return 0
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} has no unit: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w")
+    try:
+        length = to_ms(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    if not 0 <= length <= _MAX_MS:
+        raise ValueError(f"{value!r} is out of range: use 0 to 10,000 years")
+    return length
+
+
+def _duration_or(word: str) -> PlainValidator:
+    def read(value: object) -> int | None:
+        if value == word:
+            return None
+        if value is None:
+            raise ValueError(f"is empty: write a duration or {word}")
+        try:
+            return _duration(value)
+        except ValueError as error:
+            raise ValueError(f"{error}, or {word}") from error
+
+    return PlainValidator(read)
+
+
+def _every(value: object) -> Every:
+    if isinstance(value, Every):
+        return value
+    text = _text(value, "1h, 1d, 1w, 1mo or 1y")
+    whole = _EVERY.fullmatch(text)
+    if whole:
+        return Every(int(whole.group(1)), whole.group(2))
+    if not re.fullmatch(r"(?:[0-9]{1,6}(?:ms|[smh]))+", text):
+        raise ValueError(f"{text!r} is not an interval: write it like 15m, 1h, 1h30m, 1d, 1w, 1mo or 1y")
+    length = to_ms(text)
+    if not length:
+        raise ValueError(f"{text!r} is empty: an interval must be longer than 0")
+    # Use the largest unit that divides the length, so that one interval has one spelling: 1h30m is 90m.
+    unit = next(unit for unit in ("h", "m", "s", "ms") if length % _FIXED_UNITS[unit] == 0)
+    return Every(length // _FIXED_UNITS[unit], unit)
+
+
+def _zone(value: object) -> str:
+    text = _text(value, "Europe/Berlin")
+    if text not in pendulum.timezones():
+        raise ValueError(f"{text!r} is not a time zone: use an IANA name such as UTC or Europe/Berlin")
+    return text
+
+
+def _policy(value: object) -> OnError:
+    try:
+        return OnError.parse(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+
+
+def _cron(value: object) -> str:
+    return valid_cron(_text(value, '"10 * * * *"'))
+
+
+def _location(value: object) -> str:
+    text = _text(value, "warehouse, /data/warehouse or s3://bucket/warehouse")
+    scheme = _SCHEME.match(text)
+    if scheme and scheme.group(1).lower() not in _SCHEMES:
+        raise ValueError(f"{scheme.group(1)}:// is not supported: use a path, or one of {', '.join(_SCHEMES)}")
+    if scheme and re.match(r"[^/@]*:[^/@]*@", text[scheme.end() :]):
+        raise ValueError("contains a password: pass it to Spark (spark: in the target) or in the environment instead")
+    if ".." in re.split(r"[/\\]", text):
+        raise ValueError(f"{text!r} contains '..': write a path below the project's root, or an absolute path")
+    return text
+
+
+def _old_name(value: object) -> str:
+    return _text(value, "User Id")
+
+
+def spark_text(value: object) -> str:
+    """Return a YAML scalar as Spark spells it: ``true``, ``4``, ``2g``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError("must be a single value: text, a number, true or false")  # not shown: it may be a secret
+
+
+def _storage_options(value: dict[str, str]) -> dict[str, str]:
+    for key in value:
+        if not re.fullmatch(r"(AWS|AZURE|GOOGLE)_[A-Z0-9_]+", key):
+            raise ValueError(
+                f"{key!r} is not a storage option: use a name in capitals that starts with AWS_, AZURE_ or GOOGLE_"
+            )
+    return value
+
+
+def _spark_settings(value: dict[str, str]) -> dict[str, str]:
+    for key in value:
+        if not re.fullmatch(r"spark\.[A-Za-z0-9_.-]+", key):
+            raise ValueError(f"{key!r} is not a Spark setting: use a name that starts with spark.")
+    return value
+
+
+Name = Annotated[str, PlainValidator(_name)]
+DottedName = Annotated[str, PlainValidator(_dotted)]
+OutputTable = Annotated[str, PlainValidator(_output_table)]
+Function = Annotated[str, PlainValidator(_function)]
+Column = Annotated[str, PlainValidator(_column)]
+OldColumn = Annotated[str, PlainValidator(_old_name)]
+Columns = Annotated[tuple[str, ...], PlainValidator(_columns)]
+ColumnOrColumns = Annotated[str | tuple[str, ...], PlainValidator(_column_or_columns)]
+TimestampSource = Annotated[str, PlainValidator(_timestamp)]
+DurationMs = Annotated[int, PlainValidator(_duration)]
+DurationMsOrForever = Annotated[int | None, _duration_or("forever")]
+DurationMsOrNone = Annotated[int | None, _duration_or("none")]
+EveryInterval = Annotated[Every, PlainValidator(_every)]
+Zone = Annotated[str, PlainValidator(_zone)]
+Policy = Annotated[OnError, PlainValidator(_policy)]
+Cron = Annotated[str, PlainValidator(_cron)]
+Location = Annotated[str, PlainValidator(_location)]
+SparkText = Annotated[str, PlainValidator(spark_text)]
+SparkSettings = Annotated[dict[Any, SparkText], AfterValidator(_spark_settings)]
+StorageOptions = Annotated[dict[Any, SparkText], AfterValidator(_storage_options)]

@@ -1,0 +1,47 @@
+"""The only way a ledger grows: read it, decide, append, and decide again if another process appended first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Protocol, TypeVar
+
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.errors import NotNowError
+
+State_co = TypeVar("State_co", covariant=True)
+Decision = TypeVar("Decision")
+
+_ATTEMPTS = 20
+
+
+class Ledger(Protocol[State_co]):
+    """The ledgers of jobs, or of feeds, by name."""
+
+    def state(self, name: str) -> State_co:
+        """Return what the ledger of one job or feed says now."""
+        ...
+
+    def append(self, name: str, *rows: LedgerRow) -> bool:
+        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
+        ...
+
+
+def update(
+    ledger: Ledger[State_co], name: str, step: str, decide: Callable[[State_co], Decision]
+) -> Generator[str, None, Decision]:
+    """Append what ``decide`` returns for the current state, a row or a list of rows, and return it.
+
+    If another process appended first, decide again on the new state. Any other decision is returned without an append.
+    Yield ``step`` before each attempt. Raises what ``decide`` raises, or `NotNowError` (75) if other processes were
+    faster each time.
+    """
+    for _ in range(_ATTEMPTS):
+        yield step
+        decision = decide(ledger.state(name))
+        rows = [decision] if isinstance(decision, LedgerRow) else decision
+        if not isinstance(rows, list) or ledger.append(name, *rows):
+            return decision
+    message = (
+        f"the ledger of {name} is busy: other processes keep appending to it. Run the command again when they are done"
+    )
+    raise NotNowError(message)

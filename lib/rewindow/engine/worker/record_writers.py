@@ -1,0 +1,206 @@
+"""Write the records that a task sends to its sinks: to an output topic, or to the partitions of a repartition topic."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.engine.worker.arrow_rows import arrow_schema, encode, encode_column, encode_values
+from rewindow.engine.worker.batch_size import written_rows
+from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.engine.worker.staging import StagingTarget
+from rewindow.errors import DataError, EmissionError
+from rewindow.streams.limits import Outputs
+from rewindow.streams.record import Record
+from rewindow.streams.record_context import RecordContext
+from rewindow.streams.serde.key_bytes import partition_of
+from rewindow.streams.serde.meta_columns import INTERNAL_META, OUTPUT_META
+from rewindow.streams.serde.schema import Shape
+from rewindow.streams.sink import Sink
+
+_TIMESTAMP = pa.field("_timestamp", pa.int64())
+
+
+class RecordBuffer(ABC):
+    """Buffers output records for one file and converts them to columns in bulk.
+
+    Callers append the result of `kept` to ``records`` and flush when there are `written_rows`.
+    """
+
+    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], target: StagingTarget) -> None:
+        self._file, self._target, self._sender = file, target.target, target.sender
+        self._key, self._value = shapes
+        self._value_schema = arrow_schema(self._value.columns)
+        self.records: list[Record] = []
+        # A value without a declared type may be a list that user code still changes, so it is encoded immediately.
+        self.may_change = self._value.has_json
+
+    def kept(self, record: Record) -> Record:
+        """Return a record that user code can no longer change."""
+        return record.with_value(self._encoded(record.value)) if self.may_change else record
+
+    def close(self) -> list[StagedFile]:
+        """Finish the file. Returns nothing if there were no records."""
+        self.flush()
+        staged = self._file.close()
+        return [staged] if staged else []
+
+    def flush(self) -> None:
+        """Write the buffered records. Raises `EmissionError` (65) for a record that does not fit its columns."""
+        if self.records:
+            try:
+                arrays = self._columns(self.records)
+            except DataError:
+                for index, record in enumerate(self.records):
+                    self._check(record, index)
+                raise
+            arrays += self._meta()
+            self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
+            self.records.clear()
+
+    @abstractmethod
+    def _meta(self) -> list[pa.Array]:
+        """Return the columns after the timestamps, and reset their state."""
+
+    @abstractmethod
+    def _epoch_and_number(self, index: int) -> tuple[int, int]:
+        """Return the epoch of a buffered record, and its number in the topic."""
+
+    def _columns(self, records: Sequence[Record]) -> list[pa.Array]:
+        """Return the columns of keys, values and timestamps."""
+        arrays = encode_values(self._key, [record.key for record in records], self._target)
+        values = [record.value for record in records]
+        if self.may_change:
+            arrays += encode(values, self._value_schema, self._target).columns
+        else:
+            arrays += encode_values(self._value, values, self._target)
+        return [*arrays, encode_column(_TIMESTAMP, [record.timestamp for record in records], self._target)]
+
+    def _check(self, record: Record, index: int) -> None:
+        try:
+            self._columns([record])
+        except DataError as error:
+            epoch, number = self._epoch_and_number(index)
+            message = (
+                f"{error} [the record with the key {record.key!r} and the timestamp {record.timestamp}, number {number} "
+                f"of its topic, sent by {self._sender} in epoch {epoch}]"
+            )
+            raise EmissionError(message) from error
+
+    def _encoded(self, value: Any) -> tuple[Any, ...]:
+        try:
+            return self._value.encode(value)
+        except DataError as error:
+            message = f"{self._target}: {error}"
+            raise DataError(message) from error
+
+
+class OutputWriter(RecordBuffer, Sink):
+    """Writes the records of one output topic. The caller sets ``epoch``."""
+
+    def __init__(self, target: StagingTarget, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
+        columns = (*shapes[0].columns, *shapes[1].columns, *OUTPUT_META)
+        super().__init__(target.file(columns, [column.name for column in columns]), shapes, target)
+        self._partition, self._run = partition, run
+        self._first = 0
+        self._epochs: list[tuple[int, int]] = []
+        """Index of the first buffered record of each epoch, with the epoch."""
+
+    def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:
+        """See `Sink`."""
+        del record_context
+        self._first = number
+        records, append, kept, limit = self.records, self.records.append, self.kept, written_rows()
+
+        def process(record: Record) -> None:
+            append(record)
+            if len(records) >= limit:
+                outputs.see(self.number)
+                self.flush()
+
+        self.process = (lambda record: process(kept(record))) if self.may_change else process
+
+    @property
+    def number(self) -> int:
+        """See `Sink`."""
+        return self._first + len(self.records)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is being replayed."""
+        return self._epochs[-1][1]
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._epochs.append((len(self.records), epoch))
+
+    def _meta(self) -> list[pa.Array]:
+        count, (starts, epochs) = len(self.records), zip(*self._epochs, strict=True)
+        of_epoch = np.diff([*starts, count])
+        numbers = np.arange(self._first, self._first + count)
+        self._first += count
+        self._epochs = [(0, epochs[-1])]
+        constants = [pa.repeat(pa.scalar(value, pa.int64()), count) for value in (self._partition, self._run)]
+        return [pa.array(np.repeat(epochs, of_epoch)), constants[0], pa.array(numbers), constants[1]]
+
+    def _epoch_and_number(self, index: int) -> tuple[int, int]:
+        return [epoch for start, epoch in self._epochs if start <= index][-1], self._first + index
+
+
+class InternalBuffer(RecordBuffer):
+    """Buffers the records of one partition of a repartition topic."""
+
+    def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], target: StagingTarget) -> None:
+        super().__init__(file, shapes, target)
+        self._positions: list[tuple[int, int, int]] = []
+
+    def take(self, record: Record, epoch: int, order_ms: int, number: int) -> None:
+        """Add one record."""
+        self.records.append(self.kept(record))
+        self._positions.append((epoch, order_ms, number))
+
+    def _meta(self) -> list[pa.Array]:
+        arrays = [pa.array(column, pa.int64()) for column in zip(*self._positions, strict=True)]
+        self._positions.clear()
+        return arrays
+
+    def _epoch_and_number(self, index: int) -> tuple[int, int]:
+        epoch, _, number = self._positions[index]
+        return epoch, number
+
+
+class InternalWriter:
+    """Writes the records of one repartition topic, each to the partition of its key (0 for a null key)."""
+
+    def __init__(self, target: StagingTarget, shapes: tuple[Shape, Shape], *, partitions: int) -> None:
+        self.epoch = 0
+        self._target, self._shapes = target, shapes
+        self._partitions = partitions
+        self._buffers: dict[int, InternalBuffer] = {}
+        self._held = 0
+        self._limit = written_rows()
+
+    def take(self, record: Record, order_ms: int, number: int) -> None:
+        """Add one record."""
+        partition = 0 if record.key is None else partition_of(record.key, self._partitions)
+        buffer = self._buffers.get(partition)
+        if buffer is None:
+            columns = (*self._shapes[0].columns, *self._shapes[1].columns, *INTERNAL_META)
+            file = self._target.file(columns, ["_epoch"], partition)
+            buffer = self._buffers[partition] = InternalBuffer(file, self._shapes, self._target)
+        buffer.take(record, self.epoch, order_ms, number)
+        self._held += 1
+        if self._held >= self._limit:
+            # Bounds the records held as Python objects, however many partitions there are.
+            self._held = 0
+            for full in self._buffers.values():
+                full.flush()
+
+    def close(self) -> list[StagedFile]:
+        """Finish all files and return them."""
+        return [file for _, buffer in sorted(self._buffers.items()) for file in buffer.close()]

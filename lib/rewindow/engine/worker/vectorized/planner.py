@@ -1,0 +1,187 @@
+"""Decide which sub-topologies vectorized execution can run, from the graph and its types. Pure.
+
+It runs one form: a log -> where, select -> group by key -> time or session windows -> built-in aggregates -> final results
+-> a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from rewindow.contracts.tasks import Execution
+from rewindow.dsl.operators.compound import Several
+from rewindow.dsl.operators.select import Select
+from rewindow.dsl.operators.session_aggregate import Merging, SessionAggregate
+from rewindow.dsl.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
+from rewindow.dsl.operators.table_verbs import TableToStream
+from rewindow.dsl.operators.where import Where
+from rewindow.dsl.operators.window_aggregate import WindowAggregate
+from rewindow.dsl.operators.windowed import EmitStrategy
+from rewindow.engine.worker.vectorized.arrays import fixed_size
+from rewindow.engine.worker.vectorized.choose_kernel import fold_for, indexes_of
+from rewindow.engine.worker.vectorized.errors import NotVectorizableError
+from rewindow.engine.worker.vectorized.folds import ValueFold
+from rewindow.engine.worker.vectorized.plan import FinalResultsPlan, Suppressing
+from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, name_at, prune_prefix
+from rewindow.engine.worker.vectorized.session_list_sizes import only_grow
+from rewindow.streams.nodes import SinkNode, SourceNode
+from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.state.stores import StoreBuilder
+from rewindow.streams.topology import SubTopology, describe_supplier
+from rewindow.streams.windows.session_sliding import SessionWindows
+from rewindow.streams.windows.time import TimeWindows
+
+KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
+FORM = (
+    "a log, where, select, group_by_key, time or session windows, built-in aggregates, "
+    "suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, a table"
+)
+
+
+def choose_execution(
+    execution: Execution, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool
+) -> FinalResultsPlan | str:
+    """Return the plan of vectorized execution, or the reason for record execution.
+
+    ``keeps_dropped``: the job quarantines dropped records, so each one needs a row.
+    """
+    if execution is Execution.RECORD:
+        return "the target sets execution: record"
+    try:
+        plan = plan_vectorized(part, logs)
+    except NotVectorizableError as reason:
+        return str(reason)
+    return "the job quarantines dropped records (dropped: quarantine)" if keeps_dropped else plan
+
+
+def describe_execution(execution: Execution, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> str:
+    """Return the execution of a sub-topology and the reason, for `explain`."""
+    plan = choose_execution(execution, part, logs, keeps_dropped=keeps_dropped)
+    if isinstance(plan, str):
+        return f"record execution (Python, record by record): {plan}"
+    return (
+        "vectorized execution (whole Arrow batches): every node is declarative. It does not sample the suppress buffer "
+        "(suppression-buffer-count and -size). A task falls back to record execution for sums beyond 64 bits, extremes of "
+        f"NaN{'' if plan.takes_nulls else ', and nulls in sessions'}"
+    )
+
+
+def plan_vectorized(part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
+    """Return the plan of a sub-topology. Raises `NotVectorizableError` with the reason if there is none."""
+    source, prefix, window, suppress, sink = _chain(part)
+    aggregate: Any = window.supplier
+    if type(aggregate.windows) not in (TimeWindows, SessionWindows):
+        raise NotVectorizableError(f"{window.name}: its windows are neither TimeWindows nor SessionWindows")
+    if suppress and suppress.supplier.bounds != NO_BOUNDS:
+        raise NotVectorizableError(f"{suppress.name}: its buffer is bounded")
+    stores = {store.name: store for store in part.stores}
+    key, log_value = logs[source.topic]
+    for column in key.columns:
+        if column.type not in KEY_TYPES:
+            raise NotVectorizableError(
+                f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(KEY_TYPES))}"
+            )
+    parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
+    operators, value = bind_prefix(prefix, key, log_value)
+    folds = tuple(fold_for(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
+    pruned, reads = prune_prefix(operators, {name_at(value, index) for fold in folds for index in indexes_of(fold)})
+    plan = FinalResultsPlan(
+        topic=source.topic,
+        window_node=window.name,
+        suppress=_suppressing(suppress, stores, logs) if suppress else None,
+        sink=sink,
+        windows=aggregate.windows,
+        store=stores[aggregate.store],
+        key=key,
+        log_value=log_value,
+        value=value,
+        folds=folds,
+        prefix=pruned,
+        reads=frozenset(reads),
+        names=tuple(name for name, _ in parts if name),
+        store_shapes=bind_store(stores[aggregate.store], logs),
+        sink_shapes=bind_sink(sink, logs),
+    )
+    if plan.suppress and plan.sizes.are_texts:
+        for fold in folds:
+            if isinstance(fold, ValueFold):
+                fold.keeps_before = True
+    if isinstance(plan.windows, SessionWindows):
+        _check_sessions(plan, plan.windows, aggregate)
+    _check_types(plan)
+    return plan
+
+
+def _check_sessions(plan: FinalResultsPlan, windows: SessionWindows, aggregate: SessionAggregate) -> None:
+    made, merger = aggregate.aggregator, aggregate.merger
+    if not isinstance(merger, Merging) or merger.aggregate is not made:
+        raise NotVectorizableError(f"{plan.window_node}: it has a custom merger")
+    if plan.store.retention_ms != windows.gap_ms + windows.grace_ms + 1:
+        raise NotVectorizableError(f"{plan.window_node}: its store keeps sessions longer than they can change")
+    if plan.suppress and plan.sizes.are_texts:
+        if not only_grow(plan.folds):
+            raise NotVectorizableError(
+                f"{plan.window_node}: collect in sessions above a suppress can be combined only with count and collect"
+            )
+    elif plan.suppress and any(fixed_size(fold.result_type) is None for fold in plan.folds):
+        raise NotVectorizableError(
+            f"{plan.window_node}: results of sessions above a suppress may not be decimals, texts or bytes"
+        )
+
+
+def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
+    """Return the source, the `where` and `select` nodes, the window node, the suppress node or None, and the sink."""
+    if len(part.sources) > 1:
+        raise NotVectorizableError(f"it merges {len(part.sources)} topics")
+    (source,) = part.sources
+    if source.is_internal:
+        raise NotVectorizableError(f"it reads the internal log {source.topic}")
+    chain: list[Any] = [source]
+    while children := [node for node in part.nodes if chain[-1].name in node.parents]:
+        if len(children) > 1:
+            raise NotVectorizableError(f"{chain[-1].name} has {len(children)} children, so it is not a chain")
+        chain += children
+    inner, sink = chain[1:-1], chain[-1]
+    prefix = list(takewhile(lambda node: type(getattr(node, "supplier", None)) in (Where, Select), inner))
+    inner = inner[len(prefix) :]
+    closes = any(getattr(node.supplier, "emit", None) is EmitStrategy.ON_WINDOW_CLOSE for node in inner)
+    middle = () if closes else (SuppressUntilWindowCloses,)
+    wanted = ((WindowAggregate, SessionAggregate), *((one,) for one in middle), (TableToStream,))
+    for node, suppliers in zip(inner, wanted, strict=False):
+        if type(node.supplier) not in suppliers:
+            raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
+    if len(inner) != len(wanted) or not isinstance(sink, SinkNode) or sink.is_internal:
+        raise NotVectorizableError(f"the form is {FORM}")
+    return source, prefix, inner[0], None if closes else inner[1], sink
+
+
+def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes) -> Suppressing:
+    store: str = node.supplier.store
+    return Suppressing(node.name, store, bind_store(stores[store], logs))
+
+
+def _check_types(plan: FinalResultsPlan) -> None:
+    """Check that the tables have the columns that the kernels produce: a sink may declare others."""
+    state = [kind for fold in plan.folds for kind in fold.state_types]
+    result = [fold.result_type for fold in plan.folds]
+    key, bounds = _types(plan.key.columns), ["long", "long"]
+    wanted = [
+        ("the store", plan.store_shapes[0].columns, [*key, *bounds]),
+        ("the store", plan.store_shapes[1].columns, [*state, *(["long"] if plan.store.is_stamped else [])]),
+        ("the table", plan.sink_shapes[0].columns, [*key, *bounds]),
+        ("the table", plan.sink_shapes[1].columns, result),
+    ]
+    if plan.suppress:
+        entry = [*result, "boolean", "long", "long", "long", *result, "boolean"]
+        wanted.append(("the buffer", plan.suppress.shapes[0].columns, [*key, *bounds]))
+        wanted.append(("the buffer", plan.suppress.shapes[1].columns, entry))
+    for what, columns, types in wanted:
+        if _types(columns) != types:
+            raise NotVectorizableError(f"{what} declares other types than those of the log and the aggregates")
+
+
+def _types(columns: Sequence[Column]) -> list[str]:
+    return [column.type for column in columns]

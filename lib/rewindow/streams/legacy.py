@@ -1,0 +1,223 @@
+"""Processors and transformers from before KIP-138, KIP-251 and KIP-820, for code that is being ported.
+
+They run as adapted processors: the task calls `take`, and their context accepts the old signatures of ``forward`` and
+``schedule``. An ordinary `ProcessorContext` accepts none of them.
+
+==================================== =========================================================================
+``schedule(interval)``               ``schedule(interval, STREAM_TIME, self.punctuate)`` (KIP-138)
+``forward(key, value)``              ``forward(Record(key, value))``: the time of the event being handled
+``forward(key, value, "child")``     ``..., to=To.child("child")``
+``forward(key, value, 1)``           to the second child, in the order in which children were added (KIP-251)
+``forward(key, value, To...)``       ``..., to=To...``
+==================================== =========================================================================
+
+Each gives a `DeprecationWarning` that names the caller's line; Python shows each line once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from rewindow.errors import ConfigError, DataError
+from rewindow.streams.processor import AdaptedProcessor
+from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.punctuation import Cancellable, PunctuationType
+from rewindow.streams.record import Record, To
+from rewindow.streams.task_context import TaskContext
+
+
+def deprecated(old: str, new: str) -> None:
+    """Warn the caller of the function that calls this one."""
+    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)
+
+
+class LegacyContext(ProcessorContext):
+    """A context that also accepts ``forward(key, value, child)`` and ``schedule(interval)``."""
+
+    __slots__ = ("headers",)
+
+    def __init__(self, name: str, task_context: TaskContext) -> None:
+        super().__init__(name, task_context)
+        self.headers: tuple[tuple[str, bytes], ...] = ()
+        """The headers of the record being handled, which a forwarded key and value get."""
+
+    def forward(self, record: Any, *value_and_child: Any, to: To | None = None) -> None:
+        """Forward a record, or a key and a value to all children or one: see `ProcessorContext.forward`."""
+        if value_and_child:
+            deprecated("forward(key, value)", "forward(Record(key, value), to=...)")
+            value, *child = value_and_child
+            record = Record(record, value, headers=self.headers)
+            to = self._target(child) if child else to
+        super().forward(record, to=to)
+
+    def schedule(
+        self,
+        interval: str | timedelta,
+        type: PunctuationType | None = None,  # noqa: A002 - KIP-138's own name
+        callback: Callable[..., None] | None = None,
+        *,
+        name: str | None = None,
+        time_shift: str | timedelta | None = None,
+        start_time: str | timedelta | None = None,
+        args: tuple[Any, ...] = (),
+    ) -> Cancellable:
+        """Schedule a method, or with the interval alone ``punctuate`` on stream time: see `ProcessorContext.schedule`."""
+        if type is None and callback is None:
+            deprecated("schedule(interval)", "schedule(interval, PunctuationType.STREAM_TIME, self.punctuate)")
+            processor: Any = self._task_context.schedules.processors[self.name]
+            type, callback = PunctuationType.STREAM_TIME, processor.call_punctuate  # noqa: A001
+        elif type is None or callback is None:
+            message = (
+                f"{self.name}: schedule({interval!r}) needs a type, PunctuationType.STREAM_TIME or WALL_CLOCK_TIME, and a "
+                "callback, self.<method>: give both"
+            )
+            raise ConfigError(message)
+        return super().schedule(
+            interval, type, callback, name=name, time_shift=time_shift, start_time=start_time, args=args
+        )
+
+    def _target(self, given: list[Any]) -> To:
+        """Return a child given by `To`, name or number. Raises `DataError` for a number that no child has."""
+        child = given[0] if len(given) == 1 else tuple(given)
+        if isinstance(child, To):
+            return child
+        if isinstance(child, str):
+            return To.child(child)
+        children = tuple(self._by_name)
+        if not isinstance(child, int) or not 0 <= child < len(children):
+            message = f"{self.name} has no child {child!r} (children: {', '.join(children) or 'none'}, counted from 0)"
+            raise DataError(message)
+        return To.child(children[child])
+
+
+class ValueContext(LegacyContext):
+    """The context of a `ValueTransformer`, which returns its result and cannot forward."""
+
+    __slots__ = ()
+
+    def forward(self, record: Any, *value_and_child: Any, to: To | None = None) -> None:
+        """Raise `DataError`, as Kafka does."""
+        del record, value_and_child, to
+        message = f"{self.name}: a value transformer returns its result and cannot forward: use process_values"
+        raise DataError(message)
+
+    def send(self, record: Record) -> None:
+        """Forward the transformer's result."""
+        super().forward(record)
+
+
+class _Legacy(AdaptedProcessor):
+    """What the legacy classes share: headers, and the method that ``schedule(interval)`` calls."""
+
+    context: LegacyContext
+    context_type: ClassVar[type[ProcessorContext]] = LegacyContext
+
+    def init(self, context: LegacyContext) -> None:  # type: ignore[override]  # the task gives it a `context_type`
+        """Start an epoch: see `Processor.init`."""
+        self.context = context
+
+    def punctuate(self, timestamp: int) -> Any:
+        """Handle a punctuation of ``schedule(interval)``, at a stream time in epoch milliseconds."""
+
+    def call_punctuate(self, timestamp: int) -> None:
+        """Call ``punctuate`` and handle its result."""
+        self.punctuate(timestamp)
+
+    def take(self, record: Record) -> None:
+        """See `AdaptedProcessor.take`."""
+        context = self.context
+        context.headers = record.headers
+        try:
+            self._handle(record)
+        finally:
+            context.headers = ()
+
+    def _handle(self, record: Record) -> None:
+        raise NotImplementedError
+
+
+class LegacyProcessor(_Legacy):
+    """A processor whose ``process`` takes key and value, and which may have ``punctuate`` (before KIP-138 and KIP-820)."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        deprecated("LegacyProcessor", "Processor, whose process takes a Record")
+
+    def process(self, key: Any, value: Any) -> None:  # type: ignore[override]  # the old signature
+        """Handle one record."""
+
+    def _handle(self, record: Record) -> None:
+        self.process(record.key, record.value)
+
+
+class Transformer(_Legacy):
+    """The code of `KStream.transform`: ``transform`` returns ``(key, value)`` to forward, or None for nothing."""
+
+    is_flat = False
+    """Whether it runs in `KStream.flat_transform`, where ``transform`` returns any number of pairs."""
+
+    def transform(self, key: Any, value: Any) -> Any:
+        """Return the new key and value."""
+        raise NotImplementedError
+
+    def call_punctuate(self, timestamp: int) -> None:
+        """Forward the pair that ``punctuate`` returns (KIP-138)."""
+        self._send(self.punctuate(timestamp), "punctuate")
+
+    def _handle(self, record: Record) -> None:
+        self._send(self.transform(record.key, record.value), "transform")
+
+    def _send(self, result: Any, what: str) -> None:
+        context = self.context
+        for pair in _several(result, is_flat=self.is_flat):
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                message = f"{context.name}: {what} must return (key, value), or None for nothing, not {pair!r}"
+                raise DataError(message)
+            context.forward(Record(*pair, headers=context.headers))
+
+
+class ValueTransformer(_Legacy):
+    """The code of `KStream.transform_values`: ``transform`` returns the new value; the key stays."""
+
+    context: ValueContext
+    context_type: ClassVar[type[ProcessorContext]] = ValueContext
+    is_flat = False
+    """Whether it runs in `KStream.flat_transform_values`, where ``transform`` returns any number of values."""
+
+    def transform(self, value: Any) -> Any:
+        """Return the new value."""
+        raise NotImplementedError
+
+    def call_punctuate(self, timestamp: int) -> None:
+        """Call ``punctuate``. Raises `DataError` if it returns a value, as Kafka did: a punctuation has no key."""
+        if self.punctuate(timestamp) is not None:
+            message = f"{self.context.name}: punctuate of a value transformer must return None: there is no key"
+            raise DataError(message)
+
+    def _handle(self, record: Record) -> None:
+        results = self._transformed(record)
+        for value in _several(results, is_flat=True) if self.is_flat else (results,):
+            self.context.send(record.with_value(value))
+
+    def _transformed(self, record: Record) -> Any:
+        return self.transform(record.value)
+
+
+class ValueTransformerWithKey(ValueTransformer):
+    """A `ValueTransformer` whose ``transform`` also gets the key, read-only."""
+
+    def transform(self, key: Any, value: Any) -> Any:  # type: ignore[override]  # Kafka's own signature
+        """Return the new value."""
+        raise NotImplementedError
+
+    def _transformed(self, record: Record) -> Any:
+        return self.transform(record.key, record.value)
+
+
+def _several(result: Any, *, is_flat: bool) -> Iterable[Any]:
+    if result is None:
+        return ()
+    return result if is_flat else (result,)

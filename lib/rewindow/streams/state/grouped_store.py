@@ -1,0 +1,86 @@
+"""What stores with several rows per key, or rows by time, have in common: changes, restore, and the way to the spill."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.serde.key_bytes import by_bytes, encode_key
+from rewindow.streams.serde.values import copied
+from rewindow.streams.state.group_rows import GroupRows
+from rewindow.streams.state.key_types import KeyType
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.spilled_groups import SpilledGroups
+from rewindow.streams.state.stores import Store, StoreBuilder
+
+
+class GroupedStore(Store):
+    """A store over `GroupRows`. With a disk, rows that do not fit in memory spill to it.
+
+    Call ``_fetch(key)`` before using the rows of a key: it brings them into memory.
+    """
+
+    _rows: GroupRows
+
+    def __init__(self, builder: StoreBuilder, rows: GroupRows, disk: Disk | None) -> None:
+        super().__init__(builder)
+        self._rows = rows
+        self._keys, self._normalize = KeyType(builder, self._live_keys), builder.normalizers.value
+        self._spilled: SpilledGroups | None = None
+        self._fetch: Callable[[Any], None] = _nothing
+        if disk is not None:
+            self._spilled = SpilledGroups(builder, disk, rows, self._keys, self._changed, self._expired_until)
+            self._fetch = self._spilled.fetch
+
+    @abstractmethod
+    def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
+        """Set the clock and take rows of a checkpoint into memory."""
+
+    def _expired_until(self) -> int:
+        """Return the due time up to which rows have expired."""
+        return UNKNOWN
+
+    def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
+        """See `Store`."""
+        if self._spilled is not None:
+            self._load((), clock_ms)
+            rows = self._spilled.restore(rows)
+        self._load(rows, clock_ms)
+
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
+        """See `Store`. Read the changes before the next write."""
+        if self._spilled is not None and self._spilled.is_open:
+            return self._spilled.take_changes()
+        changes = [(row_key, self._rows.get(row_key)) for row_key in sorted(self._changed, key=self._order)]
+        self._changed.clear()
+        return changes
+
+    def rows(self) -> Iterator[tuple[Any, Any]]:
+        """See `Store`."""
+        rows = self._rows.rows_of(by_bytes(self._rows.keys()))
+        if self._spilled is not None:
+            rows = self._spilled.merged(rows)
+        return iter([(row_key, copied(value)) for row_key, value in rows])
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self._rows) if self._spilled is None else len(self._rows) + self._spilled.count()
+
+    def hold(self, *, is_held: bool) -> None:
+        """See `Store`."""
+        if self._spilled is not None:
+            self._spilled.hold(is_held=is_held)
+
+    def _live_keys(self) -> Iterable[Any]:
+        return self._rows.keys() if self._spilled is None else chain(self._rows.keys(), self._spilled.keys())
+
+    def _order(self, row_key: Any) -> tuple[Any, ...]:
+        key, numbers = self._rows.position(row_key)
+        return encode_key(key), *numbers
+
+
+def _nothing(_key: Any) -> None:
+    pass

@@ -1,0 +1,99 @@
+"""The rows of a store that has one row per key, in memory. `streams.state.spilling_rows` has those that spill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from rewindow.streams.serde.key_bytes import by_bytes, encode_key
+from rewindow.streams.state.key_types import KeyType
+
+
+class KeyRows:
+    """Rows by key.
+
+    To write a row, call `begin_change` if the key is not in ``changed``, then set it in ``values``: that is the hot
+    path of every store built on this. Values are returned as they are, not copied.
+    """
+
+    __slots__ = ("_key_type", "admit", "changed", "get", "values")
+
+    def __init__(self, key_type: KeyType) -> None:
+        self.values: dict[Any, Any] = {}
+        """The rows in memory."""
+        self.changed: dict[Any, bool] = {}
+        """The keys written since `take_changes`; True for keys that no checkpoint has."""
+        self.get: Callable[[Any], Any] = self.values.get
+        """Returns the value of a key, or None."""
+        self.admit: Callable[[Any, Any], None] = self.values.__setitem__
+        """Takes in a row of a checkpoint."""
+        self._key_type = key_type
+
+    def begin_change(self, key: Any) -> None:
+        """Record the first write of a key since the checkpoint. Raises `DataError` for a key without bytes."""
+        is_new = key not in self.values
+        if is_new and not (key.__class__ is str and key.isascii()):
+            encode_key(key)
+        self.changed[key] = is_new
+
+    def pop(self, key: Any) -> Any:
+        """Delete a row; return its value, or None."""
+        if key not in self.values:
+            return None
+        if key.__class__ is not self._key_type.exact_class:
+            key = self._key_type.normalize(key)
+        note_removal(self.changed, key)
+        return self.values.pop(key)
+
+    def scan(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over the rows by key bytes. Later writes are safe and not seen."""
+        keys = by_bytes(self.values)
+        return zip(keys, list(map(self.values.__getitem__, keys)), strict=True)
+
+    def live_keys(self) -> Iterable[Any]:
+        """Iterate over the keys in no particular order."""
+        return self.values
+
+    def drop(self, key: Any) -> None:
+        """Take in a tombstone of a checkpoint."""
+        self.values.pop(key, None)
+
+    def end_restore(self) -> None:
+        """Finish after the last `admit` or `drop`."""
+
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
+        """See `Store`."""
+        changes = [(key, self.values.get(key)) for key in by_bytes(self.changed)]
+        self.changed.clear()
+        return changes
+
+    def savepoint(self, key: Any) -> Callable[[], None]:
+        """Return a function that restores the current row of a key."""
+        value, is_new = self.values.get(key), self.changed.get(key)
+
+        def roll_back() -> None:
+            _set_or_delete(self.values, key, value)
+            _set_or_delete(self.changed, key, is_new)
+
+        return roll_back
+
+    def hold(self, *, is_held: bool) -> None:
+        """See `Store`."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def note_removal(changed: dict[Any, bool], key: Any) -> None:
+    """Record in ``changed`` that a row is gone. One that no checkpoint has leaves no trace."""
+    if changed.get(key):
+        del changed[key]
+    else:
+        changed[key] = False
+
+
+def _set_or_delete(rows: dict[Any, Any], key: Any, value: Any) -> None:
+    if value is None:
+        rows.pop(key, None)
+    else:
+        rows[key] = value

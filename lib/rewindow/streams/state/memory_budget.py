@@ -1,0 +1,67 @@
+"""When the rows that a store has in memory move to its spill: by an estimate from a sample, checked now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from rewindow.streams.state.spill import Codec
+
+SAMPLE = 64
+"""Rows in a sample, and the least number of rows between two checks."""
+_TEXT_BYTES = 3
+"""Approximate memory per character of a row's text."""
+
+
+class Resident(Protocol):
+    """Rows in memory that can move to a spill."""
+
+    def count_resident(self) -> int:
+        """Return how many rows are in memory."""
+        ...
+
+    def capacity(self) -> int:
+        """Return about how many rows like these fit in memory."""
+        ...
+
+    def flush(self) -> None:
+        """Move all rows to the spill."""
+        ...
+
+
+class MemoryBudget:
+    """Flushes rows when memory is full, except while an attempt may still be rolled back."""
+
+    def __init__(self, resident: Resident) -> None:
+        self._resident = resident
+        self._left = 1
+        """Rows until the next check."""
+        self.is_held = False
+
+    def spend(self, rows: int = 1) -> None:
+        """Count rows that come into memory; flush if memory is full."""
+        self._left -= rows
+        if self._left <= 0 and not self.is_held:
+            self._check()
+
+    def charge(self, rows: int) -> None:
+        """Count rows that come into memory. Nothing is flushed before the next `spend`."""
+        self._left -= rows
+
+    def hold(self, *, is_held: bool) -> None:
+        """Normalizer all rows in memory, or stop doing so."""
+        self.is_held = is_held
+        self.spend(0)
+
+    def _check(self) -> None:
+        count, capacity = self._resident.count_resident(), self._resident.capacity()
+        if count >= capacity:
+            self._resident.flush()
+            count = 0
+        self._left = max(1, min(capacity - count, max(SAMPLE, count)))
+
+
+def capacity_for(memory_bytes: int, row_bytes: int, codec: Codec, sample: Iterable[tuple[Any, Any]]) -> int:
+    """Return about how many rows fit in memory. ``row_bytes``: the overhead of a row besides its text."""
+    texts = [len(codec.dump(key, value)) for key, value in sample if value is not None]
+    return max(1, memory_bytes // (row_bytes + _TEXT_BYTES * sum(texts) // max(1, len(texts))))

@@ -1,0 +1,107 @@
+"""Create tables of a catalog through SQL, and commit rows to them through the DataFrame writer.
+
+What Spark returns or raises does not tell whether a commit landed: read the table or its history.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rewindow.control.plan.stored_format import check_layout
+from rewindow.engine.spark.errors import mapped
+from rewindow.errors import CheckpointError, ConfigError
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.names import TableName
+
+_TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
+OWNER = "rewindow.owner"
+"""The table property with the job and branch that write the table."""
+KEPT: Mapping[str, str] = {"delta.logRetentionDuration": "interval 3650 days"}
+
+
+def create_table(
+    spark: SparkSession,
+    name: TableName,
+    columns: Sequence[Column],
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    *,
+    grows: bool = False,
+) -> None:
+    """Create a Delta table and its schema if they do not exist. The catalog must exist.
+
+    ``grows``: add missing columns to an existing table, which may have others.
+
+    Raises `CheckpointError` (76) if the table exists with other columns, `ConfigError` (78) if another job writes it.
+    """
+    partitioned = f" PARTITIONED BY ({', '.join(f'`{column}`' for column in partition_by)})" if partition_by else ""
+    wanted = {**KEPT, **(properties or {})}
+    written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
+    with mapped():
+        if not spark.catalog.tableExists(name.quoted):
+            if not spark.catalog.databaseExists(name.quoted_schema):  # creating may need rights that this user lacks
+                spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
+            spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {name.quoted} ({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
+            )
+        found = [(field.name, field.dataType.simpleString()) for field in spark.table(name.quoted).schema.fields]
+        added = [column for column in columns if column.name not in dict(found)] if grows else []
+        if added:
+            spark.sql(f"ALTER TABLE {name.quoted} ADD COLUMNS ({ddl(added)})")
+            found += [(column.name, _type(column)) for column in added]
+        kept = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
+    due = [(column.name, _type(column)) for column in columns]
+    check_layout(str(name), dict(found))
+    if (not set(due) <= set(found)) if grows else sorted(found) != sorted(due):
+        message = f"{name} has the columns {found}, expected {due}: name another table, or start a new branch"
+        raise CheckpointError(message)
+    for key, value in (properties or {}).items():
+        if kept.get(key) != value:
+            what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
+            message = f"the table {name} {what}: name another table or branch"
+            raise ConfigError(message)
+
+
+def add_once(frame: DataFrame, name: TableName, app_id: str, version: int, *, replaces: str | None = None) -> None:
+    """Append rows in one commit, ``(app_id, version)``, which lands once. It also removes the rows of ``replaces``."""
+    writer = frame.write.format("delta").option("txnAppId", app_id).option("txnVersion", version)
+    writer = writer.option("userMetadata", json.dumps({"app": app_id, "version": version}))
+    if replaces is not None:
+        writer.mode("overwrite").option("replaceWhere", replaces).saveAsTable(name.quoted)
+    else:
+        writer.mode("append").saveAsTable(name.quoted)
+
+
+def owner(job: str, branch: str) -> str:
+    """Return the value of `OWNER`. It is a digest, because Spark redacts values that look like secrets (``hourly``: url)."""
+    return blake2b(f"{job}/{branch}".encode(), digest_size=16).hexdigest()
+
+
+def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
+    """Return the last version under an application id in the table's history; 0 for none."""
+    with mapped():
+        rows = spark.sql(f"DESCRIBE HISTORY {name.quoted}").select("userMetadata").collect()
+    stated = [json.loads(row["userMetadata"]) for row in rows if (row["userMetadata"] or "").startswith('{"app"')]
+    return max((one["version"] for one in stated if one["app"] == app_id), default=0)
+
+
+def table_version(spark: SparkSession, name: TableName) -> int | None:
+    """Return a table's Delta version; None if there is no table."""
+    with mapped():
+        if not spark.catalog.tableExists(name.quoted):
+            return None
+        (last,) = spark.sql(f"DESCRIBE HISTORY {name.quoted} LIMIT 1").select("version").collect()
+    return int(last["version"])
+
+
+def ddl(columns: Sequence[Column]) -> str:
+    """Return columns as SQL declares them."""
+    return ", ".join(f"`{column.name}` {_type(column)}" for column in columns)
+
+
+def _type(column: Column) -> str:
+    return _TYPES.get(column.type, column.type).replace(" ", "")

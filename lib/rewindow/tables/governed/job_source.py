@@ -1,0 +1,34 @@
+"""Another job's output as a source, in a table that a catalog governs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from rewindow.contracts.governed_sources import NEW_ROWS, Governed
+from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
+from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.open_table import named, open_delta
+from rewindow.errors import SourceError
+from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.job_source import new_epochs
+
+
+def look_at_output(
+    spark: SparkSession, tables: CatalogTables, spec: LogSpec, position: Mapping[str, Any] | None
+) -> SourceLook:
+    """Return a job's output as it is now, compared with the landed position (None: nothing is landed).
+
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position.
+    """
+    target, epochs = new_epochs(tables, spec, position)
+    name, version = tables.name_of(target.path), tables.version_of(target)
+    if version is None:
+        message = f"the table {name} is gone: run its job again, which creates it"
+        raise SourceError(message)
+    with mapped():
+        schema = open_delta(spark, named(name.quoted), version).schema.json()
+    governed = Governed(name.quoted)  # the epoch of a row says whether it is new
+    return SourceLook({}, (Piece(NEW_ROWS),), schema=schema, version=version, epochs=epochs, governed=governed)

@@ -1,0 +1,104 @@
+"""Check an attempt's reports against what was due, which finds lost and doubled records, and add them up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TargetTotal, add_digests, make_commit
+from rewindow.errors import InvariantError
+from rewindow.streams.record import TopicPartition
+from rewindow.streams.serde.meta_columns import PARTITION
+
+INTERNAL = "internal/"
+"""The prefix of the targets of internal logs. They are never published, so they are counted but not read back."""
+
+
+def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
+    """Check that each task reported once, and took every record that the run's epochs and its upstream tasks gave it.
+
+    Raises `InvariantError` (70): the engine lost or doubled records, and a retry would not help.
+    """
+    parts = len(spec.binding.topology)
+    tasks = [(report.sub_topology, report.partition) for report in reports if 0 <= report.sub_topology < parts]
+    due = [(part, partition) for part in range(parts) for partition in range(feed.definition.partitions)]
+    if sorted(tasks) != due:
+        message = f"run {spec.name}: {len(tasks)} tasks reported, {len(due)} were due; nothing was committed"
+        raise InvariantError(message)
+    sent = _sent(reports)
+    for report in reports:
+        for topic, taken in sorted(report.consumed.items()):
+            where = TopicPartition(topic, report.partition)
+            wanted = _released(spec, feed, where) if topic in feed.definition.logs else sent.get(where, 0)
+            if taken != wanted:
+                message = (
+                    f"run {spec.name}: the task of {topic}-{report.partition} took {taken} records, {wanted} were due; "
+                    "nothing was committed"
+                )
+                raise InvariantError(message)
+
+
+def totals(reports: Sequence[TaskReport]) -> dict[str, TargetTotal]:
+    """Return what was made for each target: rows, files, bytes and one digest of the rows."""
+    files: dict[str, list[StagedFile]] = {}
+    for report in reports:
+        for file in report.files:
+            files.setdefault(file.target, []).append(file)
+    return {
+        target: TargetTotal(
+            rows=sum(file.rows for file in made),
+            files=len(made),
+            bytes=sum(file.bytes for file in made),
+            digest=add_digests(file.rows_digest for file in made),
+        )
+        for target, made in sorted(files.items())
+    }
+
+
+def commit_of(state: JobState, spec: RunSpec, staged: JournalFile, reports: Sequence[TaskReport]) -> Commit:
+    """Return the COMMIT of an attempt whose reports were checked."""
+    return make_commit(
+        spec,
+        parent_chain=state.branch(spec.branch).chain,
+        journal=staged,
+        targets=totals(reports),
+        consumed=consumed(reports),
+        held=held(reports),
+    )
+
+
+def consumed(reports: Sequence[TaskReport]) -> dict[str, int]:
+    """Return how many records of each topic all tasks took."""
+    taken: dict[str, int] = {}
+    for report in reports:
+        for topic, records in report.consumed.items():
+            taken[topic] = taken.get(topic, 0) + records
+    return dict(sorted(taken.items()))
+
+
+def held(reports: Sequence[TaskReport]) -> dict[str, int]:
+    """Return how many records the buffers of each store hold at the end, over all tasks."""
+    kept: dict[str, int] = {}
+    for report in reports:
+        for store, records in report.state.get("held", {}).items():
+            kept[store] = kept.get(store, 0) + records
+    return dict(sorted(kept.items()))
+
+
+def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
+    """Return the records sent to each partition of the internal logs."""
+    sent: dict[TopicPartition, int] = {}
+    for report in reports:
+        for file in report.files:
+            if file.target.startswith(INTERNAL):
+                where = TopicPartition(file.target.removeprefix(INTERNAL), int(file.partition_values[PARTITION]))
+                sent[where] = sent.get(where, 0) + file.rows
+    return sent
+
+
+def _released(spec: RunSpec, feed: Feed, where: TopicPartition) -> int:
+    if not spec.epochs:
+        return 0
+    return feed.epoch_range(spec.last_epoch, where)[1] - feed.epoch_range(spec.first_epoch, where)[0]

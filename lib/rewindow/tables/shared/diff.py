@@ -1,0 +1,105 @@
+"""How two tables differ: the first row, or key by key."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.errors import UsageError
+from rewindow.tables.shared.diff_rows import DiffRows, Row
+
+PARTITION_ROWS = 100_000
+"""About how many rows of each table are in memory at once, unless one key has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableDiff:
+    """How many keys are equal, different, or only in one of two tables; and sample rows of keys that differ."""
+
+    equal: int
+    different: int
+    only_first: int
+    only_second: int
+    samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
+    """Of each sample key: the key, the first table's rows, the second's rows."""
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the tables are equal."""
+        return not (self.different or self.only_first or self.only_second)
+
+
+def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str], *, samples: int = 5) -> TableDiff:
+    """Compare two tables part by part; all rows of a key are in one part."""
+    total = TableDiff(0, 0, 0, 0)
+    for first, second in pairs:
+        found = compare(first, second, keys, samples=samples)
+        total = TableDiff(
+            total.equal + found.equal,
+            total.different + found.different,
+            total.only_first + found.only_first,
+            total.only_second + found.only_second,
+            sorted([*total.samples, *found.samples], key=lambda sample: _order(sample[0].values()))[:samples],
+        )
+    return total
+
+
+def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> TableDiff:
+    """Compare two tables key by key: the rows of a key in order, all columns but `IGNORED`.
+
+    Values are equal as in the content hash: -0.0 equals 0.0, NaN equals NaN. Raises `UsageError` (2) for different keys.
+    """
+    check_keys(first.schema, second.schema, keys)
+    both = DiffRows(first, second, keys)
+    different, only_first, only_second = both.different(), both.only(0), both.only(1)
+    apart = np.flatnonzero(different | only_first | only_second)
+    shown = nsmallest(samples, zip(both.keys_of(apart), apart.tolist(), strict=True), key=lambda pair: _order(pair[0]))
+    return TableDiff(
+        len(different) - len(apart),
+        int(different.sum()),
+        int(only_first.sum()),
+        int(only_second.sum()),
+        [(dict(zip(keys, key, strict=True)), both.rows_of(group, 0), both.rows_of(group, 1)) for key, group in shown],
+    )
+
+
+def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
+    """Raise `UsageError` (2) unless two tables have the same key columns."""
+    for name in keys:
+        one, other = (schema.field(name).type if name in schema.names else "missing" for schema in (first, second))
+        if one != other or one == "missing":
+            message = (
+                f"the key column {name!r} is {one} in one and {other} in the other: compare branches with the same keys"
+            )
+            raise UsageError(message)
+
+
+def _order(key: Iterable[Any]) -> str:
+    return repr(tuple(key))
+
+
+def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: Sequence[str] = ()) -> str | None:
+    """Describe the first row, in total order, that only one of two sets of rows has; None if they are equal.
+
+    ``ignored`` columns do not count. None stands for no rows.
+    """
+    (names, gone), (others, new) = _counted(before, ignored), _counted(now, ignored)
+    gone, new = gone - new, new - gone
+    apart = sorted([*gone, *new], key=repr)
+    if not apart:
+        return None
+    where = "before, not now" if apart[0] in gone else "now, not before"
+    return f"{where}: {dict(zip(names or others, apart[0], strict=True))}"
+
+
+def _counted(rows: pa.Table | None, ignored: Sequence[str]) -> tuple[list[str], Counter[tuple[Any, ...]]]:
+    if rows is None:
+        return [], Counter()
+    kept = rows.select([name for name in rows.column_names if name not in ignored])
+    return kept.column_names, Counter(zip(*kept.to_pydict().values(), strict=True))

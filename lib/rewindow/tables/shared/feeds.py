@@ -1,0 +1,43 @@
+"""Feeds as both adapters publish them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.plan.branches import LedgerRow
+
+DELTA = "delta"
+"""The kind of a table's position: table id, version, its arrival, and versions that arrived too late to be landed."""
+
+LOG_PARTITIONS = ("generation", "partition")
+
+
+def generations(
+    appends: Iterable[Sequence[LedgerRow]],
+) -> Iterator[tuple[Mapping[str, Any], list[list[Mapping[str, Any]]]]]:
+    """Yield the definition of each generation with the landings that it made, grouped as they were appended."""
+    generation: Mapping[str, Any] | None = None
+    landed: list[list[Mapping[str, Any]]] = []
+    for rows in appends:
+        for row in rows:
+            if row.kind == GENERATION:
+                if generation is not None:
+                    yield generation, landed
+                generation, landed = row.body, []
+        bodies = [row.body for row in rows if row.kind == LANDING]
+        if bodies:
+            landed.append(bodies)
+    if generation is not None:
+        yield generation, landed
+
+
+def first_above(timestamps: npt.NDArray[np.int64], file: HeldFile, offset: int, time_ms: int) -> int | None:
+    """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
+    above = np.flatnonzero(timestamps[offset - file.start :] > time_ms)
+    return offset + int(above[0]) if len(above) else None

@@ -1,0 +1,78 @@
+"""Another job's output as a source: which of its epochs are new, and the watermark of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewindow.contracts.ingest import LogSpec, ProducedEpoch
+from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
+from rewindow.errors import SourceError
+from rewindow.streams.record import UNKNOWN
+from rewindow.tables.shared.warehouse import Warehouse
+
+
+def new_epochs(
+    tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | None
+) -> tuple[TableSpec, tuple[ProducedEpoch, ...]]:
+    """Return the table of a job's output and its epochs that are not landed. First publish what is committed."""
+    job, _, output = spec.source.name.partition(":")
+    state = tables.state(job)
+    for _step in tables.publish(job, state, MAIN):
+        pass
+    branch = state.branch(MAIN)
+    runs = branch.runs
+    if not runs:
+        message = f"the job {job} has not run in {tables.home}: `rewindow run {job}` first"
+        raise SourceError(message)
+    target = branch.tables.get(OUTPUT + output)
+    if target is None:
+        names = ", ".join(name.removeprefix(OUTPUT) for name in branch.tables if name.startswith(OUTPUT))
+        message = f"the job {job} has no output {output!r}: it has {names}"
+        raise SourceError(message)
+    epochs = _epochs(tables, runs)
+    landed = 0
+    if position is not None:
+        landed = position["epoch"]
+        _check_same_run(job, position, epochs)
+    return target, tuple(epoch for epoch in epochs if epoch.number > landed)
+
+
+def _epochs(tables: Warehouse, runs: Sequence[CommittedRun]) -> list[ProducedEpoch]:
+    watermarks: dict[tuple[str, int], dict[int, int]] = {}
+    epochs: list[ProducedEpoch] = []
+    for run in runs:
+        spec = run.spec
+        feed = (spec.feed, spec.generation)
+        if feed not in watermarks:
+            watermarks[feed] = _watermarks(tables, *feed)
+        epochs += [ProducedEpoch(number, watermarks[feed][number], spec.run) for number in spec.epochs]
+        if spec.final:
+            last = epochs[-1].watermark_ms if epochs else UNKNOWN
+            epochs.append(ProducedEpoch(spec.last_epoch + 1, last, spec.run))
+    return epochs
+
+
+def _watermarks(tables: Warehouse, feed: str, generation: int) -> dict[int, int]:
+    """Return the watermark of each landing in one generation of a feed."""
+    found: dict[int, int] = {}
+    for row in tables.feed_rows(feed):
+        if row.kind == GENERATION:
+            if row.body["generation"] > generation:
+                break
+            found = {number: mark for number, mark in found.items() if number <= row.body["kept"]}
+        elif row.kind == LANDING:
+            found[row.body["landing"]] = row.body["watermark"]
+    return found
+
+
+def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[ProducedEpoch]) -> None:
+    made_by = {epoch.number: epoch.run for epoch in epochs}
+    if made_by.get(position["epoch"]) != position["run"]:
+        message = (
+            f"epoch {position['epoch']} of the job {job}, which was landed, is no longer that of run {position['run']}: "
+            "the job was rewound, or a branch was promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
+        )
+        raise SourceError(message)

@@ -1,0 +1,47 @@
+"""Ledger rows as both adapters store them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.stored_format import load_stored, stored_json
+from rewindow.errors import InvariantError
+
+_WRITER = "_writer"
+"""A token of each append: two writers may append equal rows at one number, and only one of them has won."""
+
+
+def dated(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
+    """Return the rows; those without a time get the current one. Only people read it."""
+    now_ms = time.time_ns() // 1_000_000
+    return [replace(row, recorded_at=row.recorded_at or now_ms) for row in rows]
+
+
+def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
+    """Raise `InvariantError` (70) unless rows to append are numbered one after the other."""
+    numbers = [row.seq for row in rows]
+    if not rows or numbers[0] < 1 or numbers != list(range(numbers[0], numbers[0] + len(rows))):
+        message = f"ledger {name}: rows must be numbered without gaps, got {numbers}"
+        raise InvariantError(message)
+
+
+def new_token() -> str:
+    """Return a token for one append."""
+    return uuid4().hex
+
+
+def stored_body(body: Mapping[str, Any], token: str) -> str:
+    """Return the text under which a row's body is stored by the append that has this token."""
+    return stored_json({**body, _WRITER: token})
+
+
+def load_body(text: str, table: str) -> dict[str, Any]:
+    """Return the body of a stored row. Raises `CheckpointError` (76) if it has another format."""
+    body = load_stored(text, table)
+    body.pop(_WRITER, None)
+    return body

@@ -1,0 +1,60 @@
+"""Where rewindow's tables are below a warehouse, and which names are safe there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from rewindow.contracts.table_names import RESERVED
+from rewindow.control.plan.spec import MAIN
+from rewindow.errors import ConfigError
+from rewindow.streams.serde.schema import Column
+
+RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journal"
+
+METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+
+
+def output_path(name: str, branch: str = MAIN) -> str:
+    """Return the path, below the warehouse, of the output table ``a.b``: ``a/b``; of a branch ``a/b__<branch>``.
+
+    Raises `ConfigError` (78) for an invalid name, or one that rewindow reserves for itself.
+    """
+    parts = [safe_name(part, "table") for part in name.split(".")]
+    if parts[0] in RESERVED:
+        message = f"table {name!r} uses a name that rewindow reserves ({', '.join(RESERVED)}): choose another name"
+        raise ConfigError(message)
+    suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"
+    return "/".join(parts) + suffix
+
+
+def log_path(feed: str, topic: str) -> str:
+    """Return the path, below the warehouse, of the log of a feed's topic."""
+    return f"logs/{safe_name(feed, 'feed')}/{safe_name(topic, 'topic')}"
+
+
+def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
+    """Return the path of a store's changelog, which depends on the store's columns.
+
+    All branches with the same columns share it; ``_run`` tells their rows apart.
+    """
+    text = json.dumps([list(column) for column in columns], ensure_ascii=False)
+    digest = blake2b(text.encode(), digest_size=4).hexdigest()
+    return f"state/{safe_name(job, 'job')}/{safe_name(store, 'store')}/{digest}"
+
+
+def internal_path(job: str, attempt: str, topic: str) -> str:
+    """Return the path of an attempt's internal log."""
+    return f"internal/{safe_name(job, 'job')}/{safe_name(attempt, 'attempt')}/{safe_name(topic, 'topic')}"
+
+
+def safe_name(name: str, what: str) -> str:
+    """Return a name unchanged if it is safe in paths and in SQL. Raises `ConfigError` (78) otherwise."""
+    if not _NAME.fullmatch(name):
+        message = f"{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first"
+        raise ConfigError(message)
+    return name

@@ -1,0 +1,79 @@
+"""Every law, decision about semantics and ADR that is cited exists on its page, and the pages' anchors are unique."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "lib" / "rewindow"
+LISTS = {"L": PAGES / "LAWS.md", "D": PAGES / "DIFFERENCES.md", "ADR-": PAGES / "DECISIONS.md"}
+CITED = re.compile(r"(?<![\w/.#-])(?<!U\+)(?P<list>L|D|ADR-)(?P<number>[0-9]{1,3})(?![\w.]*\w)")
+ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
+LINK = re.compile(r"\]\((?P<page>[\w./]*)#(?P<anchor>[\w-]+)\)")
+PATH = re.compile(r"`(?P<path>(?:lib|tests|jobs|dags|conf)/[\w./-]*[\w/]|(?:\w+/)*\w+\.(?:py|md|yaml))`")
+
+SUFFIXES = (".py", ".md", ".yaml", ".yml", ".toml")
+# Recorded data, and pages that report runs: letters and digits there cite nothing.
+DATA = ("tests/conformance/vectors/", "tests/conformance/oracle/java/", "tests/dsl/recorded/", "tests/crash/RESULTS.md")
+
+
+@cache
+def anchors(page: Path) -> list[str]:
+    return ANCHOR.findall(page.read_text(encoding="utf-8"))
+
+
+def texts() -> list[Path]:
+    found = [*ROOT.glob("*.md")]
+    for folder in ("lib", "tests", "jobs", "dags", "conf"):
+        found += [path for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
+    return sorted(path for path in found if not path.relative_to(ROOT).as_posix().startswith(DATA))
+
+
+def unknown(text: str) -> list[str]:
+    """Return the citations in a text that are on no page."""
+    return [one[0] for one in CITED.finditer(text) if one[0].lower() not in anchors(LISTS[one["list"]])]
+
+
+def test_every_citation_is_on_its_page() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {', '.join(missing)} is on no page"
+        for path in texts()
+        if path != Path(__file__)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (missing := unknown(line))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_each_list_is_numbered_without_gaps_and_its_anchors_are_unique(kind: str) -> None:
+    found = anchors(LISTS[kind])
+    assert found == [f"{kind.lower()}{number}" for number in range(1, len(found) + 1)]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.rglob("*.md")), ids=lambda page: page.name)
+def test_links_and_paths_of_a_page_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for link in LINK.finditer(text):
+        target = page.parent / link["page"] if link["page"] else page
+        assert link["anchor"] in anchors(target), link[0]
+    roots = (ROOT, PAGES)
+    missing = [one["path"] for one in PATH.finditer(text) if not any((root / one["path"]).exists() for root in roots)]
+    assert not missing, f"{page.name} names paths that do not exist: {missing}"
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("L2, cut invariance (D8, ADR-12)", []),
+        ("L7 and D25, ADR-999", ["L7", "D25", "ADR-999"]),
+        ("D2+D6", []),
+        ("0xD300 and LD12, U+D800, v.D99", []),
+    ],
+)
+def test_a_citation_is_recognised(text: str, missing: list[str]) -> None:
+    assert unknown(text) == missing

@@ -1,0 +1,102 @@
+"""Files that Spark's workers read, corrupted or with another schema: of a log, of a source, of a Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.bad_input import scene
+from tests.bad_input.files import HARMS
+from tests.bad_input.scene import Bench, Case
+from tests.bad_input.workers import TABLE
+
+
+def _harmed(pattern: str, harm: Callable[[list[Path]], None]) -> Callable[[Bench], None]:
+    return lambda bench: harm(sorted(bench.root.glob(pattern), key=lambda path: path.stat().st_mtime_ns))
+
+
+def _damaged(what: str, pattern: str, command: str, code: int, *says: str, without: tuple[str, ...] = ()) -> list[Case]:
+    return [
+        Case(f"{what} {how}", command, code, says, _harmed(pattern, harm))
+        for how, harm in HARMS.items()
+        if how not in without
+    ]
+
+
+_LOG = "warehouse/logs/activity/events/*/*/*.parquet"
+LOGS = _damaged("a log's file", _LOG, "run counts", 74, "Restore the file")
+_UNSEEN = ("with a flipped bit", "that is gone", "swapped with another")
+"""Kinds of corruption that cannot be noticed: source files have no checksums, and unlanded files are not missed."""
+SOURCES = [
+    *_damaged("a new file", "raw/h2.parquet", "land activity", 74, without=_UNSEEN),
+    *_damaged("a table's new file", f"warehouse/{TABLE}/*.parquet", "land other", 74, without=_UNSEEN),
+    Case(
+        "a table's new file that is gone",
+        "land other",
+        66,
+        ("Path does not exist", "put it back"),
+        _harmed(f"warehouse/{TABLE}/*.parquet", HARMS["that is gone"]),
+    ),
+]
+
+
+def _changed(name: str, says: tuple[str, ...], change: Callable[[Path], object]) -> Case:
+    return Case(name, "land activity", 66, says, lambda bench: change(bench.root / "raw" / "h2.parquet") and None)
+
+
+CSVS = {
+    "a new CSV file with its columns in another order": "t,user,x",
+    "a new CSV file without a column": "user,t",
+    "a new CSV file with one column more": "user,t,y,x",
+    "a new CSV file with another name": "person,t,x",
+}
+
+
+def _csv(name: str, header: str) -> Case:
+    """Land a feed from a CSV file, and give the next file another header."""
+
+    def given(bench: Bench) -> None:
+        feed = scene.FEED.replace("feed: activity", "feed: text").replace(
+            "path: raw, format: parquet", "path: text, format: csv"
+        )
+        bench.write("conf/feeds/text.yaml", feed.replace(", arrived_at: got", ""))
+        rows = scene.hour(0)
+        for number, columns in enumerate(("user,t,x", header)):
+            lines = [columns, *(",".join(str(row.get(c, 7)) for c in columns.split(",")) for row in rows)]
+            bench.write(f"text/{number}.csv", "\n".join(lines) + "\n")
+            if number == 0:
+                answer = bench.run("land", "text")
+                assert answer.code == 0, answer.err
+
+    return Case(name, "land text", 66, ("a new file has other columns", "`rewindow land text --new-generation`"), given)
+
+
+def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Callable[[Path], None]:
+    """Return a function that changes the type or name of a file's column, or removes it."""
+
+    def change(path: Path) -> None:
+        rows = pq.read_table(path)
+        index = rows.schema.get_field_index(column)
+        values = rows[column].cast(kind) if kind is not None else rows[column]
+        rows = rows.remove_column(index)
+        pq.write_table(rows if new is None else rows.add_column(index, new, values), path)
+
+    return change
+
+
+_AGAIN = "`rewindow land activity --new-generation`"
+_OTHERS = ("a new file has other columns than the landed files", _AGAIN)
+SCHEMAS = [
+    _changed("a new file without the key", ("h2.parquet has no column user", _AGAIN), _with("user", None)),
+    _changed("a new file without the time", ("has no column t,", _AGAIN), _with("t", None)),
+    _changed("a new file without arrivals", ("has no column got", _AGAIN), _with("got", None)),
+    _changed("a new file whose key has another name", ("it has person, t", _AGAIN), _with("user", None, "person")),
+    _changed("a new file without a value's column", ("has no column x", _AGAIN), _with("x", None)),
+    _changed("a new file with text for numbers", ("[x]", *_OTHERS), _with("x", pa.string(), "x")),
+    _changed("a new file with text for times", ("[t]", *_OTHERS), _with("t", pa.string(), "t")),
+    _changed("a new file with fractions for numbers", ("[x]", *_OTHERS), _with("x", pa.float64(), "x")),
+    *(_csv(name, header) for name, header in CSVS.items()),
+]
