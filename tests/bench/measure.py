@@ -37,7 +37,7 @@ PARTS = {
     "streams/serde/binding.py": "rows (decode, encode)",
     "streams/ordering.py": "ordering",
     "streams/task.py": "task",
-    "streams/processor.py": "forward",
+    "streams/processor_context.py": "forward",
     "operators/": "operators",
     "streams/state/stores.py": "stores",
     "streams/state/suppress_buffer.py": "stores",
