@@ -18,7 +18,9 @@ def _harmed(pattern: str, harm: Callable[[list[Path]], None]) -> Callable[[Bench
     return lambda bench: harm(sorted(bench.root.glob(pattern), key=lambda path: path.stat().st_mtime_ns))
 
 
-def _damaged(what: str, pattern: str, command: str, code: int, *says: str, without: tuple[str, ...] = ()) -> list[Case]:
+def _corrupted(
+    what: str, pattern: str, command: str, code: int, *says: str, without: tuple[str, ...] = ()
+) -> list[Case]:
     return [
         Case(f"{what} {how}", command, code, says, _harmed(pattern, harm))
         for how, harm in HARMS.items()
@@ -27,18 +29,18 @@ def _damaged(what: str, pattern: str, command: str, code: int, *says: str, witho
 
 
 _LOG = "warehouse/logs/activity/events/*/*/*.parquet"
-LOGS = _damaged("a log's file", _LOG, "run counts", 74, "Restore the file")
-_UNSEEN = ("with a flipped bit", "that is gone", "swapped with another")
+LOGS = _corrupted("a log's file", _LOG, "run counts", 74, "Restore the file")
+_UNSEEN = ("with a flipped bit", "that is missing", "swapped with another")
 """Kinds of corruption that cannot be noticed: source files have no checksums, and unlanded files are not missed."""
 SOURCES = [
-    *_damaged("a new file", "raw/h2.parquet", "land activity", 74, without=_UNSEEN),
-    *_damaged("a table's new file", f"warehouse/{TABLE}/*.parquet", "land other", 74, without=_UNSEEN),
+    *_corrupted("a new file", "raw/h2.parquet", "land activity", 74, without=_UNSEEN),
+    *_corrupted("a table's new file", f"warehouse/{TABLE}/*.parquet", "land other", 74, without=_UNSEEN),
     Case(
-        "a table's new file that is gone",
+        "a table's new file that is missing",
         "land other",
         66,
         ("Path does not exist", "put it back"),
-        _harmed(f"warehouse/{TABLE}/*.parquet", HARMS["that is gone"]),
+        _harmed(f"warehouse/{TABLE}/*.parquet", HARMS["that is missing"]),
     ),
 ]
 

@@ -43,9 +43,9 @@ HARMS: dict[str, Harm] = {
     "with a flipped bit": _flip,
     "that is cut short": _truncate,
     "that is empty": _empty,
-    "that is gone": _delete,
+    "that is missing": _delete,
     "swapped with another": _swap,
-    "that is something else": _replace,
+    "with other content": _replace,
 }
 _COPY = "from a copy"
 
@@ -70,7 +70,7 @@ def _harmed(pattern: str, harm: Harm) -> Callable[[Bench], None]:
 
 def _delta_log(what: str, path: str, command: str) -> Iterator[Case]:
     """Corrupt the newest commit. A flipped bit may be harmless there; `test_flips` tries many."""
-    without = ("with a flipped bit", "that is gone", "swapped with another")
+    without = ("with a flipped bit", "that is missing", "swapped with another")
     return _kind(what, f"{path}/_delta_log/*.json", command, _COPY, without=without)
 
 

@@ -101,14 +101,14 @@ def _named(name: str, code: int, source: str, *says: str) -> Case:
 
 CASES = [
     Case(
-        "a landed file is gone",
+        "a landed file is missing",
         "land activity",
         66,
         ("h0.parquet, which was landed, is gone", _AGAIN),
         _file(Path.unlink),
     ),
     Case(
-        "a landed file is another",
+        "a landed file has other content",
         "land activity",
         66,
         ("has changed", "Put it back as it was"),
@@ -142,7 +142,7 @@ CASES = [
         ),
     ),
     Case(
-        "the source's folder is gone",
+        "the source's folder is missing",
         "land activity",
         66,
         ("has no files at", "fix `path:`"),
@@ -198,7 +198,7 @@ CASES = [
     _table("a table that was vacuumed too early", 66, "deleted by VACUUM", _vacuumed),
     _table("a table whose log was cleaned too early", 66, "was cleaned out of its Delta log", _cleaned),
     Case(
-        "a table that is gone",
+        "a table that is missing",
         "land other",
         66,
         ("raw.events", "fix `source:`"),
@@ -213,7 +213,7 @@ CASES = [
         _delta(_log_is_text),
         goes_on=False,
     ),
-    _named("a table that never was", 66, "{table: raw.nothing}", "raw.nothing", "fix `source:`"),
-    _named("a job that never was", 66, "{job: nobody, output: x}", "`rewindow run nobody` first"),
-    _named("an output that never was", 66, "{job: counts, output: x}", "has no output 'x'", "it has totals"),
+    _named("an unknown table", 66, "{table: raw.nothing}", "raw.nothing", "fix `source:`"),
+    _named("an unknown job", 66, "{job: nobody, output: x}", "`rewindow run nobody` first"),
+    _named("an unknown output", 66, "{job: counts, output: x}", "has no output 'x'", "it has totals"),
 ]

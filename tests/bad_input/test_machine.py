@@ -15,8 +15,8 @@ from tests.bad_input.scene import Bench, copy_of, goes_on, make_template, withou
 FAULTS = {
     "a full disk": (errno.ENOSPC, 71, "Free space"),
     "a full quota": (errno.EDQUOT, 71, "Free space"),
-    "a folder of somebody else's": (errno.EACCES, 77, "fix access"),
-    "a disk that is read only": (errno.EROFS, 77, "fix access"),
+    "a folder of another user": (errno.EACCES, 77, "fix access"),
+    "a read-only disk": (errno.EROFS, 77, "fix access"),
     "a broken disk": (errno.EIO, 74, "run the command again"),
 }
 

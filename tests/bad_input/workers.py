@@ -87,7 +87,7 @@ def _score(name: str, exit_code: int, body: str, *says: str, before: str = "") -
 
 FAILS = [
     _score("raises", 65, "raise ValueError('no {a} %s')", "node 'scores' failed at events offset", "no {a} %s", _FIX),
-    _score("raises what says too much", 65, "raise ValueError('y' * 10**7)", "yyy ...", _FIX),
+    _score("raises a very long message", 65, "raise ValueError('y' * 10**7)", "yyy ...", _FIX),
     _score(
         "raises what has no words",
         65,
@@ -98,7 +98,7 @@ FAILS = [
     _score("raises no Exception", 65, "raise Mine('x')", "Mine: x", "score)", before="class Mine(BaseException): pass"),
     _score("is interrupted", 65, "raise KeyboardInterrupt", "KeyboardInterrupt"),
     _score("exits", 65, "raise SystemExit(0)", "SystemExit: 0", _FIX),
-    _score("never comes back from itself", 65, "return score(row)", "RecursionError", _FIX),
+    _score("recurses forever", 65, "return score(row)", "RecursionError", _FIX),
     _score("wants more memory than there is", 71, "return len(bytearray(10**15))", "ran out of memory", "fewer cores"),
     _score("returns an object", 65, "return object()", "of type object cannot be stored", "use numbers, text"),
     _score("returns a lock", 65, "return Lock()", "of type lock cannot be stored", before="from threading import Lock"),

@@ -205,7 +205,7 @@ def test_a_backfill_that_differs_ends_with_1_and_shows_keys(root: Path, capsys: 
 
 def test_impossible_requests_are_refused_with_the_fix(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, code, named in (
-        (["rewind", JOB, "--to", "main/99"], 2, "name one"),
+        (["rewind", JOB, "--to", "main/99"], 2, "choose one"),
         (["promote", JOB, "nobody"], 2, "no branch 'nobody'"),
         (["branch", "drop", JOB, "main"], 2, "no branch 'main'"),
         (["diff", JOB, "main", "nobody"], 2, "no runs on branch 'nobody'"),
