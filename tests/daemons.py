@@ -88,9 +88,9 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
         ends.callback(master.kill)
         running = Cluster(master.wait_for(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)").group(1))
         for number in range(workers):
-            place = folder / f"worker-{number}"
+            work_folder = folder / f"worker-{number}"
             arguments = ["spark-class", f"{deploy}.worker.Worker", "--host", "127.0.0.1", *ports]
-            arguments += ["--cores", "1", "--memory", "1g", "--work-dir", str(place), running.master]
+            arguments += ["--cores", "1", "--memory", "1g", "--work-dir", str(work_folder), running.master]
             worker = start(arguments, folder / f"worker-{number}.log", **small)
             ends.callback(worker.kill)
             running.workers.append(worker)

@@ -61,20 +61,23 @@ def land(warehouse: str, feed: str, epochs: Sequence[Epoch], logs: Mapping[str, 
     for number, epoch in enumerate(epochs, start=1):
         rows: dict[TopicPartition, list[tuple[Any, ...]]] = {}
         for topic, key, value, timestamp in epoch.records:
-            place = TopicPartition(topic, 0 if key is None else partition_of(key, partitions))
-            offset = next_offset.get(place, 0)
-            next_offset[place], latest[place] = offset + 1, max(latest.get(place, -1), timestamp)
-            rows.setdefault(place, []).append((offset, timestamp, number, timestamp, key, value))
+            where = TopicPartition(topic, 0 if key is None else partition_of(key, partitions))
+            offset = next_offset.get(where, 0)
+            next_offset[where], latest[where] = (
+                offset + 1,
+                max(latest.get(where, -1), timestamp),
+            )
+            rows.setdefault(where, []).append((offset, timestamp, number, timestamp, key, value))
         ranges = {
-            place: LandedRange(end - len(rows.get(place, ())), end, latest[place], end)
-            for place, end in next_offset.items()
+            where: LandedRange(end - len(rows.get(where, ())), end, latest[where], end)
+            for where, end in next_offset.items()
         }
         landing = Landing(number, 1, epoch.watermark_ms, ranges, counts={})
         assert ledger.append([LedgerRow(number + 1, LANDING, landing.as_json())])
         for topic, schema in logs.items():
             path = table_path(warehouse, log_path(feed, topic))
             files = [
-                _log_file(path, place, some, schema) for place, some in sorted(rows.items()) if place.topic == topic
+                _log_file(path, where, some, schema) for where, some in sorted(rows.items()) if where.topic == topic
             ]
             commit_files(path, files, app_id=f"rewindow.log/{feed}/g1", version=number)
 
@@ -116,16 +119,16 @@ def _table_schema(schema: LogSchema) -> pa.Schema:
     return pa.schema([*partitions, *arrow_schema((*LOG_COLUMNS, *schema.key, *schema.value))])
 
 
-def _log_file(path: str, place: TopicPartition, rows: list[tuple[Any, ...]], log: LogSchema) -> Any:
+def _log_file(path: str, where: TopicPartition, rows: list[tuple[Any, ...]], log: LogSchema) -> Any:
     schema = arrow_schema((*LOG_COLUMNS, *log.key, *log.value))
     writer = FileWriter(
         path,
-        f"generation=1/partition={place.partition}",
+        f"generation=1/partition={where.partition}",
         schema,
-        target=f"log/{place.topic}",
-        partition=place.partition,
+        target=f"log/{where.topic}",
+        partition=where.partition,
         attempt="landed",
-        partition_values={"generation": "1", "partition": str(place.partition)},
+        partition_values={"generation": "1", "partition": str(where.partition)},
         stats_columns=["offset"],
     )
     arrays = [pa.array(list(column), field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]

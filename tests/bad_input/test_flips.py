@@ -65,11 +65,11 @@ def log_rows(warehouse: str) -> Any:
         where = TopicPartition(TOPIC, partition)
         end = feed.epoch_range(LANDINGS_MADE, where)[1]
         files = tuple(tables.log_files(feed, where, 0, end))
-        rows.append(_plain(LogReader(TOPIC, LogSlice(files, ((0, end),)), *shapes).epoch()))
+        rows.append(_rows_of(LogReader(TOPIC, LogSlice(files, ((0, end),)), *shapes).epoch()))
     return rows
 
 
-def _plain(batches: Iterable[Rows]) -> Any:
+def _rows_of(batches: Iterable[Rows]) -> Any:
     return [[list(column) for column in batch] for batch in batches]
 
 
@@ -90,7 +90,7 @@ def internal_rows(warehouse: str) -> Any:
     rows = []
     for path in sorted(Path(warehouse).glob("internal/**/*.parquet")):
         reader = InternalReader([InternalFile(str(path), 0)], *shapes)
-        rows.append([_plain(reader.epoch(epoch, 0)) for epoch in range(1, LANDINGS_MADE + 1)])
+        rows.append([_rows_of(reader.epoch(epoch, 0)) for epoch in range(1, LANDINGS_MADE + 1)])
     return rows
 
 

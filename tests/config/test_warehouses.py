@@ -14,7 +14,7 @@ from rewindow.storage.locations import filesystem_of, options_of, use
 
 
 @pytest.mark.parametrize(
-    ("place", "why"),
+    ("location", "why"),
     [
         ("dbfs://w", "schemes s3"),
         ("hdfs://host/w", "schemes s3"),
@@ -22,10 +22,10 @@ from rewindow.storage.locations import filesystem_of, options_of, use
         ("/dbfs/w", "does not support put-if-absent"),
     ],
 )
-def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str, why: str):
+def test_storage_without_put_if_absent_is_refused(tmp_path: Path, location: str, why: str):
     folder = tmp_path / "conf" / "targets"
     folder.mkdir(parents=True)
-    (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": place}))
+    (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": location}))
     with pytest.raises(ConfigError, match=why):
         Project.open(tmp_path, "there")
 
@@ -41,8 +41,8 @@ def test_storage_without_put_if_absent_is_refused(tmp_path: Path, place: str, wh
     ],
 )
 def test_a_bucket_is_opened_with_settings_that_are_safe(tmp_path: Path, options: dict[str, str], why: str):
-    place = "gs://bucket/w" if "GOOGLE_APPLICATION_CREDENTIALS" in options else "s3://bucket/w"
-    _write_target(tmp_path, warehouse=place, storage_options=options)
+    location = "gs://bucket/w" if "GOOGLE_APPLICATION_CREDENTIALS" in options else "s3://bucket/w"
+    _write_target(tmp_path, warehouse=location, storage_options=options)
     with pytest.raises(ConfigError, match=why):
         Project.open(tmp_path, "there")
 
@@ -64,10 +64,10 @@ def test_both_clients_of_a_bucket_get_one_endpoint_and_one_region(monkeypatch: p
     assert options_of("/folder/t") is None
 
 
-@pytest.mark.parametrize("place", ["gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
-def test_other_clouds_are_opened_without_a_word_to_them(place: str):
-    use(place, {"AZURE_STORAGE_ACCOUNT_KEY": "a2V5"} if place.startswith("abfss") else {})
-    assert filesystem_of(f"{place}/t")[1] in {"bucket/w/t", "files/w/t"}
+@pytest.mark.parametrize("location", ["gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
+def test_other_clouds_are_opened_without_a_word_to_them(location: str):
+    use(location, {"AZURE_STORAGE_ACCOUNT_KEY": "a2V5"} if location.startswith("abfss") else {})
+    assert filesystem_of(f"{location}/t")[1] in {"bucket/w/t", "files/w/t"}
 
 
 def test_half_a_credential_is_told_without_the_other_half():
@@ -77,10 +77,10 @@ def test_half_a_credential_is_told_without_the_other_half():
     assert "canary" not in str(refused.value)
 
 
-@pytest.mark.parametrize("place", ["s3://bucket/w", "gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
-def test_a_bucket_may_be_a_warehouse(tmp_path: Path, place: str):
-    _write_target(tmp_path, warehouse=f"{place}/")
-    assert Project.open(tmp_path, "there").warehouse == place
+@pytest.mark.parametrize("location", ["s3://bucket/w", "gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
+def test_a_bucket_may_be_a_warehouse(tmp_path: Path, location: str):
+    _write_target(tmp_path, warehouse=f"{location}/")
+    assert Project.open(tmp_path, "there").warehouse == location
 
 
 @pytest.mark.parametrize(

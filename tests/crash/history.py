@@ -173,7 +173,7 @@ class Simulation:
                     pass
         except RewindowError as error:
             if self.met["flips"] and "damaged" in str(error):
-                self.met["damage told"] += 1  # it came after the audit: no wrong number, a file to put back
+                self.met["corruption reported"] += 1  # it came after the audit: no wrong number, a file to put back
                 return "ok"
             return f"wrong: in the end {type(error).__name__}: {error}"
         kinds = Counter(row.kind for row in tables.ledger(JOB).read())

@@ -39,8 +39,8 @@ class Pair:
 
 
 RAVAGED = "altered outside rewindow"
-"""What whoever comes before the mending is told."""
-SWEPT = "No such file or directory"
+"""The message that a command gets before the repair."""
+FILE_GONE = "No such file or directory"
 """What a run may be told whose store's files the matrix' `gc` takes away while it reads them, for that takes every run for
 dead and keeps nothing. A `gc` that sees it alive leaves them."""
 
@@ -69,7 +69,7 @@ PAIRS = {
         Pair("gc-feed | run", small_files_read, "gc-feed", "run"),
         Pair("run | gc-feed", small_files_read, "run", "gc-feed"),
         Pair("gc | run", some_runs([1, 2]), "gc", "run"),
-        Pair("run | gc", some_runs([1, 2]), "run", "gc", SWEPT),
+        Pair("run | gc", some_runs([1, 2]), "run", "gc", FILE_GONE),
         Pair("gc | rewind", some_runs([1, 2, 3]), "gc", "rewind"),
         Pair("gc | promote", branched, "gc", "promote"),
         Pair("fix | run", ravaged, "fix", "run", RAVAGED),

@@ -1,4 +1,4 @@
-"""Mutants of feeds: who lands what, and what `gc` merges and sweeps of their tables."""
+"""Mutants of feeds: who lands what, and what `gc` merges and removes in their tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MUTANTS_OF_FEEDS = (
         [Kill("land", "publish events"), Kill("land-more", "publish events")],
     ),
     Mutant(
-        "landing: what is swept is not asked whose it is",
+        "landing: orphan files of other attempts are removed too",
         [
             Rewrite(
                 "tables.delta.feeds:DeltaFeedTables.remove_orphans", "if staged and staged[1] in dead:", "if staged:"

@@ -25,7 +25,7 @@ from tests.crash.matrix import folder
 from tests.crash.settings import Figures, Settings
 
 ROUNDS, QUICK_ROUNDS = 2_000, 100
-_CELL = struct.Struct("<Q")
+_COUNTER = struct.Struct("<Q")
 
 Put = Callable[[str, int, int], bool]
 """Commits as one of two; says whether the storage says that it landed."""
@@ -35,7 +35,7 @@ class Meeting:
     """A few numbers in memory that two processes share, and a barrier made of them."""
 
     def __init__(self, rounds: int) -> None:
-        self._memory = mmap.mmap(-1, (2 + 6 * rounds) * _CELL.size)
+        self._memory = mmap.mmap(-1, (2 + 6 * rounds) * _COUNTER.size)
 
     def wait(self, me: int, turn: int) -> None:
         """Wait until the other is here, too."""
@@ -48,10 +48,10 @@ class Meeting:
                 raise TimeoutError(message)
 
     def put(self, index: int, value: int) -> None:
-        _CELL.pack_into(self._memory, index * _CELL.size, value)
+        _COUNTER.pack_into(self._memory, index * _COUNTER.size, value)
 
     def get(self, index: int) -> int:
-        return int(_CELL.unpack_from(self._memory, index * _CELL.size)[0])
+        return int(_COUNTER.unpack_from(self._memory, index * _COUNTER.size)[0])
 
 
 def fight(put: Put, path: str, rounds: int) -> dict[str, int]:

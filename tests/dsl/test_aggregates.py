@@ -125,7 +125,7 @@ def test_a_sum_of_booleans_is_an_integer(values: list[bool | None]) -> None:
 
 
 def test_an_aggregator_that_modifies_its_state_does_not_change_the_old_result() -> None:
-    def in_place(_key: str, value: int, state: list[int]) -> list[int]:
+    def changing(_key: str, value: int, state: list[int]) -> list[int]:
         state.append(value)
         return state
 
@@ -133,7 +133,7 @@ def test_an_aggregator_that_modifies_its_state_does_not_change_the_old_result() 
         return [*state, value]
 
     sent = []
-    for aggregator in (in_place, copying):
+    for aggregator in (changing, copying):
         builder = StreamsBuilder()
         table = builder.stream("in").group_by_key().aggregate(list, aggregator, store="s")
         table.filter(lambda _key, value: len(value) < 2).to_stream().to("out")

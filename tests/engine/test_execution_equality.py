@@ -59,7 +59,7 @@ VALUES = (
     Column("raw", "binary"),
     Column("free", "json"),
 )
-CELLS = st.tuples(
+COLUMN_VALUES = st.tuples(
     st.one_of(st.none(), st.integers(-9, 9), st.sampled_from([2**53 + 1, -(2**60)])),
     st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, -0.0, 1e16, -1e16, 1e-9, float("inf"), 7.0])),
     st.one_of(st.none(), st.sampled_from([Decimal("0.10"), Decimal("-3.33"), Decimal("12345678.90"), Decimal("0.00")])),
@@ -69,12 +69,12 @@ CELLS = st.tuples(
     st.sampled_from([None, "null", "1", '{"b": 1.50, "a": [null, "ä"]}', '{"$decimal":"1.0"}', "[ ]"]),
 )
 NUMBERS = [column.name for column in VALUES[:4]]
-CELLS_OF_ONE = [column.name for column in VALUES if column.type != "json"]
+SCALAR_COLUMNS = [column.name for column in VALUES if column.type != "json"]
 ONE = st.one_of(
     st.just(Count()),
     st.builds(Sum, st.sampled_from(NUMBERS)),
     st.builds(Mean, st.sampled_from(NUMBERS)),
-    *(st.builds(one, st.sampled_from(CELLS_OF_ONE)) for one in (Min, Max, First, Last)),
+    *(st.builds(one, st.sampled_from(SCALAR_COLUMNS)) for one in (Min, Max, First, Last)),
     st.builds(Collect, st.sampled_from([None, *(column.name for column in VALUES)])),
 )
 CONDITIONS = [
@@ -123,9 +123,9 @@ def cases(draw: Any, *, sessions: bool = False) -> Case:
     elif draw(st.booleans()):
         windows = windows.advance_by(f"{draw(st.integers(1, size))}ms")
     columns, keys = draw(st.sampled_from([*KEYS.values(), ROW_KEY]))
-    key_cells = keys if len(columns) > 1 else st.tuples(keys)
+    key_values = keys if len(columns) > 1 else st.tuples(keys)
     count = draw(st.sampled_from([0, 1, 5, 20, 60]))
-    steps = draw(st.lists(st.tuples(st.integers(-15, 6), key_cells, CELLS), min_size=count, max_size=count))
+    steps = draw(st.lists(st.tuples(st.integers(-15, 6), key_values, COLUMN_VALUES), min_size=count, max_size=count))
     rows, now = [], 20
     for step, key, values in steps:
         now = max(now, now + step)

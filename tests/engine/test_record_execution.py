@@ -122,11 +122,11 @@ def write_files(log: Log, root: Path, order: random.Random | None = None, parts:
     """Write the log's files, ``parts`` per partition. ``order`` shuffles the rows over them, as OPTIMIZE does."""
     log.files = []
     for partition, rows in enumerate(log.rows):
-        shuffled = order.sample(rows, len(rows)) if order else rows
+        permuted = order.sample(rows, len(rows)) if order else rows
         size = len(rows) // parts + 1
         files = []
         for start in range(0, len(rows), size):
-            some = shuffled[start : start + size]
+            some = permuted[start : start + size]
             buffer = StagingTarget("log/events", str(root), attempt="land", partition=partition).buffer(
                 LOG_COLUMNS, ["offset"], partition
             )

@@ -95,7 +95,7 @@ def test_a_select_beyond_64_bits_falls_back_to_record_execution(tmp_path):
     def stream(s):
         return s.select("amount * amount as square, 1.5 * amount as more").where("square > 3")
 
-    rows = [(time, "k", cell) for time, cell in enumerate([3, 2**32, None, -4])] + [(30, "z", 1)]
+    rows = [(time, "k", amount) for time, amount in enumerate([3, 2**32, None, -4])] + [(30, "z", 1)]
     wide = case({"n": Count(), "most": Max("more")}, Column("amount", "long"), rows, stream=stream)
     (left,) = both(wide, tmp_path / "unread", [(0, 1)])
     assert not left.report.is_vectorized

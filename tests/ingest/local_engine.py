@@ -116,7 +116,7 @@ class LocalEngine:
     def _typed(self, piece, spec, columns, partitions):
         table = _renamed(pq.read_table(piece.path), spec)
         keys = zip(*(table[name].to_pylist() for name in spec.key), strict=True)
-        placed = [
+        assigned = [
             0 if spec.scalar_key and k[0] is None else partition_of(k[0] if spec.scalar_key else k, partitions)
             for k in keys
         ]
@@ -125,11 +125,11 @@ class LocalEngine:
         if piece.arrival_ms is not None and not spec.arrived_at:
             arrived = pa.repeat(pa.scalar(piece.arrival_ms), table.num_rows)
         stamps = nothing if spec.extractor else arrived if spec.timestamp == "arrival" else table[spec.timestamp]
-        cells = {PARTITION: pa.array(placed, pa.int32()), ARRIVED: arrived, TIMESTAMP: stamps}
+        arrays = {PARTITION: pa.array(assigned, pa.int32()), ARRIVED: arrived, TIMESTAMP: stamps}
         faults = pc.if_else(arrived.is_null(), "it has no arrived_at", None) if spec.arrived_at else None
-        cells[FAULT] = faults if faults is not None else pa.nulls(table.num_rows, pa.string())
-        cells |= {f"_order_{name}": table[name] for name in spec.order if name not in (c.name for c in columns.all)}
-        return pa.table({**cells, **{c.name: table[c.name].cast(arrow_type(c.type)) for c in columns.all}})
+        arrays[FAULT] = faults if faults is not None else pa.nulls(table.num_rows, pa.string())
+        arrays |= {f"_order_{name}": table[name] for name in spec.order if name not in (c.name for c in columns.all)}
+        return pa.table({**arrays, **{c.name: table[c.name].cast(arrow_type(c.type)) for c in columns.all}})
 
 
 def _renamed(table, spec):

@@ -19,16 +19,16 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows
 
 
-def append(place, rows, time_ms=None):
+def append(source_path, rows, time_ms=None):
     """Append rows in one commit whose recorded time is ``time_ms``."""
     schema = pa.schema([("user", pa.string()), ("t", pa.int64()), ("got", pa.int64()), ("x", pa.int64())])
-    write_deltalake(place, pa.Table.from_pylist(rows, schema=schema), mode="append")
+    write_deltalake(source_path, pa.Table.from_pylist(rows, schema=schema), mode="append")
     if time_ms is not None:
-        stamp(place, time_ms)
+        stamp(source_path, time_ms)
 
 
-def stamp(place, time_ms):
-    path = Path(place) / "_delta_log" / f"{DeltaTable(place).version():020}.json"
+def stamp(source_path, time_ms):
+    path = Path(source_path) / "_delta_log" / f"{DeltaTable(source_path).version():020}.json"
     actions = [json.loads(line) for line in path.read_text().split("\n") if line]
     for action in actions:
         if "commitInfo" in action:
@@ -46,7 +46,7 @@ def table_feed(**parts):
 
 
 @pytest.fixture
-def place(tmp_path):
+def source_path(tmp_path):
     return f"{tmp_path}/w/raw/events"
 
 
@@ -59,52 +59,52 @@ BY_COMMIT = {"log": {"arrived_at": None, "value": ["x"]}}
 EACH_CALL = {"landing": {"max_ahead": "none"}}
 
 
-def test_each_call_lands_the_versions_since(tmp_path, place, tables):
+def test_each_call_lands_the_versions_since(tmp_path, source_path, tables):
     feed = table_feed(**EACH_CALL)
     for n in range(3):
-        append(place, [row(n)])
+        append(source_path, [row(n)])
         assert land_locally(feed, tables, tmp_path, T0).rows == 1
     assert land_locally(feed, tables, tmp_path, T0).landings == ()
     assert sorted((row["x"], row["landing"]) for row in log_rows(tables)) == [(0, 1), (1, 2), (2, 3)]
 
 
-def test_optimize_adds_no_rows_and_loses_none(tmp_path, place, tables):
+def test_optimize_adds_no_rows_and_loses_none(tmp_path, source_path, tables):
     feed = table_feed(**EACH_CALL)
-    append(place, [row(0)])
-    append(place, [row(1)])
+    append(source_path, [row(0)])
+    append(source_path, [row(1)])
     land_locally(feed, tables, tmp_path, T0)
-    append(place, [row(2)])
-    DeltaTable(place).optimize.compact()
-    append(place, [row(3)])
+    append(source_path, [row(2)])
+    DeltaTable(source_path).optimize.compact()
+    append(source_path, [row(3)])
     assert land_locally(feed, tables, tmp_path, T0).rows == 2
-    DeltaTable(place).optimize.compact()
+    DeltaTable(source_path).optimize.compact()
     assert land_locally(feed, tables, tmp_path, T0).landings == ()
     assert sorted(row["x"] for row in log_rows(tables)) == [0, 1, 2, 3]
 
 
-def test_what_optimize_and_vacuum_took_away_before_it_was_landed_is_said(tmp_path, place, tables):
+def test_what_optimize_and_vacuum_took_away_before_it_was_landed_is_said(tmp_path, source_path, tables):
     feed = table_feed(**EACH_CALL)
-    append(place, [row(0)])
+    append(source_path, [row(0)])
     land_locally(feed, tables, tmp_path, T0)
-    append(place, [row(1)])
-    DeltaTable(place).optimize.compact()
-    DeltaTable(place).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    append(source_path, [row(1)])
+    DeltaTable(source_path).optimize.compact()
+    DeltaTable(source_path).vacuum(0, dry_run=False, enforce_retention_duration=False)
     with pytest.raises(SourceError, match="VACUUM before it was landed"):
         land_locally(feed, tables, tmp_path, T0)
 
 
 @pytest.mark.parametrize("change", ["delete", "update", "overwrite"])
-def test_a_version_that_changes_rows_is_refused_by_name(tmp_path, place, tables, change):
+def test_a_version_that_changes_rows_is_refused_by_name(tmp_path, source_path, tables, change):
     feed = table_feed(**EACH_CALL)
-    append(place, [row(0), row(1)])
+    append(source_path, [row(0), row(1)])
     land_locally(feed, tables, tmp_path, T0)
-    table = DeltaTable(place)
+    table = DeltaTable(source_path)
     if change == "delete":
         table.delete("x = 0")
     elif change == "update":
         table.update({"x": "7"}, predicate="x = 0")
     else:
-        write_deltalake(place, pa.Table.from_pylist([row(5)]), mode="overwrite")
+        write_deltalake(source_path, pa.Table.from_pylist([row(5)]), mode="overwrite")
     name = "WRITE Overwrite" if change == "overwrite" else change.upper()
     with pytest.raises(DataError, match=rf"raw\.events: version 1 \({name}\).*--new-generation"):
         land_locally(feed, tables, tmp_path, T0)
@@ -113,31 +113,31 @@ def test_a_version_that_changes_rows_is_refused_by_name(tmp_path, place, tables,
     assert sorted(row["x"] for row in log_rows(tables, generation=2)) == expected
 
 
-def test_a_restored_or_recreated_table_is_another_one(tmp_path, place, tables):
+def test_a_restored_or_recreated_table_is_another_one(tmp_path, source_path, tables):
     feed = table_feed(**EACH_CALL)
-    append(place, [row(0)])
-    append(place, [row(1)])
+    append(source_path, [row(0)])
+    append(source_path, [row(1)])
     land_locally(feed, tables, tmp_path, T0)
-    DeltaTable(place).restore(0)
+    DeltaTable(source_path).restore(0)
     with pytest.raises(SourceError, match="is a RESTORE"):
         land_locally(feed, tables, tmp_path, T0)
-    shutil.rmtree(place)
-    append(place, [row(0)])
+    shutil.rmtree(source_path)
+    append(source_path, [row(0)])
     with pytest.raises(SourceError, match="created again"):
         land_locally(feed, tables, tmp_path, T0)
-    shutil.rmtree(place)
+    shutil.rmtree(source_path)
     with pytest.raises(SourceError, match="no Delta table"):
         land_locally(feed, tables, tmp_path, T0)
 
 
-def test_versions_that_were_cleaned_out_are_a_gap_and_said(tmp_path, place, tables):
+def test_versions_that_were_cleaned_out_are_a_gap_and_said(tmp_path, source_path, tables):
     feed = table_feed(**EACH_CALL)
-    append(place, [row(0)])
+    append(source_path, [row(0)])
     land_locally(feed, tables, tmp_path, T0)
-    append(place, [row(1)])
-    append(place, [row(2)])
-    DeltaTable(place).create_checkpoint()
-    (Path(place) / "_delta_log" / f"{1:020}.json").unlink()
+    append(source_path, [row(1)])
+    append(source_path, [row(2)])
+    DeltaTable(source_path).create_checkpoint()
+    (Path(source_path) / "_delta_log" / f"{1:020}.json").unlink()
     with pytest.raises(SourceError, match="version 1 was cleaned out"):
         land_locally(feed, tables, tmp_path, T0)
 
@@ -147,20 +147,20 @@ def test_versions_that_were_cleaned_out_are_a_gap_and_said(tmp_path, place, tabl
 def test_hourly_and_bulk_calls_write_the_same_landings(tmp_path, seed, by_commit):
     """Also with OPTIMIZE in between, and with commits whose clock goes back."""
     rng = random.Random(seed)
-    place = f"{tmp_path}/events"
-    log = {"source": {"path": place, "format": "delta"}, **(BY_COMMIT["log"] if by_commit else {})}
+    source_path = f"{tmp_path}/events"
+    log = {"source": {"path": source_path, "format": "delta"}, **(BY_COMMIT["log"] if by_commit else {})}
     feed = feed_config(log=log, max_task_idle=rng.choice([0, "forever"]), lag=rng.choice([0, "5m"]))
     hourly, bulk = DeltaFeedTables(f"{tmp_path}/hourly"), DeltaFeedTables(f"{tmp_path}/bulk")
     n = 0
-    append(place, [], T0 - HOUR)
+    append(source_path, [], T0 - HOUR)
     for hour in range(4):
         for part in range(rng.randrange(4)):
             rows = [{**row(n + k, hour), "got": T0 + hour * HOUR + part * 1000 + k} for k in range(rng.randrange(1, 6))]
-            append(place, rows, T0 + hour * HOUR + part * 60_000 - (rng.choice([0, 90_000]) if part > 1 else 0))
+            append(source_path, rows, T0 + hour * HOUR + part * 60_000 - (rng.choice([0, 90_000]) if part > 1 else 0))
             n += len(rows)
         if rng.random() < 0.4 and by_commit:
-            DeltaTable(place).optimize.compact(commit_properties=CommitProperties(custom_metadata={}))
-            stamp(place, T0 + hour * HOUR + HOUR // 2)
+            DeltaTable(source_path).optimize.compact(commit_properties=CommitProperties(custom_metadata={}))
+            stamp(source_path, T0 + hour * HOUR + HOUR // 2)
         land_locally(feed, hourly, tmp_path, T0 + (hour + 1) * HOUR)
     land_locally(feed, bulk, tmp_path, T0 + 4 * HOUR)
     assert landings(hourly) == landings(bulk), f"seed {seed}"
@@ -168,12 +168,12 @@ def test_hourly_and_bulk_calls_write_the_same_landings(tmp_path, seed, by_commit
     assert n == sum(landing["counts"]["rows"] for landing in landings(bulk)), f"seed {seed}"
 
 
-def test_rows_of_a_version_that_comes_late_are_behind(tmp_path, place, tables):
+def test_rows_of_a_version_that_comes_late_are_behind(tmp_path, source_path, tables):
     feed = table_feed()
-    append(place, [row(0, hour=0), row(1, hour=1)])
+    append(source_path, [row(0, hour=0), row(1, hour=1)])
     assert land_locally(feed, tables, tmp_path, T0 + HOUR).rows == 1
-    append(place, [row(2, hour=0), row(3, hour=2), row(4, hour=1)])
-    DeltaTable(place).optimize.compact()
+    append(source_path, [row(2, hour=0), row(3, hour=2), row(4, hour=1)])
+    DeltaTable(source_path).optimize.compact()
     report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
     assert (report.rows, report.behind) == (3, 1)
     report = land_locally(feed, tables, tmp_path, T0 + 3 * HOUR)
@@ -181,11 +181,11 @@ def test_rows_of_a_version_that_comes_late_are_behind(tmp_path, place, tables):
     assert sorted((row["x"], row["landing"]) for row in log_rows(tables)) == [(0, 1), (1, 2), (2, 2), (3, 3), (4, 2)]
 
 
-def test_versions_of_a_later_interval_wait_for_it(tmp_path, place, tables):
+def test_versions_of_a_later_interval_wait_for_it(tmp_path, source_path, tables):
     feed = table_feed(**BY_COMMIT)
-    append(place, [row(0)], T0 + 1)
-    append(place, [row(1)], T0 + HOUR + 1)
-    append(place, [row(2)], T0 + 2 * HOUR + 1)
+    append(source_path, [row(0)], T0 + 1)
+    append(source_path, [row(1)], T0 + HOUR + 1)
+    append(source_path, [row(2)], T0 + 2 * HOUR + 1)
     assert [land_locally(feed, tables, tmp_path, T0 + hour * HOUR).rows for hour in (1, 2, 3, 4)] == [1, 1, 1, 0]
     assert [row["arrived_at"] - T0 for row in sorted(log_rows(tables), key=lambda row: row["x"])] == [
         1,
@@ -194,23 +194,23 @@ def test_versions_of_a_later_interval_wait_for_it(tmp_path, place, tables):
     ]
 
 
-def test_without_a_log_that_goes_back_to_the_start_there_is_no_arrival(tmp_path, place, tables):
-    append(place, [row(0)], T0 + 1)
-    append(place, [row(1)], T0 + 2)
-    DeltaTable(place).create_checkpoint()
-    (Path(place) / "_delta_log" / f"{0:020}.json").unlink()
+def test_without_a_log_that_goes_back_to_the_start_there_is_no_arrival(tmp_path, source_path, tables):
+    append(source_path, [row(0)], T0 + 1)
+    append(source_path, [row(1)], T0 + 2)
+    DeltaTable(source_path).create_checkpoint()
+    (Path(source_path) / "_delta_log" / f"{0:020}.json").unlink()
     with pytest.raises(ConfigError, match="arrived_at: COLUMN"):
         land_locally(table_feed(**BY_COMMIT), tables, tmp_path, T0 + HOUR)
     each = table_feed(landing={"max_ahead": "none"}, log=BY_COMMIT["log"])
     assert land_locally(each, tables, tmp_path, T0 + HOUR).rows == 2
 
 
-def test_a_commit_whose_clock_went_back_arrives_when_the_one_before_did(tmp_path, place, tables):
+def test_a_commit_whose_clock_went_back_arrives_when_the_one_before_did(tmp_path, source_path, tables):
     feed = table_feed(**BY_COMMIT)
-    append(place, [row(0)], T0 + 1)
+    append(source_path, [row(0)], T0 + 1)
     land_locally(feed, tables, tmp_path, T0 + HOUR)
-    append(place, [row(1)], T0 + HOUR + 30_000)
-    append(place, [row(2)], T0 + HOUR - 60_000)
+    append(source_path, [row(1)], T0 + HOUR + 30_000)
+    append(source_path, [row(2)], T0 + HOUR - 60_000)
     report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
     assert (report.rows, report.behind) == (2, 0)
     assert {row["arrived_at"] - T0 for row in log_rows(tables)} == {1, HOUR + 30_000}
@@ -226,8 +226,8 @@ QUIET = st.lists(st.lists(st.integers(0, 3), max_size=2), min_size=3, max_size=6
 def test_whoever_is_quiet_for_a_while_is_given_up_by_hourly_calls_as_by_one(hours, idle, lag):
     """D16 and D20: the watermark rises in the same interval, whether a call comes then or later, rows or not."""
     with tempfile.TemporaryDirectory() as folder:
-        place, root = f"{folder}/hourly/raw/events", Path(folder)
-        bulk_place = f"{folder}/bulk/raw/events"
+        source_path, root = f"{folder}/hourly/raw/events", Path(folder)
+        bulk_source = f"{folder}/bulk/raw/events"
         hourly, bulk = DeltaFeedTables(f"{folder}/hourly"), DeltaFeedTables(f"{folder}/bulk")
         feed = table_feed(max_task_idle=idle, lag=lag, partitions=8, **BY_COMMIT)
         made = False
@@ -235,8 +235,8 @@ def test_whoever_is_quiet_for_a_while_is_given_up_by_hourly_calls_as_by_one(hour
             at = T0 + hour * HOUR
             if users:
                 rows = [{**row(user, hour), "t": at + user} for user in users]
-                append(place, rows, at + 1)
-                append(bulk_place, rows, at + 1)
+                append(source_path, rows, at + 1)
+                append(bulk_source, rows, at + 1)
                 made = True
             if made:
                 before = len(hourly.state("activity"))
@@ -251,12 +251,12 @@ def test_whoever_is_quiet_for_a_while_is_given_up_by_hourly_calls_as_by_one(hour
             assert landings(bulk)[-1]["watermark"] == latest - (1_200_000 if lag else 0)
 
 
-def test_each_call_gives_up_who_was_quiet_for_so_long(tmp_path, place, tables):
+def test_each_call_gives_up_who_was_quiet_for_so_long(tmp_path, source_path, tables):
     feed = table_feed(max_task_idle="2h", partitions=8, log={"value": ["x"], "arrived_at": None}, **EACH_CALL)
-    append(place, [row(0), row(1, 1)])
+    append(source_path, [row(0), row(1, 1)])
     assert land_locally(feed, tables, tmp_path, T0).watermark_ms == T0
     assert land_locally(feed, tables, tmp_path, T0 + HOUR).landings == ()
-    append(place, [row(1, 2)])
+    append(source_path, [row(1, 2)])
     assert land_locally(feed, tables, tmp_path, T0 + HOUR).watermark_ms == T0
     assert land_locally(feed, tables, tmp_path, T0 + 2 * HOUR - 1).landings == ()
     report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)

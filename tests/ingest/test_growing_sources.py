@@ -113,8 +113,8 @@ def test_rows_that_arrive_later_in_a_landed_file_are_still_due(tmp_path):
 
 def test_an_empty_interval_makes_no_landing_but_one_that_is_declared_complete_does(tmp_path):
     write_rows(tmp_path, "a", [{"user": "ann", "t": T0 + h * HOUR, "got": T0 + h * HOUR, "x": h} for h in (0, 3)])
-    plain, ends = DeltaFeedTables(f"{tmp_path}/plain"), DeltaFeedTables(f"{tmp_path}/ends")
-    assert land_locally(feed_config(), plain, tmp_path, T0 + 5 * HOUR).landings == (1, 2)
+    unbounded, ends = DeltaFeedTables(f"{tmp_path}/plain"), DeltaFeedTables(f"{tmp_path}/ends")
+    assert land_locally(feed_config(), unbounded, tmp_path, T0 + 5 * HOUR).landings == (1, 2)
     feed = feed_config(landing={"every": "1h", "watermark": "interval_end"})
     report = land_locally(feed, ends, tmp_path, T0 + 5 * HOUR)
     assert report.landings == (1, 2, 3, 4, 5)

@@ -48,8 +48,8 @@ def record(partition: int, number: int) -> dict[str, Any]:
 
 def append(warehouse: str, records: list[dict[str, Any]]) -> None:
     kinds = {"kp": pa.int32(), "ko": pa.int64(), "user": pa.string(), "t": pa.int64(), "value": pa.int64()}
-    shuffled = random.Random(7).sample(records, len(records))
-    write_deltalake(f"{warehouse}/raw/clicks", pa.Table.from_pylist(shuffled, pa.schema(kinds)), mode="append")
+    permuted = random.Random(7).sample(records, len(records))
+    write_deltalake(f"{warehouse}/raw/clicks", pa.Table.from_pylist(permuted, pa.schema(kinds)), mode="append")
 
 
 def totals() -> Topology:
@@ -75,9 +75,9 @@ def test_what_does_not_go_with_given_offsets_is_refused(parts: dict[str, Any], s
 
 
 def test_it_shares_no_feed_with_a_log_that_land_hashed() -> None:
-    placed = {"source": {"table": "a.b"}, "partition": "p", "offset": "o", "key": "k", "timestamp": "t"}
+    kept_offsets = {"source": {"table": "a.b"}, "partition": "p", "offset": "o", "key": "k", "timestamp": "t"}
     hashed = {"source": {"table": "a.c"}, "key": "k", "timestamp": "t"}
-    config = FeedConfig.model_validate({"feed": "f", "partitions": 2, "logs": {"one": placed, "other": hashed}})
+    config = FeedConfig.model_validate({"feed": "f", "partitions": 2, "logs": {"one": kept_offsets, "other": hashed}})
     with pytest.raises(ConfigError, match="equal keys do not meet"):
         feed_spec(config, project_root="", warehouse="")
 
@@ -125,8 +125,8 @@ class TestOnSpark:
         expected: dict[tuple[int, str], int] = {}
         for partition, end in released.items():
             for n in range(end):
-                place = (partition, f"u{n % 5}")
-                expected[place] = expected[place] * 3 + n if place in expected else n
+                origin = (partition, f"u{n % 5}")
+                expected[origin] = expected[origin] * 3 + n if origin in expected else n
         last = {
             (row["_partition"], row["user"]): int(row["value"]) for row in sorted(rows, key=lambda row: row["_offset"])
         }

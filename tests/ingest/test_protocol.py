@@ -146,7 +146,7 @@ def test_a_zombie_cannot_land_after_another_took_over(tmp_path):
     assert [row.kind for row in tables.state("activity")].count(PLAN) == 2
 
 
-def test_a_zombie_whose_files_were_swept_is_told_to_come_back(tmp_path):
+def test_a_zombie_whose_files_were_removed_is_told_to_come_back(tmp_path):
     source(tmp_path)
     tables = DeltaFeedTables(f"{tmp_path}/w")
 
@@ -197,11 +197,11 @@ def test_a_staged_file_that_is_gone_is_an_error_but_not_if_another_published_it(
 def test_publishing_again_commits_nothing(tmp_path):
     source(tmp_path)
     tables = clean(tmp_path)
-    places = [table_path(tables.warehouse, path) for path in (log_path("activity", "events"), QUARANTINE)]
-    before = [DeltaTable(place).version() for place in places]
+    table_paths = [table_path(tables.warehouse, path) for path in (log_path("activity", "events"), QUARANTINE)]
+    before = [DeltaTable(table_location).version() for table_location in table_paths]
     DeltaFeedTables(tables.warehouse).publish("activity")
     land_locally(FEED, tables, tmp_path, NOW)
-    assert [DeltaTable(place).version() for place in places] == before
+    assert [DeltaTable(table_location).version() for table_location in table_paths] == before
 
 
 def test_a_failed_landing_lands_nothing_and_the_next_goes_on(tmp_path):

@@ -46,13 +46,13 @@ def test_spark_and_python_agree_where_a_key_lies(spark, ansi):
     rows = max(map(len, KEYS.values()))
     keys = {kind: arrow_of(kind, [*values, *[None] * (rows - len(values))]) for kind, values in KEYS.items()}
     table = pa.table({"n": range(rows), **{f"k{i}": column for i, column in enumerate(keys.values())}})
-    places = [
+    found_partitions = [
         partition_column([(F.col(f"k{i}"), kind)], is_scalar=True, partitions=1009).alias(kind)
         for i, kind in enumerate(keys)
     ]
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        found = {row["n"]: row for row in spark.createDataFrame(table).select("n", *places).collect()}
+        found = {row["n"]: row for row in spark.createDataFrame(table).select("n", *found_partitions).collect()}
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
     for kind, column in keys.items():

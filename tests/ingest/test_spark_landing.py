@@ -24,7 +24,7 @@ def test_spark_lands_what_python_lands_hour_by_hour_and_in_bulk(engine_at, tmp_p
     feed = feed_config(
         lag=rng.choice([0, "10m"]), max_task_idle=rng.choice([0, "forever", "2h"]), log={"invalid_timestamp": "skip"}
     )
-    hourly, bulk, plain = (DeltaFeedTables(f"{tmp_path}/{name}") for name in ("hourly", "bulk", "plain"))
+    hourly, bulk, ungrouped = (DeltaFeedTables(f"{tmp_path}/{name}") for name in ("hourly", "bulk", "plain"))
     for hour in range(3):
         rows = [
             {
@@ -38,9 +38,9 @@ def test_spark_lands_what_python_lands_hour_by_hour_and_in_bulk(engine_at, tmp_p
         write_rows(tmp_path, f"hour-{hour}", rows)
         land(feed, hourly, engine_at(tmp_path), now_ms=T0 + (hour + 1) * HOUR)
     land(feed, bulk, engine_at(tmp_path), now_ms=T0 + 3 * HOUR)
-    land_locally(feed, plain, tmp_path, T0 + 3 * HOUR)
-    assert landings(hourly) == landings(bulk) == landings(plain), f"seed {seed}"
-    assert log_rows(hourly) == log_rows(bulk) == log_rows(plain), f"seed {seed}"
+    land_locally(feed, ungrouped, tmp_path, T0 + 3 * HOUR)
+    assert landings(hourly) == landings(bulk) == landings(ungrouped), f"seed {seed}"
+    assert log_rows(hourly) == log_rows(bulk) == log_rows(ungrouped), f"seed {seed}"
     assert land(feed, hourly, engine_at(tmp_path), now_ms=T0 + 3 * HOUR).landings == ()
 
 
@@ -79,11 +79,11 @@ def test_a_users_extractor_runs_in_the_workers(engine_at, tmp_path):
 
 
 def test_columns_that_a_table_got_later_are_not_landed(engine_at, tmp_path):
-    tables, place = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/w/raw/events"
-    write_deltalake(place, pa.table({"user": ["a"], "t": [1], "x": [1]}))
+    tables, source_path = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/w/raw/events"
+    write_deltalake(source_path, pa.table({"user": ["a"], "t": [1], "x": [1]}))
     feed = one_log(source={"table": "raw.events"})
     land(feed, tables, engine_at(tmp_path), now_ms=T0)
-    write_deltalake(place, pa.table({"user": ["a"], "t": [1], "y": ["n"]}), mode="append", schema_mode="merge")
+    write_deltalake(source_path, pa.table({"user": ["a"], "t": [1], "y": ["n"]}), mode="append", schema_mode="merge")
     assert land(feed, tables, engine_at(tmp_path), now_ms=T0).rows == 1
     assert [(row["x"], "y" in row) for row in log_rows(tables)] == [(1, False), (None, False)]
 
@@ -101,10 +101,10 @@ def test_a_column_that_became_another_type_is_refused(engine_at, tmp_path):
 
 def test_a_partitioned_delta_table_with_awkward_names(engine_at, tmp_path):
     root = tmp_path / "a b%c+ü"
-    tables, place = DeltaFeedTables(f"{root}/w"), f"{root}/w/raw/events"
+    tables, source_path = DeltaFeedTables(f"{root}/w"), f"{root}/w/raw/events"
     days = ["x y", "b%2", "ü", None]
     rows = [{"user": f"u{n}", "t": n, "day": days[n % 4], "n": n} for n in range(20)]
-    write_deltalake(place, pa.Table.from_pylist(rows), partition_by=["day"])
+    write_deltalake(source_path, pa.Table.from_pylist(rows), partition_by=["day"])
     land(one_log(source={"table": "raw.events"}), tables, engine_at(root), now_ms=T0)
     landed = log_rows(tables)
     assert sorted((row["n"], row["day"]) for row in landed) == [(n, days[n % 4]) for n in range(20)]
@@ -113,34 +113,34 @@ def test_a_partitioned_delta_table_with_awkward_names(engine_at, tmp_path):
 
 
 def test_spark_writes_the_source_and_optimizes_it(spark, engine_at, tmp_path):
-    tables, place = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/raw"
-    feed = one_log(source={"path": place, "format": "delta"})
+    tables, source_path = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/raw"
+    feed = one_log(source={"path": source_path, "format": "delta"})
     for n in range(3):
         spark.createDataFrame([("ann", n, n)], "user STRING, t BIGINT, n INT").write.format("delta").mode(
             "append"
-        ).save(place)
+        ).save(source_path)
         land(feed, tables, engine_at(tmp_path), now_ms=T0)
-    spark.sql(f"OPTIMIZE delta.`{place}`")
+    spark.sql(f"OPTIMIZE delta.`{source_path}`")
     assert land(feed, tables, engine_at(tmp_path), now_ms=T0).landings == ()
     assert [(row["n"], row["landing"]) for row in log_rows(tables)] == [(0, 1), (1, 2), (2, 3)]
-    spark.sql(f"UPDATE delta.`{place}` SET n = 9 WHERE n = 0")
+    spark.sql(f"UPDATE delta.`{source_path}` SET n = 9 WHERE n = 0")
     with pytest.raises(DataError, match=r"version 4 \(UPDATE\) changed or deleted rows"):
         land(feed, tables, engine_at(tmp_path), now_ms=T0)
 
 
 def test_tables_whose_files_say_something_else_are_read_by_spark(spark, engine_at, tmp_path):
     """Column mapping, deletion vectors, and a first landing after rows were deleted."""
-    tables, place = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/raw table"
+    tables, source_path = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/raw table"
     properties = "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true'"
-    spark.sql(f"CREATE TABLE delta.`{place}` (user STRING, t BIGINT, day STRING, n INT) USING delta "
+    spark.sql(f"CREATE TABLE delta.`{source_path}` (user STRING, t BIGINT, day STRING, n INT) USING delta "
               f"PARTITIONED BY (day) TBLPROPERTIES ({properties})")  # fmt: skip
-    spark.sql(f"INSERT INTO delta.`{place}` SELECT 'ann', id, 'a b', id FROM range(0, 10, 1, 1)")
-    spark.sql(f"ALTER TABLE delta.`{place}` RENAME COLUMN n TO m")
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE m = 3")
-    feed = one_log(source={"path": place, "format": "delta"}, arrived_at="t", every="1h", value=["day", "m"])
+    spark.sql(f"INSERT INTO delta.`{source_path}` SELECT 'ann', id, 'a b', id FROM range(0, 10, 1, 1)")
+    spark.sql(f"ALTER TABLE delta.`{source_path}` RENAME COLUMN n TO m")
+    spark.sql(f"DELETE FROM delta.`{source_path}` WHERE m = 3")
+    feed = one_log(source={"path": source_path, "format": "delta"}, arrived_at="t", every="1h", value=["day", "m"])
     assert land(feed, tables, engine_at(tmp_path), now_ms=2 * HOUR).rows == 9
     assert sorted((row["m"], row["day"]) for row in log_rows(tables)) == [(n, "a b") for n in range(10) if n != 3]
-    spark.sql(f"INSERT INTO delta.`{place}` VALUES ('ann', {2 * HOUR + 1}, 'c', 11), ('ann', 5, 'c', 12)")
+    spark.sql(f"INSERT INTO delta.`{source_path}` VALUES ('ann', {2 * HOUR + 1}, 'c', 11), ('ann', 5, 'c', 12)")
     report = land(feed, tables, engine_at(tmp_path), now_ms=3 * HOUR)
     assert (report.rows, report.behind) == (2, 1)
     assert {row["m"] for row in log_rows(tables) if row["day"] == "c"} == {11, 12}

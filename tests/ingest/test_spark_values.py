@@ -49,16 +49,16 @@ def test_csv_json_and_parquet_land_the_same(engine_at, tmp_path):
 
 
 def test_each_type_is_landed_as_it_says(engine_at, tmp_path):
-    moment = datetime(2026, 3, 29, 1, 30, 0, 250_000, tzinfo=UTC)
-    local = moment.replace(tzinfo=None)
+    instant = datetime(2026, 3, 29, 1, 30, 0, 250_000, tzinfo=UTC)
+    local = instant.replace(tzinfo=None)
     columns = {
         "user": pa.array(["ann"]),
-        "t": pa.array([moment], pa.timestamp("us", "UTC")),
+        "t": pa.array([instant], pa.timestamp("us", "UTC")),
         "small": pa.array([7], pa.int8()),
         "single": pa.array([0.5], pa.float32()),
         "minus": pa.array([-0.0]),
         "day": pa.array([date(2026, 3, 29)]),
-        "at": pa.array([moment], pa.timestamp("us", "UTC")),
+        "at": pa.array([instant], pa.timestamp("us", "UTC")),
         "wall": pa.array([local], pa.timestamp("us")),
         "raw": pa.array([b"\x00\x01"]),
         "price": pa.array([Decimal("1.50")], pa.decimal128(10, 2)),
@@ -74,9 +74,9 @@ def test_each_type_is_landed_as_it_says(engine_at, tmp_path):
                                       "landing": {"max_ahead": "none"}})  # fmt: skip
     land(feed, tables, engine_at(tmp_path), now_ms=T0)
     (row,) = log_rows(tables)
-    at = round(moment.timestamp() * 1000)
-    plain = {name: row[name] for name in ("small", "single", "day", "at", "raw", "price", "timestamp")}
-    assert plain == {"small": 7, "single": 0.5, "day": "2026-03-29", "at": at, "raw": b"\x00\x01",
+    at = round(instant.timestamp() * 1000)
+    scalars = {name: row[name] for name in ("small", "single", "day", "at", "raw", "price", "timestamp")}
+    assert scalars == {"small": 7, "single": 0.5, "day": "2026-03-29", "at": at, "raw": b"\x00\x01",
                      "price": Decimal("1.50"), "timestamp": at}  # fmt: skip
     assert row["wall"] == round(datetime(2026, 3, 29, 0, 30, 0, 250_000, tzinfo=UTC).timestamp() * 1000)
     assert str(row["minus"]) == "0.0"

@@ -93,7 +93,7 @@ def test_a_digest_depends_on_the_rows_alone(found, data):
 def test_other_rows_have_another_digest(one, other):
     def content(found):
         return sorted(
-            repr([0.0 if cell == 0 and isinstance(cell, float) else cell for cell in row[:-1]]) for row in found
+            repr([0.0 if value == 0 and isinstance(value, float) else value for value in row[:-1]]) for row in found
         )
 
     assert (digest([batch(one)]) == digest([batch(other)])) == (content(one) == content(other))

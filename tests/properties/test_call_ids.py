@@ -78,7 +78,7 @@ def test_cuts_change_nothing(given_epochs: list[Epoch], follows: str, end: str, 
     whole = replayed(given_epochs, size=len(given_epochs), semantics=semantics, restarts=False)
     assert replayed(given_epochs, size=size, semantics=semantics, batch=batch) == whole
     values = [row.record.value for row in whole[0]]
-    ids = [value[place] for value in values for place in (0, 3)]
+    ids = [value[index] for value in values for index in (0, 3)]
     firsts = {(row.topic, value[0]) for row, value in zip(whole[0], values, strict=True)}
     assert len(firsts) == len(values), "each call has an id of its own"
     assert len(set(ids)) == len(values) + len(values) // 2, "and so have those of the nodes below"

@@ -26,9 +26,9 @@ ROOT = Path(__file__).parent.parent.parent
 def test_batches_and_the_order_of_tasks_make_no_difference(
     steps: list[tuple[Any, ...]], given_epochs: list[Epoch], semantics: Semantics, batch: int
 ) -> None:
-    plain = replayed(steps, given_epochs, [], semantics)
+    unvaried = replayed(steps, given_epochs, [], semantics)
     varied = replayed(steps, given_epochs, [], semantics, batch=batch, backwards=True)
-    for one, other in zip(plain, varied, strict=True):
+    for one, other in zip(unvaried, varied, strict=True):
         assert one == other
 
 

@@ -105,7 +105,7 @@ def test_what_the_end_of_an_epoch_sends_comes_last() -> None:
     replay.run([Epoch(records, 40), Epoch(watermark_ms=40, is_final=True)])
     for epoch in (0, 1):
         kinds = [sent.record.value[0][0] for sent in replay.sent if sent.epoch == epoch]
-        ends = [place for place, kind in enumerate(kinds) if kind == "end"]
-        records_and_clock = [place for place, kind in enumerate(kinds) if kind not in ("end", "stream")]
+        ends = [index for index, kind in enumerate(kinds) if kind == "end"]
+        records_and_clock = [index for index, kind in enumerate(kinds) if kind not in ("end", "stream")]
         assert len(ends) >= PARTITIONS
         assert not records_and_clock or max(records_and_clock) < min(ends)

@@ -134,13 +134,13 @@ def topology(specs: list[Spec]) -> Topology:
     return builder.build()
 
 
-ALIGNED = st.one_of(
+GRID = st.one_of(
     st.just({}),
     st.builds(lambda shift: {"shift": shift}, st.integers(-40, 40)),
     st.builds(lambda start: {"start": start}, st.integers(0, 60)),
 )
 SPECS = st.lists(
-    st.builds(lambda t, i, a: Spec(t, i, **a), st.sampled_from([STREAM, WALL]), st.integers(1, 20), ALIGNED), max_size=4
+    st.builds(lambda t, i, a: Spec(t, i, **a), st.sampled_from([STREAM, WALL]), st.integers(1, 20), GRID), max_size=4
 )
 RECORDS = st.tuples(st.just("record"), st.integers(0, 90))
 STEPS = st.lists(st.one_of(RECORDS, st.tuples(st.just("jump"), st.integers(0, 40))), max_size=10)

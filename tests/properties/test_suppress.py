@@ -127,5 +127,5 @@ def test_the_last_word_on_each_key_is_the_tables(
         if store in replay.task(0, partition).stores
         for key, stamped in replay.task(0, partition).stores[store].rows()
     }
-    told = {place: value for place, value in said.items() if place[0] == "values" and value is not None}
+    told = {metric_key: value for metric_key, value in said.items() if metric_key[0] == "values" and value is not None}
     assert told == kept

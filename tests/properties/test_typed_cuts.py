@@ -167,8 +167,8 @@ def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, 
     task = made(TaskState.from_json(task.state().as_json()))
     columns = {
         topic: [
-            [column.to_pylist() for column in encode_values(shape, [record[place] for record in records], topic)]
-            for place, shape in enumerate(sinks[topic])
+            [column.to_pylist() for column in encode_values(shape, [record[index] for record in records], topic)]
+            for index, shape in enumerate(sinks[topic])
         ]
         for topic, records in sent.items()
     }
@@ -178,8 +178,8 @@ def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, 
 def through_arrow(key: Any, value: Any, changes: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Return changes as a changelog gives them back."""
     gone = (None,) * len(value.columns)
-    cells = [(*key.encode(k), *(gone if v is None else value.encode(v))) for k, v in changes]
-    batch = encode(cells, arrow_schema([*key.columns, *value.columns]), "changelog")
+    encoded = [(*key.encode(k), *(gone if v is None else value.encode(v))) for k, v in changes]
+    batch = encode(encoded, arrow_schema([*key.columns, *value.columns]), "changelog")
     width = len(key.columns)
     decoded = zip(decode(key, batch.columns[:width]), decode(value, batch.columns[width:]), strict=True)
     return [(k, None if before is None else v) for (k, v), (_, before) in zip(decoded, changes, strict=True)]

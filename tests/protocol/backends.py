@@ -112,9 +112,9 @@ class Backend:
         for number, epoch in enumerate(scene.epochs(seed), start=1):
             rows = [{"key": key, "value": value, "t": time} for _, key, value, time in epoch.records]
             if rows:
-                place = self.root / "scene" / f"{number}.parquet"
-                place.parent.mkdir(exist_ok=True)
-                pq.write_table(pa.Table.from_pylist(rows), place)
+                file_path = self.root / "scene" / f"{number}.parquet"
+                file_path.parent.mkdir(exist_ok=True)
+                pq.write_table(pa.Table.from_pylist(rows), file_path)
             drive(self.landing(_SCENE, number, watermark_ms=epoch.watermark_ms))
 
 
@@ -182,4 +182,4 @@ def through_spark(spark: SparkSession, root: Path) -> Backend:
 
 def _sorted(rows: pa.Table) -> list[dict[str, Any]]:
     found = rows.select(sorted(rows.column_names)).to_pylist()
-    return sorted(found, key=lambda row: [(cell is not None, cell) for cell in row.values()])
+    return sorted(found, key=lambda row: [(entry is not None, entry) for entry in row.values()])

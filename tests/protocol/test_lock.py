@@ -20,16 +20,16 @@ sys.stdin.read()
 
 
 def test_a_second_process_is_told_to_come_back(tmp_path):
-    place = f"file:{tmp_path}/the%20tables"
-    command = [sys.executable, "-c", HOLDER, place]
+    location = f"file:{tmp_path}/the%20tables"
+    command = [sys.executable, "-c", HOLDER, location]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(NotNowError, match=r"another process commits through Spark in .*/the tables"):
-            hold_local_disk(place)
+            hold_local_disk(location)
         holder.stdin.close()
         holder.wait()
-    hold_local_disk(place)
-    hold_local_disk(place)
+    hold_local_disk(location)
+    hold_local_disk(location)
 
 
 def test_an_object_store_has_no_lock(tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ VISITS = st.builds(
     st.none() | TEXT,
     st.none() | st.lists(TEXT, max_size=2),
 )
-PLAIN = st.recursive(
+JSON_VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
@@ -70,7 +70,7 @@ DECLARED = st.sampled_from(
         (float, st.floats(allow_nan=False)),
         (bytes, st.binary(max_size=5)),
         (Decimal, st.decimals(allow_nan=False, allow_infinity=False, places=2)),
-        (None, PLAIN),
+        (None, JSON_VALUES),
         (list[str], st.lists(TEXT)),
     ]
 )

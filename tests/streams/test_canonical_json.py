@@ -33,7 +33,7 @@ ATOMS = (
     | st.decimals(allow_nan=False)
 )
 KEYS = st.text(max_size=3) | st.integers(-3, 3) | st.tuples(st.text(max_size=2), st.booleans())
-PLAIN = st.recursive(
+JSON_VALUES = st.recursive(
     ATOMS,
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -48,7 +48,7 @@ PLAIN = st.recursive(
 )
 
 
-@given(PLAIN)
+@given(JSON_VALUES)
 def test_the_text_gives_the_value_back(value: Any) -> None:
     text = dump_value(value)
     assert load_value(text) == value
@@ -56,7 +56,7 @@ def test_the_text_gives_the_value_back(value: Any) -> None:
     assert json.loads(text) is not ...
 
 
-@given(PLAIN)
+@given(JSON_VALUES)
 def test_types_come_back_too(value: Any) -> None:
     assert shape(load_value(dump_value(value))) == shape(value)
 

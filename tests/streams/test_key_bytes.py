@@ -80,10 +80,12 @@ def test_a_key_without_bytes_is_refused(key: Any) -> None:
         encode_key(key)
 
 
-CELLS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text() | st.binary()
+KEY_VALUES = (
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text() | st.binary()
+)
 
 
-@given(st.recursive(CELLS, lambda parts: st.lists(parts, max_size=4).map(tuple), max_leaves=12))
+@given(st.recursive(KEY_VALUES, lambda parts: st.lists(parts, max_size=4).map(tuple), max_leaves=12))
 def test_the_size_of_a_row_is_that_of_its_bytes(value: Any) -> None:
     try:
         expected = 0 if value is None else len(encode_key(value))

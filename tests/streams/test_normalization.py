@@ -80,7 +80,7 @@ OUTERS = st.builds(
     st.none() | st.tuples(INNERS, st.integers()),
     st.none() | st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**9), max_value=10**9),
 )
-PLAIN = st.recursive(
+JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | FLOATS | st.text(max_size=3) | st.binary(max_size=3) | st.decimals(),
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -94,7 +94,7 @@ PLAIN = st.recursive(
     max_leaves=6,
 )
 DECLARED = [
-    (None, PLAIN),
+    (None, JSON_VALUES),
     (str, st.text(max_size=5)),
     (int, st.integers(-(2**63), 2**63 - 1)),
     (float, FLOATS | st.integers(-(2**53), 2**53)),

@@ -62,7 +62,7 @@ def test_a_value_transformer_keeps_the_key() -> None:
         def transform(self, key: Any, value: Any) -> str | None:
             return None if value is None else f"{key}:{value}"
 
-    class Plain(ValueTransformer):
+    class Unchanged(ValueTransformer):
         def transform(self, value: Any) -> Any:
             return value
 
@@ -70,7 +70,7 @@ def test_a_value_transformer_keeps_the_key() -> None:
         def transform(self, value: Any) -> Any:
             return None if value is None else [*value]
 
-    one = driver(lambda s: s.transform_values(Naming, name="n").transform_values(Plain, name="p"))
+    one = driver(lambda s: s.transform_values(Naming, name="n").transform_values(Unchanged, name="p"))
     one.pipe("in", "k", "v", 12)
     one.pipe("in", "k", None, 13)
     assert [row for row in sent(one) if row[1] == "left"] == [("k", "left", "k:v", 12), ("k", "left", None, 13)]

@@ -53,11 +53,11 @@ def as_table(rows, splits=()):
 
 @given(rows, st.randoms(use_true_random=False), st.lists(st.integers(0, 12), max_size=3))
 def test_the_order_of_rows_and_columns_and_the_splits_do_not_count(rows, rng, splits):
-    shuffled = list(rows)
-    rng.shuffle(shuffled)
+    permuted = list(rows)
+    rng.shuffle(permuted)
     names = list(KINDS.names)
     rng.shuffle(names)
-    assert hash_rows(as_table(rows)) == hash_rows(as_table(shuffled, splits).select(names))
+    assert hash_rows(as_table(rows)) == hash_rows(as_table(permuted, splits).select(names))
 
 
 @given(rows.filter(bool), st.data())

@@ -57,21 +57,21 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> TableDiff:
     """Row by row, in dictionaries."""
     values = [name for name in first.column_names if name not in {*keys, "_run", "_offset"}]
-    sides: list[dict[Any, Any]] = []
+    versions: list[dict[Any, Any]] = []
     for side in (first, second):
         found: dict[Any, Any] = {}
         for row in side.sort_by([("_partition", "ascending"), ("_offset", "ascending")]).to_pylist():
             key = tuple(_value(row[name]) for name in keys)
             found.setdefault(key, []).append(tuple(_value(row[name]) for name in values))
-        sides.append(found)
-    one, other = sides
+        versions.append(found)
+    one, other = versions
     both = one.keys() & other.keys()
     differing = [key for key in both if one[key] != other[key]]
     apart = [*differing, *(one.keys() ^ other.keys())]
     shown = [
         (
             dict(zip(keys, key, strict=True)),
-            *([dict(zip(values, row, strict=True)) for row in s.get(key, ())] for s in sides),
+            *([dict(zip(values, row, strict=True)) for row in s.get(key, ())] for s in versions),
         )
         for key in sorted(apart, key=repr)[:samples]
     ]
@@ -89,9 +89,9 @@ def _as_values(found: TableDiff) -> Any:
     samples = [
         (
             {k: _value(v) for k, v in key.items()},
-            *([{k: _value(v) for k, v in row.items()} for row in rows] for rows in sides),
+            *([{k: _value(v) for k, v in row.items()} for row in rows] for rows in versions),
         )
-        for key, *sides in found.samples
+        for key, *versions in found.samples
     ]
     return found.equal, found.different, found.only_first, found.only_second, samples
 
@@ -139,9 +139,10 @@ def small_partitions(monkeypatch):
 def test_no_more_than_a_bucket_or_a_key_is_in_memory(small_partitions):
     first, second = many(2_000), many(1_500)
     hot = table([{"user": "hot", "at": 1, "_partition": 0, "_epoch": 2}] * 500)
-    sides = [pa.concat_tables([rows, hot]).to_reader(64) for rows in (first, second)]
+    versions = [pa.concat_tables([rows, hot]).to_reader(64) for rows in (first, second)]
     sizes = [
-        (one.num_rows, other.num_rows) for one, other in diff_partitions.partition_pairs(*sides, ["user", "at"], 2_500)
+        (one.num_rows, other.num_rows)
+        for one, other in diff_partitions.partition_pairs(*versions, ["user", "at"], 2_500)
     ]
     assert [sum(side) for side in zip(*sizes, strict=True)] == [2_500, 2_000]
     assert sorted(max(pair) for pair in sizes)[-2] <= 80

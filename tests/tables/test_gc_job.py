@@ -184,7 +184,7 @@ def test_a_dropped_branchs_table_goes(warehouse: str) -> None:
     assert hashes(warehouse)
 
 
-def test_a_promoted_branch_can_be_dropped_and_swept(warehouse: str) -> None:
+def test_a_promoted_branch_can_be_dropped_and_removed(warehouse: str) -> None:
     tables = DeltaTables(warehouse)
     drive(branching.branch(JOB, "trial", tables, at="main/2"))
     replay(warehouse, "t", "trial")

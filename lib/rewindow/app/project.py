@@ -121,7 +121,7 @@ class Project:
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
         """Return what `run` would do, as JSON values. Changes nothing."""
         bound = self.bind(job, request.branch)
-        state, request = self.tables.state(job), _accepting(self.job_config(job), request)
+        state, request = self.tables.state(job), _with_acceptance(self.job_config(job), request)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
         return describe_plan(state, bound.feed, decision, request.branch, bound.binding)
 
@@ -132,7 +132,7 @@ class Project:
         """
         self._watch = on_step if isinstance(on_step, Watch) else None
         config = self.job_config(job)
-        request = _accepting(config, request)
+        request = _with_acceptance(config, request)
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             return UpToDate(f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first")
         self.feed_tables.publish(config.feed)
@@ -262,6 +262,6 @@ class Project:
         return partial(is_alive, self.warehouse)
 
 
-def _accepting(config: JobConfig, request: RunRequest) -> RunRequest:
+def _with_acceptance(config: JobConfig, request: RunRequest) -> RunRequest:
     """Return the request with what the job's file accepts."""
     return replace(request, accept_code=config.on_code_change == "accept")

@@ -102,11 +102,11 @@ class _Reached:
             self._units(self._source.reached(module, nodes))
         if module is not None or function.__closure__:
             name = "lambda" if function.__name__ == "<lambda>" else function.__name__
-            cells = function.__closure__ or ()
+            closure = function.__closure__ or ()
             held = {
-                variable: cell.cell_contents
-                for variable, cell in zip(function.__code__.co_freevars, cells, strict=True)
-                if not _is_empty(cell)
+                variable: captured.cell_contents
+                for variable, captured in zip(function.__code__.co_freevars, closure, strict=True)
+                if not _is_empty(captured)
             }
             defaults = {"defaults": (function.__defaults__, function.__kwdefaults__)}
             self._values(f"{name} of {where}", {**held, **(defaults if any(defaults["defaults"]) else {})})
@@ -200,9 +200,9 @@ def _joined(kind: str, texts: Sequence[str | None]) -> str | None:
     return None if any(text is None for text in texts) else f"{kind}({','.join(text or '' for text in texts)})"
 
 
-def _is_empty(cell: Any) -> bool:
+def _is_empty(captured: Any) -> bool:
     try:
-        cell.cell_contents  # noqa: B018 - an empty cell raises
+        captured.cell_contents  # noqa: B018 - an empty cell raises
     except ValueError:
         return True
     return False

@@ -48,11 +48,11 @@ def join_tables(
         left.check_old("a left or outer join")
     if unmatched.right:
         right.check_old("an outer join")
-    sides = (
+    inputs = (
         (f"{name}-left", left, right_view, joiner, unmatched.left, unmatched.right),
         (f"{name}-right", right, left_view, lambda value, other: joiner(other, value), unmatched.right, unmatched.left),
     )
-    for side, table, other, joined, keeps_own, keeps_other in sides:
+    for side, table, other, joined, keeps_own, keeps_other in inputs:
         is_versioned = view_of(table, name).history_ms is not None
         supplier = TableJoinSide(other, joined, keeps_own, keeps_other, is_versioned)
         graph.add("table-join", supplier, table.node, name=side, stores=other.stores)

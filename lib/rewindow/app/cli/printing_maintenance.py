@@ -24,7 +24,7 @@ class MaintenancePrinter(Printer):
         if self.as_json:
             self.json(
                 {
-                    "damage": dict(done.drift),
+                    "drift": dict(done.drift),
                     "republished": list(done.republished),
                     "made_again": list(done.repeated),
                 }

@@ -157,8 +157,8 @@ class _StreamJoin(Processor):
     def _send_unmatched(self, clock_ms: int) -> None:
         right, left = self._right.pop_unmatched(clock_ms), self._left.pop_unmatched(clock_ms)
         if right or left:
-            sides = (((self._right, one) for one in right), ((self._left, one) for one in left))
-            for side, (timestamp, _, key, value) in merge(*sides, key=_by_time):
+            inputs = (((self._right, one) for one in right), ((self._left, one) for one in left))
+            for side, (timestamp, _, key, value) in merge(*inputs, key=_by_time):
                 self._send(side, key, value, None, timestamp, ())
 
     def _send(self, side: _Side, key: Any, value: Any, partner: Any, timestamp: int, headers: Any) -> None:

@@ -180,11 +180,11 @@ class _JoinedLookup(_NeverVersioned):
         view = self._view
         if (left is None and not view.keeps_right) or (right is None and not view.keeps_left):
             return None
-        sides = [side for side in (left, right) if side is not None]
-        if not sides:
+        inputs = [side for side in (left, right) if side is not None]
+        if not inputs:
             return None
         value = view.joiner(left and left.value, right and right.value)
-        return None if value is None else Stamped(value, max(side.timestamp for side in sides))
+        return None if value is None else Stamped(value, max(side.timestamp for side in inputs))
 
 
 class _HeldBackLookup(_NeverVersioned):
