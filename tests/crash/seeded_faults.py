@@ -66,7 +66,7 @@ class SeededFaults(Faults):
         return False
 
     def _flip(self) -> None:
-        """Damage a staged file that no row of a ledger counts on yet."""
+        """Alter a staged file that no row of a ledger counts on yet."""
         world = here().world
         named = {add.path for versions in world.tables.values() for version in versions for add in version.adds}
         loose = [path for path in world.files if path.rpartition("/")[2] not in named and "-output-" in path]
