@@ -85,7 +85,9 @@ def test_reports_of_another_version_are_refused(tmp_path):
         journal.read(kept, "attempt")
 
 
-@pytest.mark.parametrize(("table", "old", "new"), [(JOURNAL, "stage", "sub_topology"), (METRICS, "lineage", "branch")])
+@pytest.mark.parametrize(
+    ("table", "old", "new"), [(JOURNAL, "stage", "sub_topology"), (METRICS, "former_branch", "branch")]
+)
 def test_an_old_table_that_merely_exists_is_refused(tmp_path, table, old, new):
     path = str(tmp_path / table)
     schema = arrow_schema(METRICS_COLUMNS)
@@ -99,7 +101,7 @@ def test_an_old_table_that_merely_exists_is_refused(tmp_path, table, old, new):
 
 
 def test_a_users_own_table_may_have_these_columns():
-    check_layout("warehouse/out/metrics", ["lineage"])
+    check_layout("warehouse/out/metrics", ["stage"])
     check_layout("main.rewindow_journals", ["stage"])
     with pytest.raises(CheckpointError):
         check_layout("main.default.rewindow_journal", ["stage"])

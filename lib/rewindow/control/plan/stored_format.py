@@ -18,8 +18,8 @@ FORMAT = 2
 """The format that this version reads and writes. Version 0.1 wrote format 1 and did not state it."""
 
 _KEY = "format"
-_RENAMED = {"journal": "stage", "metrics": "lineage"}
-"""Of tables whose columns changed since format 1, a column that only format 1 has."""
+_ADDED = {"journal": "sub_topology", "metrics": "branch"}
+"""Of tables whose columns changed since format 1, a column that format 1 did not have."""
 _OWN_TABLE = re.compile(r"rewindow[/_](journal|metrics)$")
 
 
@@ -38,7 +38,7 @@ def load_stored(text: str, table: str) -> dict[str, Any]:
 def check_layout(table: str, columns: Collection[str]) -> None:
     """Raise `CheckpointError` (76) if a table of rewindow's own has the columns of format 1."""
     own = _OWN_TABLE.search(table)
-    if own and _RENAMED[own[1]] in columns:
+    if own and _ADDED[own[1]] not in columns:
         _check_format(1, table)
 
 
