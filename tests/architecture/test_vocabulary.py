@@ -19,8 +19,6 @@ OLD_TO_NEW = ("<!-- old names: begin -->", "<!-- old names: end -->")
 
 ALLOWED = {
     "lib/rewindow/control/ingest/land.py": {"land"},  # the command's name
-    "lib/rewindow/control/plan/stored_format.py": {"lineage"},  # a column of 0.1, by which its tables are recognised
-    "tests/tables/test_stored_format.py": {"lineage"},  # the same
 }
 """By file, words that are no concept of ours there."""
 
