@@ -113,7 +113,9 @@ CASES = [
     _target("a warehouse upwards", "warehouse: warehouse", "warehouse: ../w", "contains '..'"),
     _target("a warehouse on the web", "warehouse: warehouse", "warehouse: ftp://x/w", "is not supported"),
     _target("no cores", "target: local", "target: local\ncores: 0", "greater than or equal to 1"),
-    _target("an unknown execution", "target: local", "target: local\nexecution: fast", "'auto' or 'record'"),
+    _target(
+        "an unknown execution", "target: local", "target: local\nexecution: fast", "'auto', 'record' or 'vectorized'"
+    ),
     _target("a number for a warehouse", "warehouse: warehouse", "warehouse: 5", "is not text"),
     _target("another target's name", "target: local", "target: prod", "rename one of them"),
     _file("a billion laughs", _LAUGHS, "aliases (*name) are not supported: write the value out"),

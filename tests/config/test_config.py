@@ -64,6 +64,8 @@ def test_a_target_is_read(tmp_path):
 def test_a_target_may_choose_record_execution_and_the_shuffle_reader(tmp_path):
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: record\n")
     assert load_target(tmp_path).execution == "record"
+    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: vectorized\n")
+    assert load_target(tmp_path).execution == "vectorized"
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nsource: shuffle\n")
     assert load_target(tmp_path).source == "shuffle"
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: fast\n")

@@ -24,7 +24,7 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.inline import InlineEngine, size_of
-from rewindow.errors import DataError, RewindowError, StorageError
+from rewindow.errors import ConfigError, DataError, RewindowError, StorageError
 from rewindow.streams.semantics import Semantics
 from tests.engine.test_record_execution import EPOCHS, PARTITIONS, logs, random_log, write_files
 
@@ -97,6 +97,14 @@ def test_a_small_sub_topology_runs_inline_and_a_larger_one_on_spark(log: Any, tm
     assert not spark.works
     _, spark = run(work, RECORDS - 1)
     assert spark.works == [replace(work, execution=Execution.RECORD)]
+
+
+def test_a_target_may_demand_vectorized_execution(log: Any, tmp_path: Path) -> None:
+    engine = InlineEngine(FakeSpark, most=RECORDS, execution=Execution.VECTORIZED)
+    with pytest.raises(
+        ConfigError, match=r"sub-topology 0 of job .* cannot use vectorized execution: .*execution: auto"
+    ):
+        engine.run_sub_topology(make_work(log, tmp_path))
 
 
 def test_a_log_that_only_spark_can_read_runs_on_spark(log: Any, tmp_path: Path) -> None:

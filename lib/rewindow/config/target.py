@@ -45,8 +45,8 @@ def _remote(text: str) -> str:
 class TargetConfig(BaseModel):
     """A warehouse, the engine that works on it, and how it executes.
 
-    ``execution: record`` disables vectorized execution. ``source: shuffle`` lets Spark read the logs, for tables whose
-    files its workers may not open. Neither changes a row.
+    ``execution: record`` disables vectorized execution; ``vectorized`` refuses a sub-topology that it cannot run.
+    ``source: shuffle`` lets Spark read the logs, for tables whose files its workers may not open. Neither changes a row.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
@@ -57,7 +57,7 @@ class TargetConfig(BaseModel):
     """Settings to open a warehouse in a bucket. They override environment variables of the same names."""
     cores: int | None = Field(default=None, ge=1, le=4096)
     """Number of concurrent Spark tasks. None: the number of this machine's cores."""
-    execution: Literal["auto", "record"] = "auto"
+    execution: Literal["auto", "record", "vectorized"] = "auto"
     source: Literal["auto", "shuffle"] = "auto"
     master: Annotated[str, AfterValidator(_master)] | None = None
     """The Spark cluster. None: Spark runs locally."""

@@ -47,9 +47,18 @@ class LocalEngine:
 
 
 def chosen_execution(work: SubTopologyWork, wanted: Execution = Execution.AUTO) -> Execution:
-    """Return `RECORD` or `VECTORIZED` for a sub-topology, given the execution of the target."""
+    """Return `RECORD` or `VECTORIZED` for a sub-topology, given the execution of the target.
+
+    Raises `ConfigError` (78) if the target demands vectorized execution and the sub-topology does not support it.
+    """
     code = work.code
     part = code.topology.sub_topologies()[work.sub_topology]
     keeps_dropped = QUARANTINE in work.staging.roots or bool(policies_of(part, code.settings.on_error))
     plan = choose_execution(wanted, part, code.load_logs(), keeps_dropped=keeps_dropped)
+    if isinstance(plan, str) and wanted is Execution.VECTORIZED:
+        message = (
+            f"sub-topology {part.index} of job {work.identity.job!r} cannot use vectorized execution: {plan}. "
+            "Set execution: auto in the target, or see `rewindow explain`"
+        )
+        raise ConfigError(message)
     return Execution.RECORD if isinstance(plan, str) else Execution.VECTORIZED
