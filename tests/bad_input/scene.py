@@ -43,6 +43,7 @@ topology: bench_job:build_topology
 feed: activity
 outputs:
   totals: {table: alerts.totals}
+on_code_change: accept
 """
 TARGET = "target: local\nwarehouse: warehouse\n"
 SCORE = """\

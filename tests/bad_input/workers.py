@@ -137,7 +137,7 @@ BUILDS = [
         78,
         f"import os\nif os.getpid() != {os.getpid()}:\n    raise ImportError('only here')\n{GOOD}",
         "ImportError: only here",
-        "imported by the workers too",
+        "workers import it too",
     ),
     _code(
         "another topology in each process",
