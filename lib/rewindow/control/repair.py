@@ -97,7 +97,7 @@ def republish(
 ) -> Steps:
     """Find tables of a branch that drifted, and repair them.
 
-    Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a run was made by other code, `SourceError`
+    Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a run was made by different code, `SourceError`
     (66) if its landings are gone, `InvariantError` (70) if repeating it gives other rows than were committed.
     """
     yield "examine"

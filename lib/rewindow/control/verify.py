@@ -85,7 +85,7 @@ def verify(
     if found:
         listed = "\n".join(f"  - {line}" for line in found)
         message = (
-            f"run {run.spec.name} was made by other code:\n{listed}\nCheck out the version that made it, then verify"
+            f"run {run.spec.name} was made by different code:\n{listed}\nCheck out the version that made it, then verify"
         )
         raise CheckpointError(message)
     spec = replace(run.spec, attempt=attempt)
