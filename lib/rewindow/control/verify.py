@@ -84,9 +84,7 @@ def verify(
     found = differences(replace(run.spec.binding, tables=job.binding.tables), job.binding)
     if found:
         listed = "\n".join(f"  - {line}" for line in found)
-        message = (
-            f"run {run.spec.name} was made by different code:\n{listed}\nCheck out the version that made it, then verify"
-        )
+        message = f"run {run.spec.name} was made by different code:\n{listed}\nCheck out the version that made it, then verify"
         raise CheckpointError(message)
     spec = replace(run.spec, attempt=attempt)
     check_has_landings(run, job.feed)
