@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindow.app.set_iteration import iterated_sets
+from rewindow.control.project_source import imported_module, module_file
 from rewindow.errors import ConfigError
 
 ALLOW: Final = "# rewindow: allow"
@@ -85,15 +86,6 @@ def check_files(root: Path, files: list[Path]) -> list[Finding]:
     return sorted(dict.fromkeys(found), key=lambda finding: (finding.file, finding.line, finding.what))
 
 
-def module_file(root: Path, module: str) -> Path | None:
-    """Return the file of a module of the project, or None if the project has no such module."""
-    path = root.joinpath(*module.split("."))
-    for file in (path.with_suffix(".py"), path / "__init__.py"):
-        if file.is_file():
-            return file
-    return None
-
-
 def _parse(file: Path) -> tuple[ast.Module, list[str]]:
     try:
         text = file.read_text()
@@ -110,10 +102,8 @@ def _imports(root: Path, file: Path, tree: ast.Module) -> Iterator[Path]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level and file.is_relative_to(root):
-                package = file.relative_to(root).parent.parts
-                base = ".".join((*package[: len(package) + 1 - node.level], *([base] if base else [])))
+            package = file.relative_to(root).parent.parts if file.is_relative_to(root) else ()
+            base = imported_module(node, package)
             names = [base, *(f"{base}.{alias.name}" for alias in node.names)] if base else []
         for name in names:
             parts = name.split(".")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,22 +98,32 @@ class Module:
     def imports(self) -> dict[str, tuple[str, str | None]]:
         """For each imported name, at any depth, the module and the attribute that it stands for; None: the module itself."""
         found: dict[str, tuple[str, str | None]] = {}
+        parts = self.name.split(".")
+        package = parts if self.file.name == "__init__.py" else parts[:-1]
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     top = alias.name.partition(".")[0]
                     found[alias.asname or top] = (alias.name if alias.asname else top, None)
             elif isinstance(node, ast.ImportFrom):
-                base = self._base(node)
+                base = imported_module(node, package)
                 found.update({alias.asname or alias.name: (base, alias.name) for alias in node.names})
         return found
 
-    def _base(self, node: ast.ImportFrom) -> str:
-        if not node.level:
-            return node.module or ""
-        package = self.name.split(".") if self.file.name == "__init__.py" else self.name.split(".")[:-1]
-        kept = package[: len(package) + 1 - node.level]
-        return ".".join((*kept, *([node.module] if node.module else [])))
+
+def module_file(root: Path, name: str) -> Path | None:
+    """Return the file of a project's module, or None if the project has no such module."""
+    path = root.joinpath(*name.split("."))
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if name and file.is_file():
+            return file
+    return None
+
+
+def imported_module(node: ast.ImportFrom, package: Sequence[str]) -> str:
+    """Return the module that a from-import in ``package`` names; relative imports start there."""
+    kept = package[: len(package) + 1 - node.level] if node.level else ()
+    return ".".join((*kept, *([node.module] if node.module else [])))
 
 
 def _bound(statement: ast.AST) -> Iterator[str]:
@@ -139,9 +149,8 @@ class Source:
     def module(self, name: str) -> Module | None:
         """Return a module of the project; None for any other. Raises as `Module`."""
         if name not in self._modules:
-            base = self._root.joinpath(*name.split("."))
-            files = [file for file in (base.with_suffix(".py"), base / "__init__.py") if name and file.is_file()]
-            self._modules[name] = Module(name, files[0], str(files[0].relative_to(self._root))) if files else None
+            file = module_file(self._root, name)
+            self._modules[name] = Module(name, file, str(file.relative_to(self._root))) if file else None
         return self._modules[name]
 
     def reached(self, module: Module, nodes: Iterable[ast.AST]) -> dict[Unit, str]:

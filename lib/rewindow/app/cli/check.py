@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from rewindow.app.check_determinism import ALLOW, check_files, module_file
+from rewindow.app.check_determinism import ALLOW, check_files
 from rewindow.app.cli.options import Debug, Folder, Json
 from rewindow.app.cli.printing import Printer
 from rewindow.config.load import find_project, load_feed, load_job
+from rewindow.control.project_source import module_file
 from rewindow.errors import ConfigError
 
 FOUND = 1
