@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,7 +31,6 @@ class Row:
     extras: str = "connect,demo,dev"
     tests: tuple[str, ...] = SPARK_TESTS
     markers: str = "not slow and not cluster and not airflow"
-    options: tuple[str, ...] = field(default=())
 
 
 ROWS = (
@@ -73,7 +72,7 @@ def run(row: Row) -> dict[str, object]:
     environment["VIRTUAL_ENV"] = str(python.parent.parent)
     subprocess.run([python, "-m", "rewindow.engine.spark.setup"], env=environment, check=True)
     done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-m", row.markers, "-W", "default", *row.options, *row.tests],
+        [python, "-m", "pytest", "-q", "-m", row.markers, "-W", "default", *row.tests],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
