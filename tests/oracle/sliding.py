@@ -11,7 +11,10 @@ from tests.oracle.windows import WindowAggregate
 
 
 class SlidingAggregate(WindowAggregate):
-    """One state per key and window. Both ends belong to the window, which accepts records until the clock is past its end plus grace."""
+    """One state per key and window.
+
+    Both ends belong to a window, which accepts records until the clock is past its end plus grace.
+    """
 
     def take(self, message: Message, _side: int, /) -> None:
         """See `Node`."""
