@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="cut: restore between every two steps; spark: through Spark and Delta, in one run and in several",
     )
     parser.add_argument("--internals", action="store_true", help="also compare the buffers and metrics of suppress")
-    parser.add_argument("--unlisted", action="store_true", help="print the deviations that deviations.yaml does not list")
+    parser.add_argument("--unlisted", action="store_true", help="print deviations that deviations.yaml does not list")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     options = parser.parse_args(arguments)
     if absent := [str(file) for file in options.files if not file.is_file()]:

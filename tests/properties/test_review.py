@@ -1,4 +1,4 @@
-"""What a review found once, each as one run against many: the small cases that random ones rarely hit."""
+"""Bugs that a review found, each as one run compared with many: small cases that random data rarely hit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Through Spark a run takes ten times as long: of that backend `make test` runs what is marked so, `make cluster` all."""
+"""A run through Spark takes ten times as long, so `make test` runs only the quick tests of that backend, `make cluster` all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", params=["direct", "spark"])
 def backend(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Backend:
-    from tests.protocol import backends  # Spark only where it is needed
+    from tests.protocol import backends  # imports Spark only where it is needed
 
     root = tmp_path_factory.mktemp(request.param)
     return backends.direct(root) if request.param == "direct" else backends.through_spark(spark, root)
