@@ -1,4 +1,4 @@
-"""Misuse is rejected where the topology is built, with the fix, not at the first record."""
+"""Misuse is rejected with the fix when the topology is built, not at the first record."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Sizes = tuple[int, int | None, int]
 
 
 def finals(size: int, advance: int | None = None, grace: int = 0) -> TopologyTestDriver:
-    """Join the values of each window, each of which is its index in the input."""
+    """Concatenate the values of each window. Each value is its record's index in the input."""
     builder = StreamsBuilder()
     windows = TimeWindows.of(f"{size}ms", grace=f"{grace}ms")
     windows = windows.advance_by(f"{advance}ms") if advance else windows
@@ -200,7 +200,7 @@ def test_the_overtime_is_how_long_the_last_update_waited() -> None:
     driver = held_back("10ms")
     driver.pipe("in", "A", "x", 0)
     driver.pipe("in", "A", "y", 4)
-    driver.pipe("in", "B", "z", 10)  # A was complete at 4 and leaves at 10
+    driver.pipe("in", "B", "z", 10)  # A's last update is of 4, and leaves at 10
     (row,) = [row for row in driver.metrics if row["name"] == SUPPRESSION_OVERTIME]
     assert (row["count"], row["minimum"], row["total"]) == (1, 6, 6)
 

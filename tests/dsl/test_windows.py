@@ -21,7 +21,7 @@ def hopping(size: int, advance: int | None = None, grace: int = 0) -> TimeWindow
 
 
 def texts(windows: TimeWindows | None) -> TopologyTestDriver:
-    """Join values as text, by window or as a whole; ``del`` deletes the state."""
+    """Concatenate values as text, with or without windows. The value ``del`` deletes the state."""
     builder = StreamsBuilder()
     grouped: Any = builder.stream("in").group_by_key()
     grouped = grouped.windowed_by(windows) if windows else grouped

@@ -1,4 +1,4 @@
-"""Schedules: which are rejected, and which survive a run, a replacement or a cancellation."""
+"""Which schedules are rejected, and which survive a run, a replacement or a cancellation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topology: validation, sub-topologies and their order, and watermark lags."""
+"""The topology: validation, the order of sub-topologies, and watermark lags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The versioned store (KIP-889): against its definition over the whole history, and across checkpoints."""
+"""The versioned store (KIP-889) equals its definition over the whole history, also across checkpoints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made(builder: StoreBuilder) -> VersionedStore:
 
 
 class History:
-    """All puts, searched for each read."""
+    """A store that keeps all puts and searches them for each read."""
 
     def __init__(self, history: int) -> None:
         self.history, self.clock, self.taken = history, -1, dict[tuple[str, int], Any]()
