@@ -69,7 +69,7 @@ EXEMPT = {
 
 
 def sample(suites: str, folder: Path) -> tuple[int, dict[str, Any], str]:
-    """Run a sample and return the command's result. It runs in a new process, because who forks must not have opened a table."""
+    """Run a sample in a new process, because a process that forks must not have opened a table. Return the command's result."""
     command = [sys.executable, "-m", "tests.crash", "--quick", "--json", "--suites", suites, "--results", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
     return done.returncode, json.loads(done.stdout), done.stderr

@@ -231,7 +231,7 @@ def test_only_options_that_affect_results_are_in_the_fingerprint() -> None:
     [
         (lambda: until_window_closes(max_records(3)), "add .shut_down_when_full"),
         (lambda: until_window_closes(unbounded().emit_early_when_full()), "would not be final"),
-        (lambda: until_window_closes("1h"), "the buffer is unbounded"),
+        (lambda: until_window_closes("1h"), "the buffer must be unbounded"),
         (lambda: until_time_limit("-1s"), "0 or more"),
         (lambda: until_time_limit("1s", buffer_time="newest"), "first, latest, window_start"),
         (lambda: max_records(-1), "0 or more"),

@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 class Result:
     """The result of a scenario.
 
-    By step, what was sent and what is buffered; the stores at the end; the step of an error (-1: while building).
+    ``steps`` and ``buffers``: what each step sent, and what was then buffered. ``error_step``: -1 means while building.
     """
 
     init: Rows = field(default_factory=list)

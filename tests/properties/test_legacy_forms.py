@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarn
 
 
 class Summing(Transformer):
-    """Forwards each record, returns two of three again, and reports its count in punctuations, with legacy calls."""
+    """Forwards each record, returns another one for two of three, and reports its count in punctuations, with legacy calls."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context

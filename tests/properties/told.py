@@ -6,7 +6,7 @@ from typing import Any
 
 
 def told(value: Any) -> Any:
-    """Return a value with what ``==`` ignores: classes, the order of dictionaries, signs of zeros, digits of decimals."""
+    """Return the value with what ``==`` ignores: its classes, the order of dictionaries, signs of zeros, digits of decimals."""
     if isinstance(value, dict):
         return [dict, *((told(key), told(item)) for key, item in value.items())]
     if isinstance(value, list | tuple):

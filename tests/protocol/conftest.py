@@ -1,4 +1,4 @@
-"""A run through Spark takes ten times as long, so `make test` runs only the quick tests of that backend, `make cluster` all."""
+"""The tests through Spark take ten times as long. `make test` runs only the quick ones, and `make cluster` runs all."""
 
 from __future__ import annotations
 

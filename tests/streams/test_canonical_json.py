@@ -62,7 +62,7 @@ def test_types_come_back_too(value: Any) -> None:
 
 
 def shape(value: Any) -> Any:
-    """Return a value with what `==` ignores: 1, True and 1.0 differ, and so do the classes of tuples."""
+    """Return the value with its classes, because `==` does not distinguish 1, True and 1.0, or classes of tuples."""
     if isinstance(value, dict):
         return {"dict": {dump_value(key): (shape(key), shape(item)) for key, item in value.items()}}
     if isinstance(value, list):

@@ -113,7 +113,7 @@ def test_a_value_that_is_changed_in_place_does_not_change_in_the_store() -> None
 
 
 def test_misuse_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="the history is 0 or more"):
+    with pytest.raises(ConfigError, match="the history must be 0 or more"):
         versioned_store("s", history="-1ms")
     store = made(versioned_store("s", history="10ms"))
     with pytest.raises(DataError, match="0 or more"):

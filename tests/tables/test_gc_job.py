@@ -1,4 +1,4 @@
-"""gc of a job: snapshots replace older rows, nothing that a branch needs is lost, and everything else goes."""
+"""gc of a job: snapshots replace older rows, nothing that a branch needs is lost, and everything else is deleted."""
 
 from __future__ import annotations
 
