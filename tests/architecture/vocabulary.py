@@ -1,6 +1,6 @@
 """The retired terms with their replacements, and a search for them in Python files and pages.
 
-A term is retired everywhere or only in names. The latter is an ordinary word, but not the name of a concept.
+A term is retired everywhere or only in names. A term of the second kind may be an ordinary word in a sentence.
 Names are checked where they are bound (modules, classes, functions, parameters, variables, fields), so that the words of
 third parties (``pytest.fixture(scope=...)``, ``os.environ``) need no exceptions.
 """

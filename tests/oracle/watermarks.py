@@ -28,7 +28,7 @@ def held_back(node: Node) -> int:
 
 
 def longest(windows: Mapping[str, Any]) -> int:
-    """Return how long a window can stay open after the smallest possible timestamp of its result (a session's end)."""
+    """Return the longest time until a window closes, from the smallest possible timestamp of its result (a session's end)."""
     grace: int = windows.get("grace", 0)
     if windows["type"] == "session":
         gap: int = windows["gap"]

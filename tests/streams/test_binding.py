@@ -175,7 +175,7 @@ class Keyed(NamedTuple):
 
 
 class Cased(NamedTuple):
-    """A row with two field names that are equal to Spark."""
+    """A row with two field names that Spark does not distinguish."""
 
     Name: int
     name: int
