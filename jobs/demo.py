@@ -63,13 +63,13 @@ def main() -> int:
 def _print_partitions(out: Console, ranges: Mapping[Any, Any]) -> None:
     counts = {f"{where.topic}-{where.partition}": landed.end for where, landed in sorted(ranges.items())}
     filled = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
-    out.print(f"Three airports fill some of the 4 partitions ({filled}); the empty ones hold nothing up.")
+    out.print(f"Three airports fill some of the 4 partitions ({filled}); the empty ones delay nothing.")
 
 
 def _print_finals(out: Console, project: Project) -> None:
     rows = read_rows(f"{project.warehouse}/flights/hourly_departures")
     busiest = rows.sort_by([("departures", "descending"), ("window_start", "ascending"), ("origin", "ascending")])
-    table = _table("The busiest hours (hourly_departures: one final row an airport and hour)")
+    table = _table("The busiest hours (hourly_departures: one final row per airport and hour)")
     for name in ("origin", "hour (UTC)", "departures", "mean delay (min)"):
         table.add_column(name, justify="left" if name in ("origin", "hour (UTC)") else "right")
     for row in busiest.slice(0, 5).to_pylist():
@@ -79,7 +79,7 @@ def _print_finals(out: Console, project: Project) -> None:
     board = read_rows(f"{project.warehouse}/flights/departure_board")
     asked = {str(item["values"]): item["counts"] for item in pc.value_counts(board["asked_by"]).to_pylist()}
     reports = ", ".join(f"{count:,} by {who}" for who, count in sorted(asked.items()))
-    out.print(f"\ndeparture_board: {len(board):,} reports were asked for: {reports}.")
+    out.print(f"\ndeparture_board: {len(board):,} reports were requested: {reports}.")
 
 
 def _print_counts(out: Console, project: Project) -> None:

@@ -1,1 +1,1 @@
-"""The tests, as a package: `python -m tests.conformance` runs from the root of the repository."""
+"""The tests. They are a package so that `python -m tests.conformance` runs from the root of the repository."""

@@ -1,4 +1,4 @@
-"""The command line in a process of its own: where a test has a Spark session already, or wants to kill the command."""
+"""Run the command line in a separate process, for tests that already have a Spark session or that kill the command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(root: Path, *arguments: str, **environment: str) -> subprocess.Popen
 
 
 def done(process: subprocess.Popen[str], code: int = 0, *, seconds: int = 300) -> Any:
-    """Wait for a command, see that it ended with a code, and return what it said."""
+    """Wait for a command, check its exit code, and return its JSON output."""
     out, err = process.communicate(timeout=seconds)
     assert process.returncode == code, out + err
     return json.loads(out)

@@ -1,4 +1,4 @@
-"""Fixtures that every test folder may use: one Spark session, a copy of the project, hypothesis' profiles."""
+"""Fixtures for all test folders (the Spark session, a copy of the project) and the Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Machines are shared and JVMs warm up: a slow example is no failure. A failure prints the blob that repeats it.
+# Slow examples do not fail: machines are shared and JVMs warm up. A failure prints the blob that repeats it.
 settings.register_profile("local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), max_examples=200)
 settings.register_profile("thousand", settings.get_profile("local"), max_examples=1_000)
 settings.register_profile("deep", settings.get_profile("local"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
 
-# A test that runs away with memory fails by itself, before the machine kills whatever is largest.
+# A test that uses too much memory fails before the kernel kills the largest process.
 MEMORY_BYTES = 6 << 30
 
 
@@ -35,7 +35,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Give the one session of a test run, on two cores; mark the test with `pytest.mark.spark`."""
+    """Return the session that all tests share, on two cores. Mark the test with `pytest.mark.spark`."""
     from rewindow.engine.spark.session import local_session  # the tests without Spark never load it
 
     session = local_session(cores=2, app_name="rewindow-tests", python_path=[ROOT])
@@ -45,12 +45,12 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Copy the project's conf/ and jobs/ to a folder of the test's own, and return its root."""
+    """Copy the project's conf/ and jobs/ to the test's temporary folder, and return the copy's root."""
     return copy_project(tmp_path)
 
 
 def copy_project(folder: Path) -> Path:
-    """Copy the project's conf/ and jobs/ below a folder; return the copy's root."""
+    """Copy the project's conf/ and jobs/ into a new folder below this one, and return the copy's root."""
     root = folder / "project"
     for part in ("conf", "jobs"):
         if (ROOT / part).is_dir():

@@ -1,4 +1,4 @@
-"""Spark's own daemons on loopback, from the installed PySpark: each a process group of its own, stopped as a group."""
+"""Spark's daemons on loopback, from the installed PySpark. Each is a separate process group and is stopped as a group."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ UP_SECONDS = 120
 
 @dataclass
 class Daemon:
-    """A process of Spark's and where it writes what it says."""
+    """A Spark process and its log file."""
 
     process: subprocess.Popen[bytes]
     log: Path
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Wait until the log has a line that fits."""
+        """Wait until the log has a line that matches."""
         end = time.monotonic() + UP_SECONDS
         while time.monotonic() < end:
             found = re.search(pattern, self.log.read_text())
             if found:
                 return found
-            assert self.process.poll() is None, f"it ended by itself:\n{self.log.read_text()[-2000:]}"
+            assert self.process.poll() is None, f"the daemon exited:\n{self.log.read_text()[-2000:]}"
             time.sleep(0.1)
-        raise AssertionError(f"{pattern} did not come:\n{self.log.read_text()[-2000:]}")
+        raise AssertionError(f"{pattern} did not appear:\n{self.log.read_text()[-2000:]}")
 
     def kill(self) -> None:
-        """End the whole group at once."""
+        """Kill the process group."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -69,7 +69,7 @@ def start(arguments: Sequence[str], log: Path, **environment: str) -> Daemon:
 
 @dataclass
 class Cluster:
-    """One master and some workers."""
+    """A master and its workers."""
 
     master: str
     workers: list[Daemon] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
-    """Run a master and workers of one core each."""
+    """Run a master, and workers with one core each."""
     small = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
     folder.mkdir(parents=True)
     with ExitStack() as ends:
@@ -101,7 +101,7 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
 
 @contextmanager
 def connect_server(folder: Path, python: Path) -> Iterator[str]:
-    """Run a Spark Connect server with Delta and give its address."""
+    """Run a Spark Connect server with Delta and yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -131,17 +131,17 @@ def connect_server(folder: Path, python: Path) -> Iterator[str]:
 
 
 def python_without_rewindow(folder: Path) -> Path:
-    """Make an interpreter that has what this one has installed, but not rewindow: that must come to it as a wheel."""
+    """Create an interpreter with this one's packages, except rewindow, which it must receive as a wheel."""
     venv.create(folder, symlinks=True)
     installed = [path for path in sys.path if path.endswith("site-packages")]
     (own,) = folder.glob("lib/python*/site-packages")
-    # A path in a .pth is added as it is: the editable install's own .pth, which lies there, is not read.
+    # Python does not read .pth files in a folder that a .pth names, so the editable install is not found.
     (own / "installed.pth").write_text("\n".join(installed) + "\n")
     return folder / "bin" / "python"
 
 
 def build_wheel(root: Path, folder: Path) -> Path:
-    """Build the wheel from a copy of the sources, so that the tree stays clean; return it."""
+    """Build the wheel from a copy of the sources, which keeps the tree clean, and return its path."""
     copy = folder / "source"
     shutil.copytree(root / "lib", copy / "lib", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("pyproject.toml", "README.md"):

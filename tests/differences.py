@@ -1,4 +1,4 @@
-"""``python -m tests.differences``: write DIFFERENCES.md from differences.yaml, which the tests read too."""
+"""Write DIFFERENCES.md from differences.yaml, which the tests also read: ``python -m tests.differences``."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Difference(NamedTuple):
 
 
 def differences() -> list[Difference]:
-    """Return the rows; numbered ones first, in order."""
+    """Return the rows: first the numbered ones, by number, then the others."""
     rows = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
     read = [Difference(*_what(row), **row) for row in rows]
     return sorted(read, key=lambda row: (not is_number(row.what), int(row.what[1:]) if is_number(row.what) else 0))
 
 
 def is_number(what: str) -> bool:
-    """Return whether a row is a numbered decision about semantics."""
+    """Return whether a row's name is the number of a decision about semantics."""
     return what[:1] == "D" and what[1:].isdigit()
 
 

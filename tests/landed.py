@@ -1,4 +1,4 @@
-"""A feed landed by hand, epoch by epoch, and jobs replayed over it: what tests need that want their own watermarks."""
+"""Land epochs with watermarks that the test chooses, without `land`, and replay jobs over them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _attempts = count()
 
 
 def land(warehouse: str, feed: str, epochs: Sequence[Epoch], logs: Mapping[str, LogSchema], partitions: int) -> None:
-    """Land each epoch, all of it released, under the watermark that it says."""
+    """Write one landing per epoch, with the epoch's own watermark. Each landing releases all of its records."""
     definition = FeedDefinition(feed, 1, partitions, dict(logs), "f")
     for topic, schema in logs.items():
         create_table(table_path(warehouse, log_path(feed, topic)), _table_schema(schema), LOG_PARTITIONS)
@@ -91,7 +91,7 @@ def replay(
     semantics: Semantics,
     throughs: Sequence[int],
 ) -> list[RunReport]:
-    """Replay into a branch of its own, in runs that end at these landings. ``load`` must survive the way to a worker."""
+    """Replay into a new branch, in runs that end at these landings. ``load`` must be picklable."""
     landed = tables.feed(feed)
     code = JobCode(load, partial(log_shapes, dict(landed.definition.logs)), semantics)
     paths = TablePaths(
@@ -110,7 +110,7 @@ def replay(
 
 
 def output_of(branch: str, topic: str) -> str:
-    """Return where a branch's output lies, below the warehouse."""
+    """Return the path of a branch's output, relative to the warehouse."""
     return output_path(f"out.{topic.replace('-', '_')}", branch)
 
 

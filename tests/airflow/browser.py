@@ -42,7 +42,7 @@ class Browser:
         told = Path(self._profile.name) / "DevToolsActivePort"
         deadline = time.monotonic() + WAIT_SECONDS
         while not told.exists() or "\n" not in told.read_text():
-            assert self._process.poll() is None, "Chromium does not start"
+            assert self._process.poll() is None, "Chromium did not start"
             assert time.monotonic() < deadline, "waited for Chromium"
             time.sleep(0.1)
         port = told.read_text().splitlines()[0]
@@ -63,7 +63,7 @@ class Browser:
         number = next(self._numbers)
         self._line.send(json.dumps({"id": number, "method": method, "params": params}))
         while (answer := json.loads(self._line.recv(timeout=WAIT_SECONDS))).get("id") != number:
-            continue  # it tells of other things too
+            continue  # the browser also sends events
         assert "error" not in answer, f"{method}: {answer['error']}"
         found: dict[str, Any] = answer["result"]
         return found

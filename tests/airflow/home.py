@@ -21,7 +21,7 @@ def environment(home: Path, dags: Path) -> dict[str, str]:
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=120",  # 5 s are short on a busy machine
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=120",  # 5 s is too short on a busy machine
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
         "PATH": f"{bins}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "lib"),

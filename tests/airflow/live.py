@@ -37,11 +37,11 @@ class Live:
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__CORE__PARALLELISM": "6",  # a worker that is killed keeps its place
+            "AIRFLOW__CORE__PARALLELISM": "6",  # a killed worker still counts until its heartbeat times out
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "2",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
-            "PYTHONUNBUFFERED": "1",  # the log says now what happens now
+            "PYTHONUNBUFFERED": "1",  # the log is not delayed by a buffer
             "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "airflow.jobs.scheduler_job_runner=INFO",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
@@ -62,7 +62,7 @@ class Live:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Terminate, then kill, all processes of this home, including rewindow's commands, which outlive their workers."""
+        """Terminate, then kill all processes of this home. Rewindow's commands are among them: they outlive their workers."""
         if self._client:
             self._client.close()
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -129,9 +129,10 @@ class Live:
         return {task["task_id"]: task for task in found}
 
     def until(self, done: Callable[[], Any], seconds: float, what: str) -> Any:
-        """Wait until something is true; return it. A scheduler that died is started again, as a service manager does it.
+        """Wait until ``done`` returns something true, and return it.
 
-        (It dies of a backfill that Airflow takes back because SQLite was locked.)
+        A scheduler that died is restarted, as by a service manager. It can die when Airflow rolls a backfill back because
+        SQLite was locked.
         """
         deadline, looked = time.monotonic() + seconds, time.monotonic()
         while True:
@@ -150,7 +151,7 @@ class Live:
         assert self._client is not None
         for _ in range(5):
             answer = self._client.request(method, path, **how)
-            if answer.status_code < 500:  # SQLite is locked now and then
+            if answer.status_code < 500:  # SQLite is sometimes locked
                 break
             time.sleep(1)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:500]}"

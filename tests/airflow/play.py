@@ -1,7 +1,7 @@
-"""Plays DAG runs with Airflow's `dag.test`, in a process of their own: `python play.py '[{"dag": ...}]'`.
+"""Execute DAG runs with Airflow's `dag.test`, in a separate process: `python play.py '[{"dag": ...}]'`.
 
-Each has ``dag``, and may have ``date`` (the interval's start), ``conf``, ``answer`` (what somebody says when asked).
-The last line it prints is JSON: for each its state, its tasks' states and results, and the assets' events.
+Each run has ``dag`` and may have ``date`` (the logical date), ``conf`` and ``skip`` (a pattern of tasks to mark as successful).
+The last line of output is JSON: for each run its state, the states and tries of its tasks, and the asset events.
 """
 
 from __future__ import annotations

@@ -62,11 +62,11 @@ async def deferred(task: RewindowJobRunOperator, context: dict[str, Any], *, sto
         path, given = waiting.trigger.serialize()
         assert path == "rewindow.airflow.job_runs.JobRunTrigger"
         trigger = type(waiting.trigger)(**given)
-        if stops:  # somebody marks the task as failed while it waits
+        if stops:  # as if a person marks the task as failed while it waits
             return await trigger.on_kill()
         async for event in trigger.run():
             return {**getattr(task, waiting.method_name)(context, event.payload), "deferred": True}
-    raise AssertionError("it did not defer")
+    raise AssertionError("the task did not defer")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Takes the pictures of `lib/rewindow/airflow/AIRFLOW.md`: `python -m tests.airflow.screenshots` (needs Chromium).
+"""Take the screenshots in `lib/rewindow/airflow/AIRFLOW.md`: `python -m tests.airflow.screenshots` (needs Chromium).
 
-It starts an Airflow on loopback over the small shop, backfills its four days, fixes the job and lets its past be recomputed,
-and looks at what came of it: the grid, the question before anything is published, the asset with what its event says.
+It starts Airflow on loopback with the small shop, backfills its four days, fixes the job and recomputes its past. It then
+captures the grid, the request for approval before publishing, and the asset with the content of its event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.airflow.shop import DAGS, make_shop
 JOB = "daily_orders"
 WAIT_SECONDS = 1500
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# The schedule is over, so that only the backfill runs.
+# The schedule has ended, so only the backfill runs.
 ENDED = DAGS.replace("parent.parent", "parent.parent, end_date=datetime(2026, 1, 31, tzinfo=UTC)").replace(
     "from pathlib", "from datetime import UTC, datetime\nfrom pathlib"
 )
@@ -60,7 +60,7 @@ def all_done(live: Live) -> bool:
 
 
 def ask(live: Live, root: Path) -> str:
-    """Fix the job and recompute its past; return the URL at which Airflow asks for approval."""
+    """Fix the job and recompute its past. Return the URL at which Airflow asks for approval."""
     code = root / "jobs/daily_orders.py"
     code.write_text(
         code.read_text().replace('stream("orders")', 'stream("orders").filter(lambda key, value: key != "c")')

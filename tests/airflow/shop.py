@@ -1,4 +1,4 @@
-"""A small project with a DAG file: orders that are landed by day, and the same orders landed by call."""
+"""A small project with a DAG file: one feed lands orders by day, another lands the same orders in one landing per call."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ globals().update(make_dags(Path(__file__).parent.parent))
 
 
 def make_shop(root: Path, *, days: int = DAYS) -> Path:
-    """Write the project below an existing folder, and return its root."""
+    """Write the project into an existing folder, and return the folder."""
     files = {
         "conf/feeds/orders.yaml": FEED,
         "conf/feeds/calls.yaml": FEED.replace("feed: orders", "feed: calls").replace(
@@ -80,13 +80,13 @@ def make_shop(root: Path, *, days: int = DAYS) -> Path:
         (root / name).write_text(text)
     (root / "conf/targets").mkdir()
     target = (ROOT / "conf/targets/local.yaml").read_text()
-    # Commands that take their time: what happens in the middle of one is what is tried.
+    # Without inline execution, commands take longer, so tests can interrupt them.
     (root / "conf/targets/local.yaml").write_text(f"{target.rstrip()}\ninline: 0\n")
     return root
 
 
 def orders(days: int = DAYS) -> str:
-    """Return ten orders, two hours apart, on each of the first days of January 2026, received ten minutes later."""
+    """Return ten orders for each of the first days of January 2026, two hours apart, each received ten minutes later."""
     lines = ["order_id,customer,amount,ordered_at,received_at"]
     for number in range(days * 10):
         day, hour = 1 + number // 10, 2 * (number % 10)

@@ -139,7 +139,7 @@ def tables(root: Path, name: str) -> list[tuple[Any, ...]]:
 
 def rewindow(root: Path, *arguments: str) -> Any:
     line = [sys.executable, "-P", "-m", "rewindow", *arguments, "--project", str(root), "--json"]
-    return json.loads(said(environment(root, root), *line, cwd=root))  # not where this project's own `jobs` is
+    return json.loads(said(environment(root, root), *line, cwd=root))  # not in a folder with another `jobs` package
 
 
 @pytest.mark.spark

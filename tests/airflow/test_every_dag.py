@@ -1,4 +1,4 @@
-"""Every DAG with Airflow's `dag.test`: the demo's on a sample of its data, and special cases of the shop."""
+"""Every DAG with Airflow's `dag.test`: those of the demo on a sample of its data, and special cases of the shop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAYS = 6
 
 @pytest.fixture(scope="module")
 def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the project with its DAG file, and the first days of January as its data."""
+    """Return a copy of the project with its DAG file and the first days of January as data."""
     root = copy_project(tmp_path_factory.mktemp("flights"))
     (root / "dags").mkdir()
     (root / "dags/flights.py").write_text((ROOT / "dags/flights.py").read_text())
@@ -49,31 +49,31 @@ def test_every_dag_of_the_demo_runs(airflow_home: Path, flights: Path):
         states = {name: task["state"] for name, task in one["tasks"].items()}
         assert one["state"] == "success", states
         assert states["diff"] == "success"
-        assert states["approve"] == states["promote"] == "skipped", "nothing differs, so nobody is asked"
+        assert states["approve"] == states["promote"] == "skipped", "no approval is needed if nothing differs"
 
 
 def test_intervals_before_the_data_params_and_feeds_without_intervals(airflow_home: Path, tmp_path: Path):
     shop = make_shop(tmp_path)
     before, bounded, whole, backwards = play(
         environment(airflow_home, shop / "dags"),
-        {"dag": "daily_orders", "date": "2026-01-01"},  # the interval that ended as the first day began
+        {"dag": "daily_orders", "date": "2026-01-01"},  # the interval that ended when the first day began
         {"dag": "daily_orders", "date": "2026-01-02", "conf": {"through": "2026-01-05T00:00:00Z"}},
         {"dag": "any_orders", "date": "2026-02-01"},
         {"dag": "daily_orders__backfill", "conf": {"from": "2026-01-03", "to": "2026-01-02"}},
     )
-    assert (before["state"], before["events"][0]["extra"]) == ("success", {}), "nothing was there to publish"
+    assert (before["state"], before["events"][0]["extra"]) == ("success", {}), "there was nothing to publish"
     assert (bounded["state"], bounded["events"][0]["extra"]["epochs"]) == ("success", [1, 4])
     daily, calls = tables(shop, "shop/daily_orders"), tables(shop, "shop/any_orders")
     assert len(daily) == 12
     assert whole["state"] == "success"
     assert len(calls) == 9
     assert set(calls) < set(daily), "without intervals the last day is still open"
-    assert backwards["tasks"]["branch"] == {"state": "failed", "tries": 1}, "no retry will turn it round"
+    assert backwards["tasks"]["branch"] == {"state": "failed", "tries": 1}, "retries cannot fix a reversed range"
     assert rewindow(shop, "branch", "list", "daily_orders")["branches"][0]["branch"] == "main"
 
 
 def test_a_dag_that_does_not_land_waits_until_the_log_is_complete(airflow_home: Path, tmp_path: Path):
-    """Another tool lands: the sensor succeeds at once, or waits in the triggerer."""
+    """If another tool lands, the sensor succeeds at once or waits in the triggerer."""
     shop = make_shop(tmp_path)
     (shop / "dags/shop.py").write_text(
         DAGS.replace("parent.parent", "parent.parent, lands=False, jobs=['daily_orders']")

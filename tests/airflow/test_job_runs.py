@@ -1,4 +1,4 @@
-"""`RewindowJobRunOperator` with the real Airflow's classes, against a workspace on loopback."""
+"""`RewindowJobRunOperator` with real Airflow classes, against a workspace on loopback."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
         url = f"{there.host}/#job/11/run/100"
         assert first["result"] == {"run_id": 100, "url": url, "state": "SUCCESS", "results": {}}
         assert first["stored"] == {"rewindow_job_run": 100}
-        assert again["result"]["run_id"] == 100, "what the task had started is known to its retry"
+        assert again["result"]["run_id"] == 100, "a retry continues the job run that the task started"
         assert later["result"]["run_id"] == 101
         assert later["result"]["deferred"]
         assert [given["job_parameters"] for given in started(there)] == [
@@ -75,7 +75,7 @@ def test_the_events_contain_what_the_remote_command_printed(airflow_home: Path):
         assert why in one["warned"][-1]
 
 
-@pytest.mark.airflow  # a process each
+@pytest.mark.airflow  # each case is a process
 @pytest.mark.parametrize(
     ("code", "kinds"),
     [
@@ -93,7 +93,7 @@ def test_the_exit_code_of_the_remote_command_decides(airflow_home: Path, code: i
         assert [one["error"] for one in ended] == kinds
         assert all("customer's name" in one["message"] and str(code) in one["message"] for one in ended)
         assert all(one["message"].splitlines()[1] == "its own words" for one in ended)
-        assert len(started(there)) >= len(kinds), "one that has failed is started anew"
+        assert len(started(there)) >= len(kinds), "a failed job run is started again"
 
 
 def test_an_unknown_job_fails_at_once(airflow_home: Path):

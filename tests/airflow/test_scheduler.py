@@ -1,6 +1,6 @@
-"""A real scheduler: runs that are triggered, a killed command, a killed worker, a month's backfill, an approval.
+"""A real scheduler: triggered runs, a killed command, a killed worker, the backfill of a month, an approval.
 
-Nothing here is decided by a clock: each wait is for a state, and its deadline is there for what never comes.
+No result depends on timing: each wait is for a state, with a deadline in case the state is never reached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.airflow
 RUN_SECONDS = 1500
 DAYS = 31
 JOB, OTHER, OWN = "daily_orders", "weekly_orders", "orders_then_proof"
-# The schedules are over: only what the test asks for runs. The two jobs land one feed, each in a pool of its own.
+# The schedules have ended, so only what the tests trigger runs. Two jobs land the same feed, each in its own pool.
 DAGS = """\
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,7 +65,7 @@ def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def live(airflow_home: Path, scheduled: Path) -> Any:
-    from tests.airflow.live import Live  # it needs what comes with Airflow
+    from tests.airflow.live import Live  # needs Airflow's dependencies
 
     with Live(environment(airflow_home, scheduled / "dags")) as live:
         live.until(lambda: len(live.get("/dags")["dags"]) == 5, RUN_SECONDS, "the five DAGs")
@@ -111,12 +111,12 @@ def test_a_run_whose_command_is_killed_is_retried_and_ends_well(live: Live, sche
     assert end_of(live, JOB, run_id) == "success"
     assert live.tasks(JOB, run_id)["run"]["try_number"] >= 2
     told = live.get(f"/dags/{JOB}/tasks/run")
-    assert (told["retries"], told["retry_delay"]["seconds"]) == (5, 2), "what `default_args` say goes before our own"
+    assert (told["retries"], told["retry_delay"]["seconds"]) == (5, 2), "`default_args` override our defaults"
     assert len(tables(scheduled, "shop/daily_orders")) == 3, "one day, three customers"
 
 
 def test_a_worker_that_is_killed_finds_its_command_again(live: Live, scheduled: Path):
-    """Kills the worker and its task process; Airflow misses the heartbeat."""
+    """Kill the worker and its task process, so that Airflow misses the heartbeat."""
     run_id = trigger(live, JOB, through="2026-01-03")
     command = live.until(lambda: commands(scheduled, "run"), RUN_SECONDS, "the command of `run`")[0]
     kept = f"/dags/{JOB}/dagRuns/{run_id}/taskInstances/run/state-store"
@@ -130,23 +130,23 @@ def test_a_worker_that_is_killed_finds_its_command_again(live: Live, scheduled: 
     assert live.tasks(JOB, run_id)["run"]["try_number"] >= 2
     assert len(tables(scheduled, "shop/daily_orders")) == 6
     shown = rewindow(scheduled, "show", JOB)
-    assert [one["run"] for one in shown["runs"]] == ["main/1", "main/2"], "the second attempt did not run it again"
+    assert [one["run"] for one in shown["runs"]] == ["main/1", "main/2"], "the retry must not run it again"
 
 
 def test_a_month_backfilled_backwards_with_other_writers_gives_the_tables_of_the_command_line(
     live: Live, scheduled: Path, tmp_path: Path
 ):
-    """One DAG is backfilled, one triggered: both land the feed. A third, AIRFLOW.md's, waits in the triggerer for them.
+    """One DAG is backfilled and one is triggered, and both land the feed. The DAG of AIRFLOW.md waits in the triggerer.
 
-    And the scheduler dies.
+    Meanwhile, the scheduler is killed.
     """
-    own = trigger(live, OWN, "2026-02-01T00:00:00Z")  # of its interval, which ends then
+    own = trigger(live, OWN, "2026-02-01T00:00:00Z")  # its interval ends at this date
     live.until(lambda: live.tasks(OWN, own)["complete"]["state"] == "deferred", RUN_SECONDS, "the sensor to wait")
     arguments = ["--from-date", "2025-12-28", "--to-date", "2026-01-25", "--max-active-runs", "3", "--run-backwards"]
     patiently(live.env, [AIRFLOW, "backfill", "create", "--dag-id", OTHER, *arguments])
     daily = trigger(live, JOB, through="2026-02-01T00:00:00Z")
     live.until(lambda: commands(scheduled, "land"), RUN_SECONDS, "a command")
-    live.scheduler().kill()  # it is started again; what had begun goes on
+    live.scheduler().kill()  # `until` restarts it, and running commands continue
 
     by_hand = make_shop(tmp_path, days=DAYS)
     (by_hand / "conf/jobs/weekly_orders.yaml").write_text(WEEKLY)
@@ -171,7 +171,7 @@ def test_a_month_backfilled_backwards_with_other_writers_gives_the_tables_of_the
 
 
 def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, scheduled: Path):
-    """Fixes a bug, replays the past on a branch, approves it, and checks the tables."""
+    """Fix a bug, replay the past on a branch, reject and then approve it, and check the tables."""
     before = tables(scheduled, "shop/daily_orders")
     code = scheduled / "jobs/daily_orders.py"
     code.write_text(
@@ -186,7 +186,7 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
     def waiting(attempt: int) -> Any:
         state = {name: task["state"] for name, task in live.tasks(dag, run_id).items()}
         assert "failed" not in state.values(), state
-        # The scheduler has to have seen it too: it takes an answer that comes before that for a failure.
+        # The scheduler must have seen the state too: it treats an earlier answer as a failure.
         seen = rf"executor event with state success .*{dag}.*task_id='approve'.*try_number={attempt}"
         return state.get("approve") == "awaiting_input" and re.search(seen, live.log.read_text(errors="replace"))
 
@@ -195,7 +195,7 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
         return end_of(live, dag, run_id)
 
     live.until(lambda: waiting(1), RUN_SECONDS, "the question")
-    assert tables(scheduled, "shop/daily_orders") == before, "nothing published changes before somebody approves"
+    assert tables(scheduled, "shop/daily_orders") == before, "published tables do not change before an approval"
     assert f"| daily-orders | {len(before) * 2 // 3} | 0 | {len(before) // 3} | 0 |" in live.get(there)["body"]
     assert answered("Reject") == "success"
     assert live.tasks(dag, run_id)["promote"]["state"] == "skipped"
@@ -219,19 +219,19 @@ def commands(root: Path, command: str) -> list[int]:
 
 
 def workers(live: Live, ti_id: str) -> list[int]:
-    """Return the pids of the processes that execute a task instance: the LocalExecutor's worker that has it, its children."""
+    """Return the pids of the processes that execute a task instance: the LocalExecutor's worker and its children."""
     found = []
     for process in live.processes():
         try:
             if ti_id in " ".join(process.cmdline()):
                 found += [process.pid, *(child.pid for child in process.children())]
-        except psutil.Error:  # it has ended meanwhile
+        except psutil.Error:  # it has ended
             continue
     return found
 
 
 def test_every_command_of_the_readme(live: Live):
-    """Runs the commands in the README's order against the running Airflow."""
+    """Run the commands against Airflow, in the README's order."""
     readme = (ROOT / "README.md").read_text()
     shown = readme[readme.index("<!-- airflow:begin") : readme.index("<!-- airflow:end")]
     lines = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]

@@ -60,7 +60,7 @@ def test_a_command_line_is_a_list_without_templates():
     assert line[:4] == [sys.executable, "-P", "-m", "rewindow"]
     assert line[4:] == ["land", "orders", "--until", "2026-01-01", "--project", "/p", "--target", "local", "--json"]
     assert commands.run("j", until="T", lands=True) == ["run", "j", "--land", "--until", "T"]
-    assert commands.run("j; rm -rf /", through="T")[1] == "j; rm -rf /", "no shell will ever read it"
+    assert commands.run("j; rm -rf /", through="T")[1] == "j; rm -rf /", "no shell interprets the line"
     with pytest.raises(UsageError, match="template"):
         commands.command_line(["run", "{{ params.job }}"], project="/p", target="local")
 
@@ -142,7 +142,7 @@ def test_stop_ends_the_supervisor_and_the_command(tmp_path):
 
 
 def test_a_command_outlives_the_worker_that_started_it(tmp_path):
-    """Kills a worker with SIGKILL; a retry finds the command by its `Started` value and gets its exit code."""
+    """After SIGKILL of its worker, a retry finds the command by its `Started` value and gets its exit code."""
     worker = f"""
 import json, sys
 from rewindow.airflow import process

@@ -57,18 +57,18 @@ MODULES = {"__init__": "public", "__main__": "app", "errors": "errors"}
 """The unit of each module in the package's root. There are no others."""
 
 PURE = _words("streams dsl contracts control/plan control/ingest")
-# Clocks, randomness, the machine: no pure layer imports them at all.
+# Modules for clocks, randomness and the machine. No pure layer imports them.
 BANNED_MODULES = _words(
     "asyncio concurrent locale logging multiprocessing os pathlib platform random secrets socket subprocess sys "
     "tempfile threading time uuid zoneinfo"
 )
 BANNED_CALLS = _words("input open eval exec __import__")
-"""Besides those that `rewindow check` finds."""
+"""Calls that no pure layer makes, besides those that `rewindow check` finds."""
 FLUENT = _words(
     "dsl/aggregating dsl/branched dsl/finals dsl/foreign_key dsl/graph dsl/grouped dsl/grouped_table dsl/joins dsl/legacy "
     "dsl/record_verbs dsl/stream dsl/table dsl/table_joins dsl/table_store dsl/windowed"
 )
-"""The modules whose types refer to each other: a fluent class returns the others. At run time they import one way."""
+"""Modules whose types refer to each other, because fluent classes return each other. At run time, imports go one way."""
 CONNECT_UNSAFE = _words("_jvm _jsc _jsparkSession _sc rdd sparkContext _jdf")
 
 
@@ -132,7 +132,7 @@ def impurities(path: str, source: str) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in BANNED_CALLS
     ]
-    # `id` may look an object up, as long as its value decides nothing.
+    # `id` is allowed for looking an object up, as long as no result depends on its value.
     return found + [str(finding) for finding in findings(path, tree) if finding.what != "id"]
 
 
@@ -146,7 +146,7 @@ def connect_unsafe(path: str, source: str) -> list[str]:
 
 
 def import_cycles(sources: Mapping[str, str], *, with_types: bool) -> list[list[str]]:
-    """Return the groups of modules that import each other, sorted. Imports inside functions count.
+    """Return the sorted groups of modules that import each other. Imports inside functions count.
 
     ``sources`` maps paths below lib/rewindow to their text. ``with_types`` also follows imports under TYPE_CHECKING.
     """
@@ -168,7 +168,7 @@ def _module(path: str) -> str:
 
 
 def _our_imports(source: str, *, with_types: bool) -> Iterator[str]:
-    """Yield the paths of the imported modules; of ``from a import b`` the path ``a/b``, whatever ``b`` is."""
+    """Yield the paths of the imported modules. ``from a import b`` yields ``a/b``, whatever ``b`` is."""
     tree = ast.parse(source)
     only_types = set() if with_types else _imports_of_types(tree)
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Every law, decision about semantics and ADR that is cited exists on its page, and the pages' anchors are unique."""
+"""Every cited law, decision about semantics and ADR exists on its page, and the anchors of each page are unique."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\((?P<page>[\w./]*)#(?P<anchor>[\w-]+)\)")
 PATH = re.compile(r"`(?P<path>(?:lib|tests|jobs|dags|conf)/[\w./-]*[\w/]|(?:\w+/)*\w+\.(?:py|md|yaml))`")
 
 SUFFIXES = (".py", ".md", ".yaml", ".yml", ".toml")
-# Recorded data, and pages that report runs: letters and digits there cite nothing.
+# Recorded data and generated reports: a letter with a number there is not a citation.
 DATA = ("tests/conformance/vectors/", "tests/conformance/oracle/java/", "tests/dsl/recorded/", "tests/crash/RESULTS.md")
 
 

@@ -1,4 +1,4 @@
-"""The architecture fails the build: layers, purity, laziness, size. Each rule is also tried on wrong snippets."""
+"""Violations of the architecture fail: layers, purity, lazy imports, size. Each rule is also tested on wrong snippets."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.architecture.rules import (
 LIB = Path(__file__).resolve().parents[2] / "lib" / "rewindow"
 FILES = {path.relative_to(LIB).as_posix(): path for path in sorted(LIB.rglob("*.py"))}
 LINES = 300
-# Modules that are larger than LINES, with their size: a ratchet, it only goes down.
+# Modules with more than LINES lines. Their sizes may only go down.
 LARGER: dict[str, int] = {}
-# What a program that only names rewindow does not pay for.
+# Packages that `import rewindow` does not load.
 LAZY = ("pyspark", "py4j", "deltalake", "delta", "pyarrow", "pandas", "numpy", "airflow", "pydantic", "yaml", "typer")
 
 
@@ -62,7 +62,7 @@ def test_library_code_is_safe_for_spark_connect():
 def test_modules_stay_small():
     sizes = {path: len(read(path).splitlines()) for path in FILES}
     wrong = [
-        f"{path}: {lines} lines, {LARGER.get(path, LINES)} allowed: it wants to be two modules"
+        f"{path}: {lines} lines, {LARGER.get(path, LINES)} allowed: split the module"
         for path, lines in sizes.items()
         if lines > LARGER.get(path, LINES)
     ]
@@ -71,7 +71,7 @@ def test_modules_stay_small():
 
 def test_the_ratchet_of_sizes_goes_down():
     slack = [path for path, lines in LARGER.items() if path not in FILES or len(read(path).splitlines()) < lines]
-    assert not slack, f"smaller than LARGER says, or gone: lower it for {slack}"
+    assert not slack, f"update LARGER: these modules are smaller or gone: {slack}"
 
 
 def test_importing_rewindow_is_cheap():

@@ -13,14 +13,14 @@ from tests.architecture.vocabulary import Finding, in_module_name, in_source, in
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("lib", "jobs", "dags", "tests")
 PAGES = ("*.md", "Makefile", "pyproject.toml", "lib/**/*.md", "lib/**/*.yaml", "conf/**/*.y*ml", "tests/**/*.md")
-# Old names are the subject of these: the tables of terms, and CHANGELOG's section of old and new names.
+# These may contain retired terms: the tables of terms, and the section of old and new names in CHANGELOG.
 ABOUT_TERMS = {"tests/architecture/vocabulary.py", "tests/architecture/test_vocabulary.py"}
 OLD_TO_NEW = ("<!-- old names: begin -->", "<!-- old names: end -->")
 
 ALLOWED = {
     "lib/rewindow/control/ingest/land.py": {"land"},  # the command's name
 }
-"""By file, words that are no concept of ours there."""
+"""By file: words that it may use with another meaning."""
 
 
 def files() -> Iterator[tuple[str, Path]]:

@@ -1,6 +1,6 @@
-"""The retired terms, each with its replacement, and where a Python file or a page uses one.
+"""The retired terms with their replacements, and a search for them in Python files and pages.
 
-A term is retired everywhere, or only as part of a name: an ordinary word in a sentence, but not the name of a concept.
+A term is retired everywhere or only in names. A term of the second kind may be an ordinary word in a sentence.
 Names are checked where they are bound (modules, classes, functions, parameters, variables, fields), so that the words of
 third parties (``pytest.fixture(scope=...)``, ``os.environ``) need no exceptions.
 """
@@ -56,7 +56,7 @@ PHRASES = {
     r"DESIGN\.md`?,? [0-9]+": "ADR-n",
     r"design(?:\.md)?`?,? section [0-9]+": "ADR-n, or a law by its number",
 }
-"""The same for groups of words, as regular expressions."""
+"""Phrases that no page, message, comment or name contains, as regular expressions."""
 
 IN_NAMES = {
     "accepting": "compatibility",
@@ -140,7 +140,7 @@ def in_module_name(path: str) -> Iterator[Finding]:
 
 def in_source(source: str) -> Iterator[Finding]:
     """Yield the terms in a module's literals, comments and names."""
-    has_any = _TEXT.search(source)  # to tokenize is slow, and few files have any
+    has_any = _TEXT.search(source)  # tokenizing is slow, and few files have a finding
     for token in tokenize.generate_tokens(io.StringIO(source).readline) if has_any else ():
         if token.type in {tokenize.STRING, tokenize.COMMENT}:
             yield from in_text(token.string, token.start[0])

@@ -1,1 +1,4 @@
-"""Bad input, corrupted files and hostile names: one clear error with the fix, or the quarantine, and tables as before."""
+"""Bad input, corrupted files and hostile names lead to one clear error with the fix, or to the quarantine.
+
+The tables stay unchanged.
+"""

@@ -1,4 +1,4 @@
-"""Wrong arguments of the command line. ``~`` stands for a space inside one."""
+"""Wrong arguments of the command line. ``~`` stands for a space inside an argument."""
 
 from __future__ import annotations
 

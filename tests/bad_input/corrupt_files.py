@@ -1,4 +1,4 @@
-"""Files that Spark's workers read, corrupted or with another schema: of a log, of a source, of a Delta table."""
+"""Files that Spark's workers read (of a log, a source or a Delta table), corrupted or with another schema."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _corrupted(
 _LOG = "warehouse/logs/activity/events/*/*/*.parquet"
 LOGS = _corrupted("a log's file", _LOG, "run counts", 74, "Restore the file")
 _UNSEEN = ("with a flipped bit", "that is missing", "swapped with another")
-"""Kinds of corruption that cannot be noticed: source files have no checksums, and unlanded files are not missed."""
+"""Kinds of corruption that cannot be noticed, because source files have no checksums and new files are not known yet."""
 SOURCES = [
     *_corrupted("a new file", "raw/h2.parquet", "land activity", 74, without=_UNSEEN),
     *_corrupted("a table's new file", f"warehouse/{TABLE}/*.parquet", "land other", 74, without=_UNSEEN),

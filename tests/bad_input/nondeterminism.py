@@ -1,4 +1,4 @@
-"""Jobs that are not deterministic, for `verify` to find, and some that only look so."""
+"""Jobs that are not deterministic, which `verify` must find, and some that only look so."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ NEIGHBOURS = [
     ),
 ]
 FOUND = [*RANDOMNESS, *CLOCKS, *ORDERS, *MACHINE, *NEIGHBOURS]
-"""`verify` finds each."""
+"""Cases that `verify` finds."""
 
 ON_SPARK = ("random.random", "the order of a set", "a counter of the module", "a sorted set")
 """Cases that also run on Spark."""

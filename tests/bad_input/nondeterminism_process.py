@@ -1,6 +1,6 @@
-"""`run` or `verify` of planted jobs in a process of its own, as a day lies between them: `python -m ... run FOLDER local`.
+"""`run` or `verify` of planted jobs in separate processes, as if on different days: `python -m ... run FOLDER local`.
 
-Its tasks are grouped and its modules fresh for each group, as in Spark's workers. Prints what each command came to.
+Tasks are grouped and each group imports its modules again, as in Spark's workers. It prints the result of each command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.bad_input import nondeterminism, scene
 
 
 class GroupedEngine(LocalEngine):
-    """Runs one group of tasks after the other, each as in a new worker."""
+    """Runs the groups of tasks one after another, each as in a new worker."""
 
     def __init__(self, *_args: Any, slots: int, **_options: Any) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class GroupedEngine(LocalEngine):
 
 
 def main(command: str, folder: Path, engine: str) -> None:
-    """Run the command in the project of each planted job: all in this process, or those of `ON_SPARK` on Spark."""
+    """Run the command in the project of each planted job: all jobs in this process, or those in `ON_SPARK` on Spark."""
     with scene.without_spark() if engine == "local" else nullcontext(), pytest.MonkeyPatch.context() as patched:
         if engine == "local":
             patched.setattr("rewindow.engine.spark.engine.SparkEngine", GroupedEngine)
@@ -58,7 +58,7 @@ def done(command: str, template: scene.Bench, root: Path, planted: nondeterminis
     """Run the command in a planted job's project, which is created on first use."""
     bench = scene.Bench(root)
     if command == "run":
-        name = f"bench_{root.name}"  # Spark's workers keep what they have imported
+        name = f"bench_{root.name}"  # a new name, because Spark's workers keep imported modules
         shutil.copytree(template.root, root)
         bench.write(f"{name}.py", planted.module)
         bench.write("conf/jobs/counts.yaml", scene.JOB.replace("bench_job", name))

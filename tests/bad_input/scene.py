@@ -1,6 +1,6 @@
-"""A small project without Spark, in which something is wrong; and what must be true of whatever then happens to it.
+"""A small project without Spark in which something is wrong, and checks of what the commands then do.
 
-The command line is the real one, its landing engine Arrow's (`tests.ingest.local_engine`), its engine this process.
+The command line is real. It lands with Arrow (`tests.ingest.local_engine`) and runs tasks in this process.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ class Bench:
 @contextmanager
 def _own_modules(root: Path) -> Iterator[None]:
     path, wrote = list(sys.path), sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # a file that is edited twice in a second has one time stamp
-    sys.path.insert(0, str(root))  # as a worker's
+    sys.dont_write_bytecode = True  # cached bytecode of a file edited twice within a second would count as current
+    sys.path.insert(0, str(root))  # as in a worker
     importlib.invalidate_caches()
     try:
         yield
@@ -179,12 +179,12 @@ def without_spark() -> Iterator[None]:
         )
         patched.setattr("rewindow.engine.spark.engine.SparkEngine", lambda *_args, **_options: RunEngine())
         patched.setattr(Project, "spark", None)
-        patched.setattr("typer.main.get_command", cache(get_command))  # it is made anew for each call, of 0.1 s
+        patched.setattr("typer.main.get_command", cache(get_command))  # otherwise each call builds it again, in 0.1 s
         yield
 
 
 def make_template(root: Path) -> Bench:
-    """Create the project that each case copies: two hours are replayed, the third waits."""
+    """Create the project that each case copies: two hours are replayed, and the third waits in the source."""
     bench = Bench(root)
     bench.write("conf/feeds/activity.yaml", FEED)
     bench.write("conf/jobs/counts.yaml", JOB)
@@ -228,7 +228,7 @@ class Case:
 
 
 def check(case: Case, template: Bench, root: Path, clean: Mapping[str, str]) -> None:
-    """Check that a case ends as expected, leaves the tables unchanged, and that the job continues afterwards."""
+    """Check that a case ends as expected and leaves the tables unchanged, and that the job continues afterwards."""
     bench = copy_of(template, root)
     before, decided = bench.files(), bench.decided()
     case.given(bench)
@@ -240,7 +240,7 @@ def check(case: Case, template: Bench, root: Path, clean: Mapping[str, str]) -> 
     else:
         _assert_as_before(broken, bench.files())
         _undo(bench, template.root, before, broken)
-        assert bench.decided() == decided, "something was decided all the same"
+        assert bench.decided() == decided, "the failed command added ledger rows"
     if case.goes_on:
         goes_on(bench)
         assert bench.result() == clean
@@ -259,12 +259,12 @@ def assert_clear(case: Case, answer: Answer) -> None:
 def _assert_as_before(before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """Check that no file changed or disappeared, and that no public table got a commit after its first."""
     for name, digest in before.items():
-        assert after.get(name) == digest, f"{name} was altered"
+        assert after.get(name) == digest, f"{name} was changed"
     for name in after.keys() - before.keys():
         path = Path(name)
         own = name.startswith(("warehouse/rewindow/runs", "warehouse/rewindow/landings", "warehouse/rewindow/journal"))
         is_commit = path.parent.name == "_delta_log" and not path.stem.startswith("0" * 20)
-        assert own or not is_commit, f"{name} was committed"
+        assert own or not is_commit, f"{name} is a commit"
 
 
 def _undo(bench: Bench, whole: Path, before: Mapping[str, str], broken: Mapping[str, str]) -> None:

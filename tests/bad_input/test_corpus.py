@@ -1,4 +1,4 @@
-"""Each case of the corpus: one clear error with the fix and its code, or the quarantine; the tables stay as they were."""
+"""Each case of the corpus ends with one clear error and its exit code, or in the quarantine. Tables stay unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.bad_input.scene import Bench, Case, assert_clear, check, copy_of, goe
 pytestmark = pytest.mark.slow
 
 STILL = [*arguments.CASES, *conf.CASES]
-"""Refused before anything is touched, so that they can share one project."""
+"""Cases that are refused before anything changes, so they share one project."""
 CASES = [*records.CASES, *sources.CASES, *files.CASES, *user_code.CASES]
 
 

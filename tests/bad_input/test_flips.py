@@ -1,4 +1,4 @@
-"""A flipped bit is never a wrong number: each kind of file that is read, corrupted at many positions, through its own reader."""
+"""A flipped bit never gives wrong rows: each kind of file is corrupted at many positions and read with its own reader."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LANDINGS_MADE = 12
 """Enough for each ledger to have a Delta checkpoint."""
 SEED = 20261121
 FLIPS = examples(120).max_examples
-"""Number of bytes to corrupt in each file: all bytes of small files in the profile `deep`."""
+"""Number of bytes to corrupt in each file. With the profile `deep`, these are all bytes of small files."""
 
 Reader = Callable[[], Any]
 
@@ -160,7 +160,7 @@ def test_a_flipped_bit_of_a_data_file_is_noticed(warehouse, pattern, read, recor
     counts = flip_bits(warehouse, pattern, read, FLIPS)
     record_property("cases", sum(counts.values()))
     assert counts["noticed"]
-    assert not counts["harmless"], "our own files say what their bytes are: no flip passes, not even a harmless one"
+    assert not counts["harmless"], "our own files have checksums, so every flip is noticed, even a harmless one"
 
 
 @pytest.mark.parametrize(("pattern", "read"), LOGS.values(), ids=LOGS)

@@ -28,7 +28,7 @@ def test_a_full_disk_ends_with_71_and_the_next_call_continues(tmp_path: Path) ->
     disk = tmp_path / "disk"
     disk.mkdir()
     if not is_allowed(disk):
-        pytest.skip("this machine mounts nothing for its users")
+        pytest.skip("users cannot mount file systems on this machine")
     script = (
         f"mount -t tmpfs -o size={SIZE} tmpfs {disk} && exec {sys.executable} -m tests.bad_input.test_full_disk {disk}"
     )

@@ -27,7 +27,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
-# A process that ends by an error leaves the closing of its half-written files to the end.
+# A process that fails leaves half-written files open, and the garbage collector complains when it closes them.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code", "says"), FAULTS.values(), ids=FAULTS)
@@ -52,4 +52,4 @@ def test_a_refusal_of_the_machine_is_reported_and_changes_nothing(
     assert "Traceback" not in answer.err
     assert bench.decided() == decided
     goes_on(bench)
-    gc.collect()  # or they are closed, and complained of, in some later test
+    gc.collect()  # closes the files now, not with a warning in a later test

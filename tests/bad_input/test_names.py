@@ -1,4 +1,4 @@
-"""Hostile names: every path built from a name stays below the warehouse, or the name is refused."""
+"""Hostile names: a path built from a name stays below the warehouse, or the name is refused."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_the_summary_is_printed_below_the_run(template: Bench, tmp_path: Path) -
     bench.run("land", "activity")
     answer = bench.run("run", "counts")
     assert "commits in" in answer.out.splitlines()[-1]
-    assert answer.err == "", "nothing is logged that nobody asked for"
+    assert answer.err == "", "nothing is logged by default"
 
 
 def test_a_failure_is_logged(template: Bench) -> None:
@@ -77,4 +77,4 @@ def test_a_terminal_shows_the_step_and_its_progress() -> None:
     out.truncate(0)
     with watched(Console(file=out), is_quiet=False) as watch:
         watch("plan")
-    assert not out.getvalue().strip("\0"), "not on a terminal: nothing"
+    assert not out.getvalue().strip("\0"), "nothing is printed outside a terminal"

@@ -47,7 +47,7 @@ def test_no_file_and_no_output_has_a_secret(bench: Bench) -> None:
         assert CANARY not in answer.out + answer.err, command
     changed = (bench.root / "conf/feeds/secret.yaml").read_text().replace(CANARY, f"{CANARY}-new")
     bench.write("conf/feeds/secret.yaml", changed)
-    assert bench.run("land", "secret").code == 0, "another password is no other feed"
+    assert bench.run("land", "secret").code == 0, "a new password does not change the feed's definition"
     bench.write("conf/feeds/secret.yaml", changed.replace("partitions: 2", "partitions: 3"))
     refused = bench.run("land", "secret")
     assert refused.code == 66

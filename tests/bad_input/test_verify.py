@@ -1,4 +1,4 @@
-"""`verify` finds every planted case of nondeterminism, and no other."""
+"""`verify` finds every planted case of nondeterminism, and accepts deterministic ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def done(command: str, folder: Path, seed: str, engine: str) -> Answers:
 
 
 def both(folder: Path, engine: str) -> Answers:
-    """Run the planted jobs, and verify them in another process."""
+    """Run the planted jobs, then verify them in another process."""
     made = done("run", folder, "0", engine)
     assert not {name: said for name, said in made.items() if said[0] != 0}
     return done("verify", folder, HASH_SEED, engine)

@@ -1,4 +1,4 @@
-"""Errors in real workers: one clear message with the fix and its exit code; the tables stay unchanged."""
+"""Errors in real workers give one clear message with the fix and its exit code. The tables stay unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALWAYS = [
     corrupt_files.SCHEMAS[0],
     corrupt_files.SCHEMAS[-1],
 ]
-"""Cases that run with `make test`; the others run with `make cluster`."""
+"""Cases that run with `make test`. The others run with `make cluster`."""
 READ_BY_SPARK = [workers.FAILS[0], workers.FAILS[8], workers.ENDS[2], *workers.BUILDS, *corrupt_files.LOGS]
 CASES = [
     *workers.FAILS,
@@ -43,7 +43,7 @@ CASES = [
 
 
 def marked(cases: list[Case]) -> list[object]:
-    """Skip most cases in `make test`."""
+    """Mark most cases so that `make test` skips them."""
     names = {case.name for case in ALWAYS}
     marks = [() if case.name in names else (pytest.mark.cluster,) for case in cases]
     return [pytest.param(case, id=case.name, marks=mark) for case, mark in zip(cases, marks, strict=True)]

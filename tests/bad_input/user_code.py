@@ -1,4 +1,4 @@
-"""User code that fails, returns nonsense, or has changed."""
+"""User code that fails, returns invalid values, or has changed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Spark's own workers meet: code that fails, hangs on to what cannot travel, or ends its process; corrupted logs.
+"""Errors in Spark's workers: code that fails, refers to what cannot be pickled, or ends its process; corrupted logs.
 
-Workers stay alive between cases and keep what they imported, so each case has a module of its own name.
+Workers live on between cases and keep imported modules, so each case has a module with a distinct name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def on_spark(session: SparkSession) -> Iterator[None]:
 
 
 def make_template(root: Path) -> Bench:
-    """Create the project: one hour replayed, one landed, and a third waiting in the source, which is also a Delta table."""
+    """Create the project: one hour is replayed, one is landed, and one waits in the source. The source is also a Delta table."""
     bench = Bench(root)
     bench.write("conf/feeds/activity.yaml", scene.FEED)
     bench.write("conf/feeds/other.yaml", OTHER)
@@ -70,7 +70,7 @@ def make_template(root: Path) -> Bench:
 
 
 def with_code(bench: Bench, code: str, verbs: str = SCORED) -> None:
-    """Give the job another module."""
+    """Write a module with this code, and let the job use it."""
     name = f"bench_{next(_numbers)}"
     bench.write(f"{name}.py", MODULE.format(code=code, verbs=verbs))
     bench.write("conf/jobs/counts.yaml", scene.JOB.replace("bench_job", name))
@@ -130,7 +130,7 @@ ENDS = [
     ),
     _score("abort", 71, "os.abort()", "Aborted", *_ENDED, before="import os"),
 ]
-"""Ways for a worker to end in the middle of its records."""
+"""Ways in which a worker ends in the middle of its records."""
 BUILDS = [
     _code(
         "a module that only the driver can import",

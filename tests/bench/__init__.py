@@ -1,1 +1,1 @@
-"""Benchmarks. They are commands, not tests: `python -m tests.bench NAME`."""
+"""Benchmarks: commands, not tests. Run `python -m tests.bench NAME`."""

@@ -29,7 +29,7 @@ MOST_ROWS = 10_000_000
 
 
 def main() -> None:
-    """Measure; print figures or JSON; write large measurements to the results page."""
+    """Run a benchmark and print its figures. Large measurements are also written to the results page."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("name", choices=BENCHES)
     parser.add_argument("--rows", type=int, help=f"default: {MOST_ROWS:,}, or fewer, so that it ends within minutes")

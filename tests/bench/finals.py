@@ -44,7 +44,7 @@ def measure(
     cold: bool = False,
     advance: int | str = 60,
 ) -> dict[str, Any]:
-    """Land, warm up, measure alternately, check; return the figures.
+    """Land, warm up, measure both sides alternately, and check the results. Return the figures.
 
     ``advance``: minutes between the starts of windows, or sessions.
     """
@@ -83,7 +83,7 @@ def measure(
 
 
 Measured = tuple[list[dict[str, float]], dict[int, list[dict[str, float]]]]
-"""The cost of each of our rounds, and of the yardstick's rounds by number of shuffle partitions."""
+"""The costs of our rounds, and of the yardstick's rounds by number of shuffle partitions."""
 
 
 def _warm(project: Project, root: Path, rounds: int, advance: int | str) -> Measured:

@@ -21,7 +21,7 @@ NEW_ROWS, STORED_MOST, STORED_SHARE = 10_000, 2_000_000, 100
 
 
 def measure(rows: int, *, rounds: int, execution: str = "auto", **_: object) -> dict[str, Any]:
-    """Measure both; return the figures."""
+    """Measure both and return the figures."""
     with PeakMemory() as memory:
         figures, stored = _day(rows, rounds, execution), _stored(min(rows, STORED_MOST), rounds)
     ratios = {

@@ -73,7 +73,7 @@ def build_topology() -> Topology:
 
 
 def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]:
-    """Land, warm up, measure alternately, check; return the figures."""
+    """Land, warm up, measure both sides alternately, and check the results. Return the figures."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
         _write(root, rows, kind)

@@ -25,7 +25,7 @@ from tests.bench.workload import GRACE_MS, HOUR_MS, PARTITIONS
 
 
 def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "auto", **_: object) -> dict[str, Any]:
-    """Land, warm up, measure alternately, check; return the figures."""
+    """Land, warm up, measure both sides alternately, and check the results. Return the figures."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
         write_project(root, execution="auto", landings=landings, source=source, advance=60)
@@ -75,7 +75,7 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "
 
 
 def by_polars(files: list[list[str]], results: Path) -> int:
-    """Write the final results of each partition; return how many records were late."""
+    """Write the final results of each partition. Return the number of late records."""
     import polars as pl  # type: ignore[import-not-found, unused-ignore]
 
     results.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
 """One measurement of record execution in a new process: `python -m tests.bench.measure WAY JOB FOLDER`.
 
-It prints one JSON object. The log is in ``FOLDER/log.json``. Results go to ``FOLDER/results/<job>-<way>``, where the loop's
-remain for comparison.
+It prints one JSON object. The log is in ``FOLDER/log.json``. Results go to ``FOLDER/results/<job>-<way>``. Those of the
+handwritten loop remain there for comparison.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def by_engine(job: str, log: list[Slice], folder: Path, way: str) -> dict[str, A
 
 
 def profile(job: str, log: list[Slice], folder: Path) -> dict[str, Any]:
-    """Profile record execution in this process; return the seconds spent in each part."""
+    """Profile record execution in this process. Return the seconds spent in each part."""
     root = _results(folder, job, "profile")
     engine = LocalEngine()
     engine.run_sub_topology(sub_topology_work(job, log, root / "warm", WARM_UP_EPOCHS))
@@ -98,7 +98,7 @@ def profile(job: str, log: list[Slice], folder: Path) -> dict[str, Any]:
 
 
 def _owners(function: Any, calls: Any, depth: int) -> dict[str, float]:
-    """Return the parts that a function's own time counts for: foreign functions count for their callers."""
+    """Return how a function's own time is shared between our parts. Time of foreign functions counts for their callers."""
     file = function[0].replace("\\", "/")
     for path, part in PARTS.items():
         if path in file:
@@ -115,7 +115,7 @@ def _owners(function: Any, calls: Any, depth: int) -> dict[str, float]:
 
 
 def _check(job: str, folder: Path, outputs: list[Path]) -> int:
-    """Compare the results with those of the loop; return their number."""
+    """Compare the results with those of the loop, and return their number."""
     found = pa.concat_tables(pq.read_table(path, partitioning=None) for path in outputs).sort_by(ORDER)
     right = [pq.read_table(_results(folder, job, "loop") / f"{partition}.parquet") for partition in range(8)]
     names = list(JOBS[job].columns)

@@ -23,7 +23,7 @@ GOAL_S = 1.0
 
 
 def measure(rows: int, *, rounds: int, stored: int = STORED, **_: object) -> dict[str, Any]:
-    """Measure; return the figures. The yardstick is the goal: one second for a small run."""
+    """Measure and return the figures. The yardstick is the goal: one second for a small run."""
     rows = min(rows, 10_000)
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         counts = StoredCounts(Path(folder), stored, UNWINDOWED)
@@ -88,7 +88,7 @@ def _cold(root: Path) -> dict[str, float]:
 
 
 def main(root: Path, began: float) -> None:
-    """Run what is new in this process, and print the duration of each part."""
+    """Run the new epochs in this process, and print the duration of each part."""
     marks = {"python": time.time()}
     from rewindow.app.project import Project
     from rewindow.control.plan.spec import RunRequest

@@ -23,7 +23,7 @@ SPARK_ROWS = 20_000
 
 
 def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
-    """Measure alternately, each in a new process; compare the results of the execution with those of the loop."""
+    """Measure the ways alternately, each in a new process. Each process compares its results with those of the loop."""
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         log = make_log(Path(folder) / "log", rows)
         (Path(folder) / "log.json").write_text(json.dumps(log))

@@ -18,7 +18,7 @@ PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 class Counter(StatefulProcessor):
-    """Counts by key; sends a key's count with its first record of the next ten minutes, and at the end."""
+    """Counts by key. Sends a key's count with its first record of the next ten minutes, and at the end."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """See Spark."""
@@ -39,7 +39,7 @@ class Counter(StatefulProcessor):
 
 
 def count_by_key(spark: SparkSession, path: str, rows: int) -> int:
-    """Run it over the first rows of a log; return the number of results."""
+    """Run the job over the first rows of a log, and return the number of results."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDER)
     spark.streams.active  # noqa: B018 - starts the listener that the stores report to, which a batch query does not start
     log = spark.read.parquet(path).limit(rows)

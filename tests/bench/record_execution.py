@@ -36,7 +36,7 @@ WAYS = {
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, and print the figures or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each way; the median counts")

@@ -29,7 +29,7 @@ SMALL = "a tenth of the records"
 
 
 def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
-    """Measure each number of cores in a new process; the yardstick is one core."""
+    """Measure each number of cores in a new process. The yardstick is one core."""
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         for partitions in PARTITIONS:
@@ -95,7 +95,7 @@ def _in_a_process(folder: Path, rows: int, cores: int, rounds: int) -> dict[str,
 
 
 def main(folder: Path, rows: int, cores: int, rounds: int) -> None:
-    """Measure each number of partitions, warm; with all cores also a tenth of the records. Print the costs."""
+    """Measure each number of partitions, warm, and print the costs. With all cores, also measure a tenth of the records."""
     from rewindow.engine.spark.engine import SparkEngine
     from rewindow.engine.spark.session import local_session
 

@@ -39,7 +39,7 @@ class StoredCounts:
     """A counting project with ``keys`` keys in its store."""
 
     def __init__(self, root: Path, keys: int, kind: str) -> None:
-        """Write the project; land and run the first records, one per key."""
+        """Write the project, then land and run the first records, one per key."""
         self.root, self.keys, self._hour = root, keys, 0
         settings = {"partitions": PARTITIONS, "execution": "auto", "source": "auto", "landing": ""}
         for name, text in CONF.items():
@@ -73,7 +73,7 @@ class StoredCounts:
         self.project.land(FEED)
 
     def run(self) -> dict[str, float]:
-        """Run what is new; return its costs: CPU-seconds, seconds, Delta commits and Spark jobs."""
+        """Run the new epochs. Return the costs: CPU-seconds, seconds, Delta commits and Spark jobs."""
         spark, commits = self.project.spark, self._commits()
         jobs = _jobs(spark)
         meter = Meter()
@@ -106,5 +106,5 @@ def median_of(runs: Sequence[dict[str, float]], what: str) -> float:
 
 
 def repeated(times: int, some: Callable[[], dict[str, float]]) -> list[dict[str, float]]:
-    """Call something several times."""
+    """Call a function several times and return its results."""
     return [some() for _ in range(times)]

@@ -73,7 +73,7 @@ def make_log(root: Path, rows: int, seed: int = 1, partitions: int = PARTITIONS)
     for partition in range(partitions):
         mine = np.flatnonzero(of_key[numbers] == partition)
         staging = StagingTarget("log/events", str(root), attempt="land", partition=partition)
-        # By columns: row by row, the log took longer than all that is measured on it.
+        # By columns, because writing the log row by row took longer than all measurements.
         writer = staging.file(COLUMNS, ["offset"], partition)
         for some in np.split(mine, range(ROWS_AT_ONCE, len(mine), ROWS_AT_ONCE)):
             first = writer.rows
@@ -160,7 +160,7 @@ class Store:
 
 
 class HandWrittenCount:
-    """The job `processor` by hand: a store, a ``process`` function, a check of the clock after each record."""
+    """The job `processor` by hand: a store, a ``process`` function, and a check of the clock after each record."""
 
     def __init__(self) -> None:
         self.counters = Store()

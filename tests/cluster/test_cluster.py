@@ -1,4 +1,4 @@
-"""The same job on a standalone cluster with rewindow as a wheel: the same tables, even if a worker dies."""
+"""A job on a standalone cluster with rewindow as a wheel writes the same tables, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_worker_killed_during_a_run_changes_nothing(here: Project, running: Cl
     end = time.monotonic() + WAITS
     while not where.exists():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end, "no task was ever at work"
+        assert time.monotonic() < end, "no task started"
         time.sleep(0.05)
     pid, imported = where.read_text().split("\n")
     worker_of(running, int(pid)).kill()

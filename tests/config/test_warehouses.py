@@ -1,4 +1,4 @@
-"""Which storage can be a warehouse, and the settings of buckets."""
+"""Which storage can be a warehouse, and the settings for buckets."""
 
 from __future__ import annotations
 

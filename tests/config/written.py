@@ -1,4 +1,4 @@
-"""Configuration files as the tests write them, and what is read from them."""
+"""Helpers that write configuration files and load them."""
 
 from __future__ import annotations
 

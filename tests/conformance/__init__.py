@@ -1,7 +1,7 @@
-"""The player: scenarios that the real Kafka Streams 4.3.1 was given, played through the public API, and compared.
+"""The player: it plays scenarios recorded from Kafka Streams 4.3.1 through the public API, and compares the results.
 
     python -m tests.conformance FILE... [--mode whole|cut] [--json]
 
-The format is that of `vectors/FORMAT.md`. A scenario passes, deviates by a D-number of the design with a proof, is not
-played for want of an operator, or fails.
+`vectors/FORMAT.md` describes the format. A scenario passes, deviates by a decision (D-number) with a proof, is not played
+because an operator is missing, or fails.
 """

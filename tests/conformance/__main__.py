@@ -1,4 +1,4 @@
-"""The command: play files of scenarios and count."""
+"""The command: play files of scenarios and count the verdicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance.verdict import DEVIATING, FAILED, NOT_PLAYED, PASSED, Ver
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Play the files, print what became of them, return 1 if a scenario failed."""
+    """Play the files and print the verdicts. Return 1 if a scenario failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="scenarios with their recorded results")
     parser.add_argument(
@@ -23,8 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
         default="whole",
         help="cut: restore between every two steps; spark: through Spark and Delta, in one run and in several",
     )
-    parser.add_argument("--internals", action="store_true", help="compare the buffers and the metrics of suppress, too")
-    parser.add_argument("--unlisted", action="store_true", help="print what deviates and is not in deviations.yaml")
+    parser.add_argument("--internals", action="store_true", help="also compare the buffers and metrics of suppress")
+    parser.add_argument("--unlisted", action="store_true", help="print deviations that deviations.yaml does not list")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     options = parser.parse_args(arguments)
     if absent := [str(file) for file in options.files if not file.is_file()]:
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def on_spark(cases: list[Case]) -> list[Verdict]:
-    """Play cases through Spark and Delta, on a session that ends with them."""
+    """Play cases through Spark and Delta, on a session for these cases only."""
     from tests.conformance.session import spark_engine
 
     with spark_engine() as engine:
@@ -53,7 +53,7 @@ def on_spark(cases: list[Case]) -> list[Verdict]:
 
 
 def summary(verdicts: list[Verdict]) -> dict[str, object]:
-    """Return the counts, as the contract of the player names them."""
+    """Return the counts by verdict, and the names of the failed scenarios."""
     by_status = Counter(verdict.status for verdict in verdicts)
     return {
         "passed": by_status[PASSED],
@@ -66,7 +66,7 @@ def summary(verdicts: list[Verdict]) -> dict[str, object]:
 
 
 def unlisted(verdicts: list[Verdict]) -> None:
-    """Print the deviations that are proven and not listed, in the form of the list; the reason is for a person to say."""
+    """Print the proven deviations that are not listed, as entries for the list. A person must write the reasons."""
     listed = listed_deviations()
     for verdict in verdicts:
         case, number = verdict.case, verdict.number.split("+")[0]
@@ -75,7 +75,7 @@ def unlisted(verdicts: list[Verdict]) -> None:
 
 
 def report(verdicts: list[Verdict]) -> None:
-    """Print to a person: the counts, and each thing that is not a pass."""
+    """Print the counts, and every scenario that does not pass, as text."""
     listed = listed_deviations()
     for verdict in verdicts:
         where = f"{verdict.case.file}: {verdict.case.name}"

@@ -1,4 +1,4 @@
-"""From a scenario's nodes to a topology, with the public DSL and nothing else."""
+"""Build a scenario's topology with the public DSL only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Fired = list[tuple[str, int]]
 
 
 class MissingError(Exception):
-    """An operator that does not exist yet, by name."""
+    """An operator of a scenario does not exist yet. The message is its name."""
 
 
 class Builder:

@@ -1,4 +1,4 @@
-"""A driver scenario, played through `TopologyTestDriver`: what each step sent, the error, the stores at the end."""
+"""Play a driver scenario through `TopologyTestDriver`: what each step sends, the error, the stores at the end."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.conformance.played import Played
 
 
 def play(scenario: dict[str, Any], *, cut: bool, recorded: dict[str, Any] | None = None) -> Played:
-    """Play a scenario; with ``cut`` every task is thrown away and restored between every two steps.
+    """Play a scenario. With ``cut``, every task is discarded and restored after each step.
 
-    ``recorded``: the result whose buffers and metrics are compared too (`internals`).
+    ``recorded``: the recorded result, to compare its buffers and metrics too (`internals`).
     """
     played, fired = Played(), Fired()
     config = scenario.get("config", {})
@@ -73,7 +73,7 @@ def _take_step(driver: TopologyTestDriver, step: dict[str, Any]) -> None:
 
 
 def _end_epoch(driver: TopologyTestDriver, watermark_ms: int) -> None:
-    """Random scenarios have watermarks too, which Kafka has not; the largest one is the end."""
+    """Advance the watermark; the largest one is the end. Only random scenarios have watermarks, Kafka has none."""
     if watermark_ms == MAX_MS:
         driver.finish()
     else:
@@ -81,7 +81,7 @@ def _end_epoch(driver: TopologyTestDriver, watermark_ms: int) -> None:
 
 
 def sent(topic: str, record: Record) -> dict[str, Any]:
-    """Return what was sent, as the format has it."""
+    """Return a sent record in the format of the recordings."""
     key = record.key
     if isinstance(key, Windowed):
         key = {"key": key.key, "start": key.window.start_ms, "end": key.window.end_ms}
@@ -89,7 +89,7 @@ def sent(topic: str, record: Record) -> dict[str, Any]:
 
 
 def contents(entries: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
-    """Return what a store has, as the format has it."""
+    """Return a store's entries in the format of the recordings."""
     rows = []
     for key, value in entries:
         row: dict[str, Any] = {"key": key}

@@ -1,4 +1,4 @@
-"""A partition-group scenario, played through `testing.partition_group`."""
+"""Play a partition-group scenario through `testing.partition_group`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conformance.played import Played
 
 
 def play(scenario: dict[str, Any]) -> Played:
-    """Play a scenario; each step leaves one dictionary of what a reader of the group sees."""
+    """Play a scenario. The result of each step is a dictionary with the visible state of the group."""
     return _Player(scenario).played
 
 

@@ -1,13 +1,12 @@
-"""What Kafka's test driver also recorded: the buffers of each suppress, step by step, and metrics over the whole play.
+"""What Kafka's test driver also recorded: the buffer of each suppress after each step, and metrics of the whole scenario.
 
-`judge` compares them only if it is asked (`--internals`): a metric is not what a topology says. The names that exist in
-both are compared: lateness (where all is one task in both), what suppress emitted, and its buffer's records and bytes.
+`judge` compares them only on request (`--internals`), because metrics are not results. It compares the metrics that both
+have: lateness (if both run one task), the updates that suppress emits, and the records and bytes of its buffer.
 
-Bytes are left out below a `count`: Kafka gives the first update of a key the initializer's 0 as its old value, 8 bytes
-of something that was never there (D13). Below sessions and sliding windows: of what it writes anew it says that nothing was
-sent before (D13). And below a repartition: an entry counts the name of its topic, which in Kafka begins with the
-application's. Finals of sessions and sliding windows are held a millisecond longer here (D10), so what their suppress holds
-is not compared.
+Bytes are not compared in three cases. Below a `count`, Kafka's first update of a key has the initializer's 0 as its old
+value, which is 8 bytes (D13). Below sessions and sliding windows, a window that is written again has no old value in Kafka
+(D13). Below a repartition, an entry counts the name of its topic, which in Kafka starts with the application's id. Final
+results of sessions and sliding windows are held one millisecond longer here (D10), so their buffers are not compared at all.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from rewindow.testing import TopologyTestDriver
 
 
 def suppress_nodes(scenario: dict[str, Any]) -> list[str]:
-    """Return the names of a scenario's suppress nodes, which are those of their buffers."""
+    """Return the names of a scenario's suppress nodes, which are also the names of their buffers."""
     return [node["name"] for node in scenario["nodes"] if node["op"] == "suppress"]
 
 
 def buffers_of(driver: TopologyTestDriver, scenario: dict[str, Any]) -> dict[str, Any]:
-    """Return what each suppress holds, in the order in which it would leave."""
+    """Return the content of each suppress buffer, in the order in which it would leave."""
     found = {}
     for name in suppress_nodes(scenario):
         held = sorted(driver.store(name).items(), key=lambda item: (item[1].buffer_time, encode_key(item[0])))
@@ -46,7 +45,7 @@ def buffers_of(driver: TopologyTestDriver, scenario: dict[str, Any]) -> dict[str
 
 
 def metrics_of(driver: TopologyTestDriver, scenario: dict[str, Any]) -> dict[str, float | None]:
-    """Return the metrics that Kafka has too, under its names."""
+    """Return the metrics that Kafka also has, under Kafka's names."""
     sums = add_up(driver.metrics)
 
     def measured(level: str, node: str, name: str) -> Measure:
@@ -66,7 +65,7 @@ def metrics_of(driver: TopologyTestDriver, scenario: dict[str, Any]) -> dict[str
 def difference(
     scenario: dict[str, Any], expected: dict[str, Any], metrics: dict[str, float | None], buffers: list[dict[str, Any]]
 ) -> str | None:
-    """Return the first difference in words, or None. A play that ended in an error has its buffers compared only."""
+    """Describe the first difference, or return None. If the scenario ended in an error, only the buffers are compared."""
     is_one_task = expected["subtopologies"] == 1
     moves = any(node.get("type") in ("session", "sliding") for node in scenario["nodes"])
     if moves and any(node.get("until") == "window_closes" for node in scenario["nodes"]):

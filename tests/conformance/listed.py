@@ -1,4 +1,4 @@
-"""The deviations that are known: each with its D-number and a reason that a user of Kafka Streams would accept."""
+"""The known deviations, each with its D-number and a reason that a user of Kafka Streams would accept."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tests.conformance.scenario import HERE
 
 
 class Deviation(NamedTuple):
-    """Why one recorded scenario gives something else here."""
+    """Why rewindow's result for one recorded scenario differs."""
 
     number: str
     reason: str
 
 
 def listed_deviations() -> dict[tuple[str, str], Deviation]:
-    """Return the listed ones by file and scenario."""
+    """Return the listed deviations by file and scenario."""
     rows = yaml.safe_load((HERE / "deviations.yaml").read_text(encoding="utf-8"))
     return {(row["file"], row["scenario"]): Deviation(row["number"], row["reason"]) for row in rows}

@@ -1,9 +1,9 @@
-"""A driver scenario, played through Spark and Delta: each step is landed, and one branch a cut into runs replays them.
+"""Play a driver scenario through Spark and Delta: each step becomes a landing, and branches replay them in one or several runs.
 
-What a landing cannot say is not played: the wall clock of a test (here it follows the records), waiting for a quiet
-topic (a landing has its watermark already), a timestamp that `land` refuses. A run that fails leaves nothing, so of
-the step in which a scenario fails only the failure is compared. Sinks are tables of their own: what is sent to one is
-compared in its order, and nothing is known of the order between two.
+Scenarios that landings cannot express are not played: the wall clock of a test (here it follows the records), waiting for an
+idle topic (a landing has its watermark already), and timestamps that `land` rejects. A failed run leaves no rows, so for the
+step at which a scenario fails only the failure is compared. Each sink is a separate table: its order is compared, but not
+the order between sinks.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from tests.conformance.played import Played
 
 FEED = "scenario"
 SEVERAL_RUNS = 3
-"""Into how many runs a branch is cut, besides the one that is not: each is a Spark job for every sub-topology."""
+"""The number of runs of the second branch. Each costs a Spark job per sub-topology."""
 
 
 class NotLandedError(Exception):
-    """What a landing cannot say."""
+    """A scenario cannot be expressed as landings."""
 
 
 def play(scenario: dict[str, Any], engine: Engine) -> dict[str, Played]:
-    """Play a scenario in one run and in several. Raises `NotLandedError` if it cannot be written as landings."""
+    """Play a scenario in one run and in several. Raises `NotLandedError` if it cannot be expressed as landings."""
     check_can_be_landed(scenario)
     load = partial(build, json.dumps(scenario))
     try:
@@ -65,12 +65,12 @@ def play(scenario: dict[str, Any], engine: Engine) -> dict[str, Played]:
 
 
 def build(scenario: str) -> Topology:
-    """Return the topology of a scenario, on whichever machine."""
+    """Return the topology of a scenario. Workers call this too."""
     return Builder(json.loads(scenario), Fired()).build()
 
 
 def check_can_be_landed(scenario: dict[str, Any]) -> None:
-    """Raise `NotLandedError` naming what a landing cannot say."""
+    """Raise `NotLandedError` if a landing cannot express something in the scenario."""
     text = json.dumps(scenario["nodes"])
     if scenario.get("config", {}).get("max_task_idle_ms", 0) > 0:
         message = "waiting for a quiet topic by the wall clock"
@@ -84,7 +84,7 @@ def check_can_be_landed(scenario: dict[str, Any]) -> None:
 
 
 def as_epochs(steps: Sequence[dict[str, Any]]) -> Iterator[Epoch]:
-    """Yield an epoch for each step; its watermark is the largest timestamp so far."""
+    """Yield an epoch for each step. Its watermark is the largest timestamp so far."""
     latest = UNKNOWN
     for step in steps:
         records = tuple(_records([step]))
@@ -93,7 +93,7 @@ def as_epochs(steps: Sequence[dict[str, Any]]) -> Iterator[Epoch]:
 
 
 def cuts(name: str, landings: int) -> dict[str, list[int]]:
-    """Return for each branch the landings at which its runs end. Where the cuts lie is a function of the name."""
+    """Return for each branch the landings at which its runs end. They depend only on the scenario's name."""
     if not landings:
         return {}
     chosen = {1 + crc32(f"{name}/{number}".encode()) % landings for number in range(SEVERAL_RUNS - 1)}
@@ -112,7 +112,7 @@ def _replayed(tables: DeltaTables, engine: Engine, branch: str, load: Any, ends:
         try:
             landed.replay(tables, engine, FEED, branch, load, Semantics(), [end])
         except RewindowError as error:
-            # The run has left nothing: landing by landing now, to the one at which it fails.
+            # The run left no rows, so replay landing by landing up to the one that fails.
             played.error, played.message = (
                 ("step", _first_failing(tables, engine, branch, load, done, end)),
                 str(error),
@@ -135,7 +135,7 @@ def _first_failing(tables: DeltaTables, engine: Engine, branch: str, load: Any, 
 
 
 def _read(tables: DeltaTables, branch: str, topology: Topology, landings: int, played: Played) -> None:
-    """Read what a branch has written: by step what was sent to each sink, and its stores."""
+    """Read a branch's tables: the records sent to each sink, by step, and the stores."""
     logs = log_shapes(dict(tables.feed(FEED).definition.logs))
     played.steps = [[] for _ in range(landings)]
     chain = tables.state(landed.JOB).branch(branch).runs

@@ -1,4 +1,4 @@
-"""What playing a scenario comes to, whoever played it: Kafka, the engine or the naive twin; and whether two are the same."""
+"""The outcome of a scenario in one form for Kafka, the engine and the naive twin, and the comparison of two outcomes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conformance.scenario import Case
 
 @dataclass(frozen=True)
 class Outcome:
-    """Step by step what was sent (of a partition group: seen), the step of an error (-1: building), and the stores."""
+    """What each step sent (of a partition group: its visible state), the step of an error (-1: building), and the stores."""
 
     steps: list[Any]
     error: int | None = None
@@ -21,7 +21,7 @@ class Outcome:
     init: list[dict[str, Any]] = field(default_factory=list)
 
     def difference(self, other: Outcome) -> str:
-        """Return in words where another is not the same, order included; of stores those that both know."""
+        """Describe the first difference, or return an empty text. The order of records counts. Of stores, common ones count."""
         if self.error != other.error:
             return f"error: {self.error}, {other.error}"
         if text(self.init) != text(other.init):
@@ -38,20 +38,20 @@ class Outcome:
 
 
 def of_record(case: Case) -> Outcome:
-    """Return what Kafka gave."""
+    """Return the recorded outcome of Kafka."""
     expected = case.expected
     steps = [recorded(step) for step in expected["steps"]]
     return Outcome(steps, _error_step(expected.get("error")), expected.get("stores", {}), expected.get("init", []))
 
 
 def of_engine(played: Played) -> Outcome:
-    """Return what the engine gave."""
+    """Return the outcome of the engine."""
     error = played.error and {"phase": played.error[0], "step": played.error[1]}
     return Outcome(played.steps, _error_step(error), played.stores, played.init)
 
 
 def of_twin(case: Case, switches: frozenset[str]) -> Outcome:
-    """Return what the naive twin gives with these switches at Kafka's rule."""
+    """Return the outcome of the naive twin with these switches at Kafka's rule."""
     rules = oracle.Rules(switches)
     if case.mode == "partition_group":
         return Outcome(oracle.play_group(case.scenario, rules))
@@ -60,19 +60,19 @@ def of_twin(case: Case, switches: frozenset[str]) -> Outcome:
 
 
 def recorded(step: dict[str, Any]) -> Any:
-    """Return a recorded step without its number and what is traced besides."""
+    """Return the result of a recorded step, without its number and traces."""
     if "out" in step:
         return step["out"]
     return {name: value for name, value in step.items() if name != "i"}
 
 
 def text(data: Any) -> str:
-    """Return plain data as text, to compare: 1 is not 1.0."""
+    """Return JSON data as text for comparison, because 1 == 1.0 in Python."""
     return json.dumps(data, sort_keys=True)
 
 
 def unordered(step: Any) -> Any:
-    """Return a step without the order of what was sent or picked in it."""
+    """Return a step with its records sorted, so that their order does not count."""
     if isinstance(step, list):
         return sorted(text(one) for one in step)
     return {name: unordered(value) if isinstance(value, list) else text(value) for name, value in step.items()}

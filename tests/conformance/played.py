@@ -1,4 +1,4 @@
-"""What playing a scenario gave, whichever kind it is."""
+"""The result of playing a scenario of either kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class Played:
-    """Step by step. ``ties``: the steps in which L1 or D6 decided an order."""
+    """The results by step. ``ties``: the steps in which L1 or D6 decided an order."""
 
     steps: list[Any] = field(default_factory=list)
     init: list[dict[str, Any]] = field(default_factory=list)
@@ -18,4 +18,4 @@ class Played:
     stores: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     metrics: dict[str, int] = field(default_factory=dict)
     inside: str | None = None
-    """Where buffers or metrics differ from what was recorded, if anybody asked."""
+    """The first difference from the recorded buffers or metrics, if they were compared."""

@@ -1,8 +1,8 @@
-"""Which decision of the design a scenario deviates by: proven by the naive twin, or not at all.
+"""Prove with the naive twin by which decisions (D-numbers) a scenario deviates from Kafka.
 
-A scenario deviates by some numbers if the twin gives what Kafka recorded once these switches are at Kafka's rule, and
-what the engine gave with all at ours. The fewest numbers that explain it are taken, in the order of `oracle.SWITCHES`;
-ties alone are tried before the rest, as they also decide an order inside a step where something else deviates.
+A scenario deviates by a set of numbers if the twin gives Kafka's recorded result with these switches at Kafka's rule, and the
+engine's result with all switches at ours. The smallest such set counts, in the order of `oracle.SWITCHES`. Sets of ties only
+are tried first, because ties also decide the order inside a step that deviates for another reason.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tests.conformance.played import Played
 from tests.conformance.scenario import Case
 
 LAW_1 = "L1"
-"""A tie between records. It always holds and has no number: where it alone explains a scenario, that passes."""
+"""A tie between records. L1 is a law, not a numbered decision, so a scenario that it alone explains passes."""
 
 TIES = frozenset({"D6", LAW_1})
 OURS: frozenset[str] = frozenset()
 
 
 def proven_deviation(case: Case, played: Played) -> str:
-    """Return the numbers by which a case deviates, as ``D2`` or ``D2+D6``; an empty text if nothing is proven."""
+    """Return the numbers by which a case deviates, such as ``D2`` or ``D2+D6``, or an empty text if nothing is proven."""
     if of_twin(case, OURS).difference(of_engine(played)):
         return ""
     record = of_record(case)
@@ -37,7 +37,7 @@ def proven_deviation(case: Case, played: Played) -> str:
 
 
 def concerned(scenario: Mapping[str, Any]) -> list[str]:
-    """Return the switches that can change anything in a scenario."""
+    """Return the switches that can affect a scenario."""
     if scenario.get("mode") == "partition_group":
         return ["D16", LAW_1]
     nodes = scenario["nodes"]
@@ -64,7 +64,10 @@ def _smallest_first(numbers: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _explains(case: Case, record: Outcome, switches: frozenset[str]) -> bool:
-    """Say whether these switches give what was recorded, but for the order inside a tie, which the heap then gives."""
+    """Return whether the twin gives the recorded result with these switches.
+
+    The order inside a step may differ, if it is right as soon as the switches of ties are at Kafka's rule too.
+    """
     if switches <= TIES:
         return not of_twin(case, switches).difference(record)
     given = of_twin(case, switches)

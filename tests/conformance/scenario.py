@@ -1,4 +1,4 @@
-"""Where scenarios come from: JSON lines, each with what was played and what Kafka Streams gave."""
+"""Read scenarios from JSON lines, each with its input and the result of Kafka Streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CARRIED = HERE / "vectors"
-"""The recorded facts of the proposals' own examples, so that a lone clone has them."""
+"""Recordings of the proposals' own examples. They are in this repository, so every clone has them."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def read(path: Path) -> list[Case]:
 
 
 def vector_files() -> list[Path]:
-    """Return all files there are: those in VECTORS, or beside the repository, else those that it carries.
+    """Return the files of scenarios: those in VECTORS; else those beside the repository; else those in it.
 
-    Raises `FileNotFoundError` if VECTORS names a folder without any: nothing to play is no pass.
+    Raises `FileNotFoundError` if VECTORS names a folder without scenarios.
     """
     if "VECTORS" in os.environ:
         files = sorted(Path(os.environ["VECTORS"]).glob("*.jsonl"))

@@ -1,4 +1,4 @@
-"""A processor whose code is data: it runs the actions of a scenario with the public Processor API."""
+"""A processor that runs the actions of a scenario with the public Processor API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNKNOWN = -1
 
 
 class Script:
-    """What a processor node says: its actions, and the stores that they need."""
+    """The actions of a processor node, and the stores that they need."""
 
     def __init__(self, node: dict[str, Any], fired: list[tuple[str, int]]) -> None:
         self.name: str = node["name"]
@@ -20,11 +20,11 @@ class Script:
         self.on_punctuate: dict[str, list[Any]] = node.get("on_punctuate", {})
         self.store: str | None = node.get("store")
         self.fired = fired
-        """Takes (type, due time) of each punctuation: two equal ones in a step are a tie."""
+        """Collects (type, due time) of each punctuation. Equal ones in a step are a tie."""
 
     @property
     def handles(self) -> str:
-        """The store that keeps which schedule an id means: fields do not outlive an epoch."""
+        """The name of the store that maps ids to schedules, because fields do not outlive an epoch."""
         return f"{self.name}-handles"
 
     def stores(self) -> list[StoreBuilder]:
@@ -36,7 +36,7 @@ class Script:
 
 
 class ScriptProcessor(Processor):
-    """Runs a script. Whatever Kafka's handles and `init` keep in memory is kept in the handles store."""
+    """Runs a script. The handles store keeps what a Kafka processor would keep in memory."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -61,7 +61,7 @@ class ScriptProcessor(Processor):
 
     def run(self, actions: list[Any], record: Record) -> None:
         for action in actions:
-            # Kafka initialises a processor once; here each epoch does, and only schedules find themselves again (D7).
+            # Kafka initialises a processor once. Here every epoch does, and only repeated schedule() calls are recognised (D7).
             if action["do"] == "schedule" or self.is_first_init or not self.is_initialising:
                 getattr(self, f"do_{action['do']}")(action, record)
 

@@ -13,7 +13,7 @@ from rewindow.engine.spark.session import local_session
 
 @contextmanager
 def spark_engine() -> Iterator[Engine]:
-    """Give an engine on a local session of one core, which ends with the block."""
+    """Yield an engine on a local session with one core, which ends with the block."""
     root = Path(__file__).resolve().parents[2]
     session = local_session(cores=1, app_name="rewindow-conformance", python_path=[root])
     try:

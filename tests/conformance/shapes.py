@@ -1,4 +1,4 @@
-"""Random scenarios over all operators, in the manner of the recorded ones: small windows, few keys, ties, late records."""
+"""Random scenarios over all operators, similar to the recorded ones: small windows, few keys, ties, late records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PREDICATES = st.sampled_from(
 )
 FUNCTIONS = st.sampled_from(["count", "sum", "min", "max", "first", "last", "concat"])
 FLUSH = 100_000
-"""A last record far ahead, as most recordings have, so that what is held back shows."""
+"""The timestamp of a last record far ahead, which releases what is held back. Most recordings end with one."""
 
 
 def windows() -> st.SearchStrategy[Json]:
@@ -43,7 +43,7 @@ def windows() -> st.SearchStrategy[Json]:
 
 
 def buffers(*, is_strict: bool) -> st.SearchStrategy[Json]:
-    """Return how much a suppress may hold."""
+    """Return buffer limits of a suppress."""
     full = st.just("shutdown") if is_strict else st.sampled_from(["emit", "emit", "shutdown"])
     bounds = st.one_of(
         st.builds(lambda n: {"max_records": n}, st.integers(0, 5)),
@@ -65,7 +65,7 @@ def suppresses(draw: st.DrawFn, above: str, *, is_windowed: bool) -> Json:
 
 @st.composite
 def windowed(draw: st.DrawFn) -> Json:
-    """Draw windowed aggregates, what holds them back, and counts of what comes out."""
+    """Draw windowed aggregates, sometimes with a suppress and an aggregate of their results."""
     nodes: list[Json] = [{"name": "m", "op": "merge", "in": ["x", "y"]}]
     by = draw(st.sampled_from([None, None, {"key_prefix": 1}, {"value_mod": 2}]))
     nodes.append(
@@ -95,7 +95,7 @@ def windowed(draw: st.DrawFn) -> Json:
 
 @st.composite
 def counts_of(draw: st.DrawFn, last: str, fn: str) -> list[Json]:
-    """Count the results of a windowed table by the key without its window: as a table, or as a stream in windows again."""
+    """Draw an aggregate of a windowed table's results by key without window: of the table, or of its stream."""
     word = "count" if fn == "concat" else "sum"
     if draw(st.booleans()):
         return [
@@ -149,7 +149,7 @@ def tables(draw: st.DrawFn) -> Json:
 
 @st.composite
 def stream_joins(draw: st.DrawFn) -> Json:
-    """Draw a join of two streams, perhaps counted by window."""
+    """Draw a join of two streams, sometimes counted by window."""
     before, after = draw(st.sampled_from([(6, 6), (5, 5), (0, 10), (10, 0), (3, 1), (1, 3), (0, 0), (10, -2)]))
     how = draw(st.sampled_from(["inner", "left", "outer"]))
     nodes: list[Json] = []
@@ -169,7 +169,7 @@ def stream_joins(draw: st.DrawFn) -> Json:
 
 @st.composite
 def lookups(draw: st.DrawFn) -> Json:
-    """Draw a join of a stream with a table, or of two tables, which may be filtered, aggregated or held back."""
+    """Draw a join of a stream with a table, or of two tables, which may be filtered, aggregated or suppressed."""
     how_many = draw(st.sampled_from(["stream_table_join", "table_table_join"]))
     nodes: list[Json] = []
     kinds = {"x": "stream" if how_many == "stream_table_join" else "table", "y": "table"}
@@ -226,7 +226,7 @@ def _scenario(draw: st.DrawFn, nodes: list[Json], sinks: list[str], sources: dic
 
 @st.composite
 def steps(draw: st.DrawFn, topics: list[str], *, has_watermarks: bool) -> list[Json]:
-    """Draw records one by one or several at once: time goes on by small leaps, and some come late."""
+    """Draw steps of one or several records. Time advances in small steps, and some records are late."""
     now, watermark = draw(st.integers(0, 8)), 0
     made: list[Json] = []
     key = st.sampled_from(["A", "A", "A", "B", "B", "C", "AA", None])

@@ -1,4 +1,4 @@
-"""Every scenario there is, whole and cut: passed, or deviating as listed, or waiting for an operator."""
+"""Every scenario, whole and cut, passes, deviates as listed, or lacks an operator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_recorded_outputs(file: Path, mode: str) -> None:
     assert failed == {}
     deviating = {v.case.name: v.number.split("+")[0] for v in verdicts if v.status == verdict.DEVIATING}
     listed = {name: one.number for (stem, name), one in listed_deviations().items() if stem == file.stem}
-    assert deviating == listed, "list new deviations with a reason; take away those that pass now"
+    assert deviating == listed, "add new deviations to the list with a reason, and remove those that pass now"
 
 
 SUPPRESS = [file for file in FILES if "suppress" in file.stem or file.stem == "seed_kip328"]

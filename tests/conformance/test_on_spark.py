@@ -1,4 +1,4 @@
-"""Scenarios through Spark and Delta: some of every kind that there are, in one run and in several."""
+"""Some scenarios of every kind through Spark and Delta, in one run and in several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New scenarios are scenarios: a seed repeats them, and whatever they ask, both twin and engine can answer."""
+"""Generated scenarios are repeatable by seed, and both twin and engine can play them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The five proposals, line by line: what each requires is implemented, or is a row of the table of differences."""
+"""Each requirement of the five proposals is implemented, or is a row of the table of differences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def functions() -> set[str]:
 @pytest.mark.parametrize("ask", ASKS)
 def test_what_a_proposal_asks_for_is_here(ask: dict[str, Any]) -> None:
     assert set(ask) <= {"says", "here", "transcript", "test", "row"}
-    assert len(ask) > 1, "say where it is"
+    assert len(ask) > 1, "name the place that answers this requirement"
     for name in ask.get("here", ()):
         owner, _, member = name.partition(".")
         assert owner in rewindow.__all__

@@ -1,4 +1,4 @@
-"""The engine against the naive twin on random scenarios: what the recorded ones may have missed."""
+"""The engine equals the naive twin on random scenarios, which may cover what the recorded ones miss."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PREDICATES = st.one_of(
 
 @st.composite
 def actions(draw: st.DrawFn, *, on_records: bool, depth: int = 0) -> list[dict[str, Any]]:
-    """Draw what a script does. Only records schedule: a punctuation that always does would never end."""
+    """Draw a script's actions. Only records make schedules: a punctuation that always made one would never end."""
     made = []
     for _ in range(draw(st.integers(1, 3))):
         words = [
@@ -85,7 +85,7 @@ def scripts(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @st.composite
 def windows(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Draw an aggregate, perhaps by window, perhaps of another key, perhaps with final results only."""
+    """Draw an aggregate: with or without windows, a new key, and final results only."""
     nodes: list[dict[str, Any]] = [{"name": "m", "op": "filter", "in": "both", "pred": draw(PREDICATES)}]
     by = draw(st.sampled_from([None, {"key_prefix": 1}, {"value_mod": 2}]))
     grouped = {"op": "group_by", "by": by} if by else {"op": "group_by_key"}
@@ -113,7 +113,7 @@ def windows(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def steps(*, nulls: bool) -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Return steps; null keys and values where the operators say what they do with them."""
+    """Draw steps. ``nulls``: also null keys and values, for operators that define how to treat them."""
     key = st.sampled_from(["A", "AA", "B", *([None] if nulls else [])])
     value = st.one_of(st.none(), SMALL) if nulls else SMALL
     topic, timestamp = st.sampled_from(["x", "y"]), st.integers(0, 60)
@@ -196,7 +196,7 @@ def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def same_as_the_twin(made: dict[str, Any], mode: str) -> None:
-    """Check that engine and twin give the same steps, stores and error."""
+    """Check that engine and twin have the same outcome."""
     try:
         played = drive.play(made, cut=mode == "cut")
     except MissingError as missing:

@@ -1,10 +1,9 @@
-"""Pass, deviate, fail or not played: one scenario against its recorded result.
+"""The verdict on a scenario, by comparison with its recorded result: passed, deviating, failed or not played.
 
-A scenario passes if every step, the error and the final stores are equal. Inside a step in which L1 or D6 decided a
-tie, order may differ; and where it is proven that nothing but L1's order of a tie differs, the scenario passes,
-whatever came of it: that law always holds, and is no decision with a number. A scenario deviates by a number only with
-a proof: the naive twin with that switch at Kafka's rule gives the recorded result, and with all switches at ours it
-gives what the engine gave. Anything else has failed.
+A scenario passes if every step, the error and the final stores are equal. Inside a step in which L1 or D6 decided a tie, the
+order may differ. A scenario also passes if it is proven that only L1's order of a tie causes the differences, because L1 is a
+law and not a numbered decision. It deviates by a number only with a proof: the naive twin gives the recorded result with this
+switch at Kafka's rule, and the engine's result with all switches at ours. All other scenarios fail.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ PASSED, FAILED, DEVIATING, NOT_PLAYED = "passed", "failed", "deviating", "not_pl
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a scenario. ``number``: the decision it deviates by; ``reason``: what was missing or differs."""
+    """The verdict on a scenario. ``number``: the decisions by which it deviates; ``reason``: what is missing or differs."""
 
     case: Case
     status: str
@@ -35,7 +34,7 @@ class Verdict:
 
 
 def judge(case: Case, *, cut: bool, internals: bool = False) -> Verdict:
-    """Play a case and compare; with ``internals`` the buffers and metrics of one that passes, too."""
+    """Play a case and compare. With ``internals``, also compare the buffers and metrics of a case that passes."""
     try:
         played = (
             group.play(case.scenario)
@@ -56,12 +55,12 @@ def judge(case: Case, *, cut: bool, internals: bool = False) -> Verdict:
 
 
 def judge_on_spark(case: Case, engine: Engine) -> Verdict:
-    """Play a case through Spark and Delta, in one run and in several, and compare what each branch has in its tables.
+    """Play a case through Spark and Delta, in one run and in several, and compare the tables of each branch.
 
-    Where the driver deviates with a proof, the tables must have what the driver gave.
+    If the driver's deviation is proven, the tables must have the driver's result.
     """
     if case.mode == "partition_group":
-        return Verdict(case, NOT_PLAYED, reason="the order of polls, which is no topology's")
+        return Verdict(case, NOT_PLAYED, reason="the order of polls, which Spark does not have")
     try:
         branches = on_spark.play(case.scenario, engine)
     except (MissingError, NotLandedError) as missing:
@@ -82,7 +81,7 @@ def judge_on_spark(case: Case, engine: Engine) -> Verdict:
 
 @dataclass(frozen=True)
 class _Tables:
-    """What a scenario leaves in tables: by step and sink what was sent, the stores, and the step at which it fails."""
+    """The content of a scenario's tables: sent records by step and sink, the stores, and the step at which it fails."""
 
     steps: list[dict[str, list[Any]]]
     stores: dict[str, Any]
@@ -102,12 +101,12 @@ class _Tables:
 
     @classmethod
     def _of(cls, steps: list[Any], init: list[Any], stores: dict[str, Any], error: Any) -> _Tables:
-        """What was sent before the first step is in the first epoch; a step that fails sends nothing."""
+        """Merge what was sent before the first step into it, and omit the failed step, which sends nothing."""
         sent = [[*init, *steps[0]], *steps[1:]] if steps else []
         return cls([_by_sink(step) for step in (sent[: error[1] or 0] if error else sent)], stores, error)
 
     def differ(self, played: Played, ties: set[int]) -> str | None:
-        """Return the first difference in words, or None. In a step with a tie the order of a sink is not compared."""
+        """Describe the first difference, or return None. In a step with a tie, the order within a sink is not compared."""
         if self.error != played.error:
             return f"error: recorded {self.error}, got {played.error} {played.message}"
         if len(self.steps) != len(played.steps):
@@ -130,7 +129,7 @@ def _by_sink(step: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def differ(expected: dict[str, Any], played: Played) -> str | None:
-    """Return the first difference in words, or None."""
+    """Describe the first difference, or return None."""
     error = expected.get("error")
     wanted = (error["phase"], error.get("step")) if error else None
     if wanted != played.error:

@@ -1,4 +1,4 @@
-"""rewindow with a real Spark Connect server and a shared disk: the same tables."""
+"""rewindow on a real Spark Connect server with a shared disk writes the same tables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_landing_and_running_through_spark_connect(root: Path, spark) -> None:
 
 @pytest.fixture
 def platform(root: Path, server: str) -> Callable[..., Any]:
-    """Run commands as on Databricks: the platform's session, no wheel, all tables in a catalog."""
+    """Return a function that runs commands as on Databricks: the platform's session, no wheel, all tables in a catalog."""
     target = {"target": "rows", "warehouse": "heartbeats", "connect": "platform", "cores": 2, "source": "shuffle"}
     rows = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow"}
     (root / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, **rows}))
@@ -69,7 +69,7 @@ def test_landing_run_and_backfill_through_the_session_of_a_platform(
     platform("backfill", "quiet_carriers", "--from", "3", "--branch", "again-1")
     (found,) = platform("diff", "quiet_carriers", "main", "again-1").values()  # exits with 1 if they differ
     assert found["equal"] > 0
-    assert not list(root.glob("heartbeats/**/*.parquet")), "nothing is on a disk of the driver's"
+    assert not list(root.glob("heartbeats/**/*.parquet")), "the driver's disk has no tables"
     job.write_text(job.read_text().replace("table: spark_catalog.flights.", "table: flights."))
     here = Project.open(root)
     if not (Path(here.warehouse) / "logs").exists():

@@ -1,4 +1,4 @@
-"""Settings that a platform forbids: rewindow does without those for speed, but not without those that affect rows."""
+"""If a platform forbids settings, rewindow works without those for speed, but not without those that affect rows."""
 
 from __future__ import annotations
 

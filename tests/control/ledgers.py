@@ -27,7 +27,7 @@ from rewindow.streams.serde.schema import Column
 TOPIC = "events"
 PARTITIONS = 2
 ROWS = 10
-"""Records of one landing in one partition."""
+"""The number of records per landing and partition."""
 
 HOUR = 3_600_000
 
@@ -58,7 +58,7 @@ BINDING = JobBinding(
 
 
 def a_feed(landings: int = 3, *, generation: int = 1, kept: int = 0, rows: int = ROWS) -> Feed:
-    """Return a feed whose landing n is hour n, with the same number of rows in each partition."""
+    """Return a feed in which landing n covers hour n, with the same number of rows in each partition."""
     schema = LogSchema((Column("user", "string"),), (Column("value", "long"),), scalar_key=True, scalar_value=True)
     made = tuple(
         Landing(
@@ -120,7 +120,7 @@ def commit_row(rows: Sequence[LedgerRow], spec: RunSpec) -> LedgerRow:
 
 
 def run_rows(rows: Sequence[LedgerRow], attempt: str, feed: Feed | None = None, **request: object) -> list[LedgerRow]:
-    """Return the rows with another run, planned and committed."""
+    """Return the rows plus those of another run, planned and committed."""
     spec = planned(rows, attempt, feed, **request)
     with_plan = [*rows, plan_row(spec)]
     return [*with_plan, commit_row(with_plan, spec)]

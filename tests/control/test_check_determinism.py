@@ -1,4 +1,4 @@
-"""`rewindow check`: its findings, what it accepts, and its exit codes."""
+"""`rewindow check`: what it finds, what it accepts, and its exit codes."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ Versions = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Versions]:
-    """Return the code version of the job with replacements in its modules."""
+    """Return a function that gives the code version of the job after replacements in its modules."""
     monkeypatch.syspath_prepend(str(tmp_path))
     kept = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "jobs"}
     (tmp_path / "jobs").mkdir()

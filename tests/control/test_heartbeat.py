@@ -18,7 +18,7 @@ def test_this_process_is_alive(tmp_path: Path) -> None:
     attempt = this_attempt()
     with Heartbeat(str(tmp_path), attempt):
         assert is_alive(str(tmp_path), attempt)
-    assert not is_alive(str(tmp_path), attempt), "a notebook's process lives on when its run is over"
+    assert not is_alive(str(tmp_path), attempt), "a notebook's process outlives its run"
 
 
 def test_a_reused_pid_is_not_the_same_process(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ TRAVELS = ("branch", "rewind", "promote", "drop")
 
 
 def travelled(action, state, branch, landings, name):
-    """Return the row of a branch operation, or nothing if it is refused."""
+    """Return the rows of a branch operation: none if it is refused."""
     names = [name for name, one in state.branches.items() if name != "main" and one.standing is Standing.OPEN]
     branch = names[landings % len(names)] if names else "none"
     head = state.branch(branch).head
@@ -207,7 +207,7 @@ def history(script):
             try:
                 spec = plan(rows, f"attempt-{number}", feed, RunRequest(branch=branch, replan=replan))
             except CheckpointError:
-                continue  # a branch that was promoted or dropped
+                continue  # the branch was promoted or dropped
             if isinstance(spec, UpToDate):
                 continue
             rows.append(plan_row(spec))
@@ -222,7 +222,7 @@ def test_what_the_planner_writes_is_legal_and_takes_each_epoch_once(script):
     for branch in state.branches.values():
         epochs = [epoch for run in branch.runs for epoch in run.spec.epochs]
         assert epochs == list(range(1, len(epochs) + 1))
-        # What its tables hold in the end are the rows of its own runs: nothing lost, nothing doubled, nothing else.
+        # The branch's tables end with exactly the rows of its own runs.
         added = [run.seq for publication in branch.publications for run in publication.adds]
         removed = [run.seq for publication in branch.publications for run in publication.removes]
         assert Counter(added) == Counter([*removed, *(run.seq for run in branch.own_runs)])
@@ -242,7 +242,7 @@ def test_a_ledger_with_a_row_lost_doubled_or_moved_is_illegal(script, data):
     if kind == "lost":
         broken = rows[:at] + rows[at + 1 :]
         if at == len(rows) - 1:
-            return  # that is just an earlier ledger
+            return  # without its last row, it is a legal, earlier ledger
     elif kind == "doubled":
         broken = [*rows[: at + 1], rows[at], *rows[at + 1 :]]
     else:

@@ -1,4 +1,4 @@
-"""The compare-and-set of `control.ledger.update`: which decision counts when other processes append in between."""
+"""The compare-and-set of `control.ledger.update`: which decision counts if other processes append in between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewindow.errors import NotNowError
 
 
 class Rows:
-    """A ledger in memory. Before each of the first appends another process is ``faster``."""
+    """A ledger in memory. Another process appends before each of the first ``faster`` appends."""
 
     def __init__(self, faster: int = 0) -> None:
         self.rows: list[LedgerRow] = []
@@ -41,7 +41,7 @@ def test_it_decides_again_on_the_state_that_beat_it():
     row = drive(update(ledger, "job", "decide", next_row), steps.append)
     assert row == LedgerRow(3, "NOTE", {"who": "me"})
     assert [row.body["who"] for row in ledger.rows] == ["another", "another", "me"]
-    assert steps == ["decide"] * 3, "each attempt is a step"
+    assert steps == ["decide"] * 3, "each try is a step"
 
 
 def test_a_list_of_rows_is_one_append():

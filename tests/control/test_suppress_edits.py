@@ -1,4 +1,4 @@
-"""Which edits of a suppress are compatible with an old checkpoint, judged by the topologies."""
+"""Which edits of a suppress are compatible with an old checkpoint, according to the topologies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SESSIONS = SessionWindows.of("5m", grace="0s")
 
 
 def job(edit: Edit, *, sessions: bool = False) -> JobBinding:
-    """Bind a job with two consecutive tables."""
+    """Bind a job with two tables, one below the other."""
     builder = StreamsBuilder()
     grouped = builder.stream("events").group_by_key()
     windowed = grouped.windowed_by(SESSIONS) if sessions else grouped.windowed_by(HOURS)

@@ -1,1 +1,1 @@
-"""Nothing lost, nothing doubled: the fault matrix, and the proof that its tests would notice (`python -m tests.crash`)."""
+"""The fault matrix: nothing is lost or doubled, and the tests would notice if it were (`python -m tests.crash`)."""

@@ -1,4 +1,4 @@
-"""``python -m tests.crash``: kill everything everywhere, and say what was lost or doubled. Exit code 1 if anything was."""
+"""Run the suites of the fault matrix: ``python -m tests.crash``. The exit code is 1 if anything was lost or doubled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.crash.suites import SUITES
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the suites; return the exit code."""
+    """Run the suites and return the exit code."""
     asked = _parser().parse_args(arguments)
     settings = Settings(
         point=None if asked.points == "all" else asked.points,
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def summary(found: list[Figures]) -> dict[str, object]:
-    """Add the suites up."""
+    """Return the totals of the suites."""
     whole: dict[str, object] = {word: sum(getattr(one, word) for one in found) for word in ("cases", *BAD)}
     whole["mutants"] = next((one.more["mutants"] for one in found if "mutants" in one.more), {"killed": 0, "of": 0})
     whole["contested"] = sum(one.more.get("contested", 0) for one in found)
@@ -58,15 +58,15 @@ def _line(figures: Figures) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
-    parser.add_argument("--points", default="all", help="all, an operation, or a part of the names of sites")
+    parser.add_argument("--points", default="all", help="all, an operation, or a part of a site's name")
     parser.add_argument("--seeds", type=int, default=20, help="seeds for each site")
-    parser.add_argument("--suites", default=",".join(SUITES), help="of %(default)s")
-    parser.add_argument("--at-once", type=int, default=2, help="cases side by side")
+    parser.add_argument("--suites", default=",".join(SUITES), help="a selection of %(default)s")
+    parser.add_argument("--at-once", type=int, default=2, help="cases to run in parallel")
     parser.add_argument("--quick", action="store_true", help="a sample of a few seconds")
-    parser.add_argument("--results", type=Path, help="where what is known so far is kept (default: .cache/crash)")
-    parser.add_argument("--report", action="store_true", help="only write the page, of what is known so far")
+    parser.add_argument("--results", type=Path, help="the folder of stored outcomes (default: .cache/crash)")
+    parser.add_argument("--report", action="store_true", help="only write the page, from the stored outcomes")
     parser.add_argument("--page", type=Path, default=report.PAGE, help="where the page is written")
-    parser.add_argument("--json", action="store_true", help="one line")
+    parser.add_argument("--json", action="store_true", help="print one line")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""What the storage answers when it does not answer: lost, refused, made up, repeated, delayed. At every commit."""
+"""Wrong answers of the storage at every commit: lost, refused, made up, repeated, delayed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.crash.settings import Figures, Settings
 Commit = Callable[..., Any]
 
 KINDS = ("lost", "lost connection", "refused", "made up", "repeated", "delayed", "late")
-"""``delayed`` lands between the retry's look and its commit, ``late`` after the retry has landed."""
+"""``delayed`` lands after the retry has opened the table and before it commits; ``late`` lands after the retry."""
 
 CREATE_KINDS = ("lost", "refused", "made up")
 
 
 class Answers:
-    """Lets commits through, but for the one numbered ``victim``, whose answer is of a kind. Counts from 0."""
+    """Passes commits on, except number ``victim`` (counted from 0), which gets an answer of this kind."""
 
     def __init__(self, victim: int, kind: str) -> None:
         self._victim, self._kind = victim, kind
@@ -37,7 +37,7 @@ class Answers:
         self.was_met = False
 
     def install(self) -> None:
-        """Stand between the product and Delta for the rest of this process's life."""
+        """Intercept all commits of this process from now on."""
         commit, create = DeltaTable.create_write_transaction, DeltaTable.create
 
         @wraps(commit)
@@ -83,19 +83,19 @@ class Answers:
 
 
 def _all(sends: Sequence[Callable[[], Any]], own: Callable[[], Any]) -> None:
-    """Send several commits one after the other; the caller hears of its own only."""
+    """Send several commits one after another. The caller gets only its own error."""
     failure: Exception | None = None
     for send in sends:
         try:
             send()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's own or nobody's
+        except Exception as error:  # noqa: BLE001 - the caller's own error is raised below
             failure = error if send is own else failure
     if failure is not None:
         raise failure
 
 
 def commits_of(operation: str, prepared: Ground) -> list[str]:
-    """List what a clean call sends: ``commit`` or ``create``, in order."""
+    """Return what a clean call sends, in order: ``commit`` or ``create``."""
     with folder() as root:
         shutil.copytree(prepared.folder, f"{root}/w")
 
@@ -110,7 +110,7 @@ def commits_of(operation: str, prepared: Ground) -> list[str]:
 
 
 def ask(operation: str, prepared: Ground, victim: int, kind: str, mutate: Mutate = nothing) -> Outcome:
-    """Make one call, one of whose commits is answered so; then compare."""
+    """Make one call in which one commit gets this answer, then compare the tables."""
     site = f"{victim} {kind}"
     with folder() as root:
         warehouse = f"{root}/w"
@@ -122,7 +122,7 @@ def ask(operation: str, prepared: Ground, victim: int, kind: str, mutate: Mutate
             answers.install()
             said = call(warehouse, operation)
             if said.startswith("StorageError") and answers.passed[victim:][:1] == ["create"] and kind != "lost":
-                said = call(warehouse, operation)  # a table that was not made is told as 74: try again
+                said = call(warehouse, operation)  # the error of a missing table is 74: try again
             return [said, answers.was_met]
 
         try:
@@ -140,7 +140,7 @@ NAMES = ("first-run", "run", "land", "rewind", "backfill", "promote", "republish
 
 
 def suite(settings: Settings) -> Figures:
-    """Ask at every commit of every operation; ``quick``: of one."""
+    """Give each wrong answer at every commit of every operation. ``quick``: of one operation."""
     figures, results = Figures("answers"), Results.of("answers", settings.results)
     warm_up()
     for name in ("run",) if settings.quick else NAMES:

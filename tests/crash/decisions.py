@@ -1,4 +1,4 @@
-"""What production code decides on a ledger, remembered: the same question comes up in many interleavings."""
+"""The decisions of production code on a ledger, cached because many interleavings need the same one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Ledger = tuple[Row, ...]
 
 @dataclass
 class Decisions:
-    """Each row is a number; None is given where production code appends nothing.
+    """The decisions, with ledger rows as numbers. None means that production code appends nothing.
 
-    ``looks``: whether a process asks before its COMMIT if it was fenced.
+    ``looks``: whether a process checks before its COMMIT whether it was fenced.
     """
 
     epochs: int
@@ -34,20 +34,20 @@ class Decisions:
     _specs: dict[Row, RunSpec] = field(default_factory=dict)
 
     def spec(self, plan: Row) -> RunSpec:
-        """Return what a PLAN row plans."""
+        """Return the plan in a PLAN row."""
         if plan not in self._specs:
             self._specs[plan] = RunSpec.from_json(self._rows[plan].body)
         return self._specs[plan]
 
     def fold(self, ledger: Ledger) -> JobState:
-        """Fold a ledger; its beginnings are known."""
+        """Fold a ledger. The states of its prefixes are cached."""
         if ledger not in self._states:
             row = replace(self._rows[ledger[-1]], seq=len(ledger))
             self._states[ledger] = ledger_state.fold_row(self.fold(ledger[:-1]), row)
         return self._states[ledger]
 
     def plan(self, ledger: Ledger, branch: str, attempt: str) -> Row | None:
-        """Decide the PLAN of a branch's next epoch."""
+        """Decide the PLAN row for a branch's next epoch."""
         key = ("plan", ledger, branch, attempt)
         if key not in self._decided:
             state = self.fold(ledger)
@@ -67,7 +67,7 @@ class Decisions:
         return self._decided[key]  # type: ignore[no-any-return]
 
     def commit(self, ledger: Ledger, plan: Row) -> Row | None:
-        """Decide the COMMIT of a plan that was staged."""
+        """Decide the COMMIT row of a staged plan."""
         key = ("commit", ledger, plan)
         if key not in self._decided:
             state, spec = self.fold(ledger), self.spec(plan)
@@ -85,7 +85,7 @@ class Decisions:
         return self._decided[key]  # type: ignore[no-any-return]
 
     def branching(self, ledger: Ledger, kind: str) -> Row | None:
-        """Decide what a rewind, a branch, a promotion or a janitor appends."""
+        """Decide the row of a rewind, branch, promotion, snapshot or removal of old state."""
         key = (kind, ledger)
         if key not in self._decided:
             try:

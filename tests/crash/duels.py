@@ -1,6 +1,6 @@
-"""Two processes or eight at once, each sleeping and dying at random: random duels find what nobody thought of.
+"""Two or eight processes at once that sleep and die at random. Such duels find cases that nobody thought of.
 
-Of the duels those rounds are counted in which both reached one commit.
+The rounds in which two processes reached the same commit are counted separately.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tests.crash.sites import Sites, die
 
 @dataclass(frozen=True)
 class Round:
-    """One duel: both start at once, sleep here and there, die now and then and are called again."""
+    """One duel: all processes start at once, sleep and die at random, and are called again after they die."""
 
     pair: str
     seed: int
 
 
 def duel(one: Round, met: Meeting, fighters: int = 2, mutate: Mutate = nothing) -> dict[str, Any]:
-    """Fight one round. Says how it compares, how many died, and whether two reached one and the same commit."""
+    """Fight one round. Return the comparison, the number of kills, and whether two processes reached the same commit."""
     pair = PAIRS[one.pair]
     with folder() as root:
         warehouse = f"{root}/w"
@@ -98,7 +98,7 @@ ROUNDS = 1_000
 
 
 def suite(settings: Settings) -> Figures:
-    """Fight rounds of two, all pairs in turn, and a tenth as many of eight runners."""
+    """Fight rounds of two processes for all pairs, and some rounds of eight runs."""
     figures, results = Figures("duels"), Results.of("duels", settings.results)
     warm_up()
     names = ["run | run"] if settings.quick else list(PAIRS)
@@ -106,7 +106,7 @@ def suite(settings: Settings) -> Figures:
     for index, name in enumerate(names):
         seeds = range(rounds // len(names) + (index < rounds % len(names)))
         _fight_all(name, "duel", list(seeds), 2, results, settings)
-        if name == "run | run":  # of eight, two always reach one commit
+        if name == "run | run":  # of eight runs, two almost always reach the same commit
             _fight_all(name, "duel of 8", list(range(max(1, rounds // 50))), 8, results, settings)
     kills = contested = 0
     for (name, seed, site), said in results.said.items():

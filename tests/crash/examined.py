@@ -1,6 +1,7 @@
-"""Suites that pytest runs: laws with a thousand examples each, the corpus of bad input, damaged files.
+"""Suites that pytest runs: laws with a thousand examples each, the corpus of bad input, corrupted files.
 
-A case is an example that hypothesis says has passed, what a test counted itself (the property ``cases``), or else a test.
+A case is an example that passed according to Hypothesis, a case that a test counted itself (the property ``cases``), or a
+test.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PASSED = re.compile(r"(\d+) passing")
 
 @dataclass(frozen=True)
 class Selection:
-    """Tests by their files and, within these, by a part of their names; ``quick``: of the first file alone."""
+    """Tests selected by file and by parts of their names. ``quick`` uses only the first file."""
 
     files: tuple[str, ...]
     named: str = ""
@@ -59,7 +60,7 @@ SELECTIONS = {
 
 
 def suite(name: str, settings: Settings) -> Figures:
-    """Run a selection; ``quick``: with the examples that `make test` tries."""
+    """Run a selection. ``quick``: with as many examples as `make test`."""
     figures = Figures(name)
     selection = SELECTIONS[name]
     with tempfile.TemporaryDirectory(prefix="rewindow-crash-") as folder:
@@ -78,7 +79,7 @@ def suite(name: str, settings: Settings) -> Figures:
             message = f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}"
             raise RuntimeError(message)
         passed = examples(done.stdout)
-        for test in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest wrote it just now
+        for test in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest just wrote it
             count(test, passed, figures)
     figures.more = {"tests": len(passed)} if passed else {}
     for failure in figures.failures:
@@ -87,7 +88,7 @@ def suite(name: str, settings: Settings) -> Figures:
 
 
 def examples(printed: str) -> Mapping[tuple[str, str], int]:
-    """Return how many examples of each test hypothesis has seen pass, by file and name, out of its statistics."""
+    """Return the number of passed examples of each test, by file and name, from Hypothesis' statistics."""
     passed: dict[tuple[str, str], int] = {}
     test = None
     for line in printed.splitlines():
@@ -99,7 +100,7 @@ def examples(printed: str) -> Mapping[tuple[str, str], int]:
 
 
 def count(test: ET.Element, passed: Mapping[tuple[str, str], int], figures: Figures) -> None:
-    """Count a test's cases: a failure is wrong, one that was skipped was not reached."""
+    """Count a test's cases. A failed test counts as wrong, a skipped one as not reached."""
     name = f"{test.get('file')}::{test.get('name')}"
     said = {child.tag: (child.get("message") or "").partition("\n")[0] for child in test}
     if "failure" in said or "error" in said:

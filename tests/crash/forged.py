@@ -1,4 +1,4 @@
-"""Ledgers that nobody may have written: `fold` must refuse the last row of each. Pure."""
+"""Illegal ledgers, of which `fold` must refuse the last row. Pure."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _pending_on_trial() -> Rows:
 
 
 def accepted(name: str) -> str:
-    """Say ``ok`` if a forged ledger is refused at its last row, ``wrong`` if it is not."""
+    """Return ``ok`` if the fold refuses the last row of a forged ledger, and otherwise ``wrong: ...``."""
     rows = FORGED[name]()
     state = folding.JobState()
     for row in rows[:-1]:

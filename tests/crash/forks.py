@@ -1,6 +1,6 @@
-"""Children by fork: a process of its own for each case, without the second that its imports would take.
+"""Child processes by fork: each case gets its own process without the second that imports take.
 
-The one who forks must never have touched a table: native libraries start threads, which a fork does not take along.
+The parent must never have opened a table: native libraries start threads, which do not survive a fork.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-# A child does one small thing: threads that it would start and not use cost more than the thing.
+# A child does little work, and starting thread pools would take longer than that.
 os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SECONDS = 120
-"""A child that takes longer hangs, and that is a failure."""
+"""The time limit of a child. One that takes longer hangs, which is a failure."""
 
 
 @dataclass
 class Child:
-    """A process that was forked off. ``said``: what it wrote to its pipe so far."""
+    """A forked process. ``said``: what it has written to its pipe so far."""
 
     pid: int
     pipe: int
@@ -36,7 +36,10 @@ class Child:
     status: int | None = None
 
     def finish(self, seconds: float = SECONDS) -> int:
-        """Wait for its end; return its exit code, negative for a signal. Raises `TimeoutError`, then it is dead."""
+        """Wait until the child ends, and return its exit code, which is negative for a signal.
+
+        Raises `TimeoutError` after killing a child that takes too long.
+        """
         deadline = time.monotonic() + seconds
         while chunk := self._read(deadline):
             self.said += chunk
@@ -56,7 +59,7 @@ class Child:
 
 
 def fork(work: Callable[[int], None]) -> Child:
-    """Run ``work`` in a child, which gets a descriptor to say something through."""
+    """Run ``work`` in a child. Its argument is the descriptor of a pipe to the parent."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -66,7 +69,7 @@ def fork(work: Callable[[int], None]) -> Child:
         try:
             work(writing)
             os._exit(0)
-        except BaseException:  # noqa: BLE001 - the child says why, whatever it was
+        except BaseException:  # noqa: BLE001 - the child reports every error
             os.write(writing, json.dumps({"error": traceback.format_exc()[-2000:]}).encode())
             os._exit(1)
     os.close(writing)
@@ -74,7 +77,7 @@ def fork(work: Callable[[int], None]) -> Child:
 
 
 def answer(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """Run ``work`` in a child and return what it returned, through JSON. Raises `RuntimeError` with its traceback."""
+    """Run ``work`` in a child and return its result, passed as JSON. Raises `RuntimeError` with the child's traceback."""
 
     def say(pipe: int) -> None:
         text = json.dumps(work()).encode()
@@ -90,7 +93,7 @@ def answer(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 
 def side_by_side(jobs: Iterable[Callable[[], Any]], at_once: int) -> Iterator[Any]:
-    """Do jobs in children of their own, some at once; yield their answers as they come. A failure is ``{"error": ...}``."""
+    """Run each job in a child, ``at_once`` in parallel. Yield the results as they come; a failure is ``{"error": ...}``."""
     running: dict[int, Child] = {}
     waiting = iter(jobs)
     while True:
@@ -121,7 +124,7 @@ def _saying(job: Callable[[], Any]) -> Callable[[int], None]:
 
 
 def preload(work: Callable[[], Any]) -> None:
-    """Import here what ``work`` imports in a child, so that no later child has to."""
+    """Import in this process what ``work`` imports, so that later children need not."""
 
     def loaded() -> list[str]:
         work()

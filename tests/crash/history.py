@@ -1,4 +1,4 @@
-"""One history: a few processes, each with commands to give, on one job; and what the tables come to in the end."""
+"""One history: a few processes execute commands on one job, then the tables are checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.crash.seeded_faults import FAULTS, Killed, SeededFaults
 
 @dataclass
 class Simulation:
-    """One history. ``restless``: how readily another process comes to its turn."""
+    """One history. ``restless``: the probability of switching to another process at a point."""
 
     seed: int
     world: World = field(default_factory=World)
@@ -50,14 +50,14 @@ class Simulation:
         return feed(self.landed)
 
     def committed_attempts(self) -> Iterator[str]:
-        """Say which attempts a COMMIT row names, as the storage has it: no process is asked."""
+        """Yield the attempts of all COMMIT rows, directly from the storage."""
         for version in self.world.tables.get(f"{ROOT}/rewindow/runs", ()):
             for add in version.adds:
                 if add.file[0].kind == "COMMIT":
                     yield add.file[0].body["attempt"]
 
     def pause(self, *, stay: bool) -> None:
-        """Give the turn away, and wait for the next one."""
+        """Let another process run and wait for the next turn, unless ``stay``."""
         name = here().name
         if stay or name not in self._turns:
             return
@@ -65,7 +65,7 @@ class Simulation:
         self._turns[name].acquire()
 
     def run(self) -> str:
-        """Play the history; say ``ok``, or what is wrong."""
+        """Play the history. Return ``ok``, or what is wrong."""
         dice = self._dice
         self.restless = dice.choice([0.1, 0.3, 0.8])
         mix = frozenset(fault for fault in FAULTS if dice.random() < 0.5)
@@ -97,7 +97,7 @@ class Simulation:
             try:
                 for _ in range(commands):
                     self._command(faults)
-            except BaseException as error:  # noqa: BLE001 - told by the one who waits
+            except BaseException as error:  # noqa: BLE001 - `run` reports it
                 self._failure = error
             self._ended.add(name)
             self._back.release()
@@ -161,7 +161,7 @@ class Simulation:
         return Attempt(f"{here().name}-{self.attempts}", "", 0, 0)
 
     def end(self) -> str:
-        """Let a process without faults finish, and compare everything with a simple loop over the epochs."""
+        """Let a process without faults finish, and compare all tables with a simple loop over the epochs."""
         Process(self.world, Faults(), "end").enter()
         tables = Tables(self.feed)
         try:
@@ -173,7 +173,7 @@ class Simulation:
                     pass
         except RewindowError as error:
             if self.met["flips"] and "damaged" in str(error):
-                self.met["corruption reported"] += 1  # it came after the audit: no wrong number, a file to put back
+                self.met["corruption reported"] += 1  # corrupted after the audit: no wrong rows, but a file to restore
                 return "ok"
             return f"wrong: in the end {type(error).__name__}: {error}"
         kinds = Counter(row.kind for row in tables.ledger(JOB).read())

@@ -1,6 +1,6 @@
-"""Two processes, one held at a point while the other goes to the end.
+"""Two processes, one of which is held at a site while the other runs to its end.
 
-A hold counts only if it was seen at its site. Directed holds find what random duels do not.
+A hold counts only if the process reached its site. Holds find cases that random duels miss.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.crash.sites import Sites
 
 
 def hold(pair: Pair, met: Meeting, seed: int, site: str, mutate: Mutate = nothing) -> Outcome:
-    """Hold the first at a site, let the second go to the end, let the first go on; then compare."""
+    """Hold the first process at a site, let the second run to its end, release the first, then compare."""
     with folder() as root:
         warehouse = f"{root}/w"
         shutil.copytree(met.folder, warehouse)
@@ -68,7 +68,7 @@ def _last(text: str) -> str:
 
 
 def suite(settings: Settings) -> Figures:
-    """Hold the first of each pair at each of its sites; ``quick``: at a few of one pair."""
+    """Hold the first of each pair at each of its sites. ``quick``: at a few sites of two pairs."""
     figures, results = Figures("holds"), Results.of("holds", settings.results)
     warm_up()
     pairs = [PAIRS["run | run"], PAIRS["promote | rewind"]] if settings.quick else list(PAIRS.values())

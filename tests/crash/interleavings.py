@@ -1,13 +1,12 @@
-"""Every interleaving of a few processes, exhaustively: the production `fold` and decisions over a ledger of commits.
+"""A model checker: every interleaving of a few processes, with the production `fold` and decisions.
 
-Each look, each append, each answer, each stage and each publication is a step of its own; a process may die before any,
-an append may be on its way while its sender has given up. What is production code: `fold_row`, `plan_run`,
-`check_is_pending`, `make_commit`, `decide_branch`, `decide_rewind`, `decide_promote`, `decide_snapshot`, `decide_forget`,
-`net`. What is modelled: that a commit lands at the version after the one that was seen, or not at all. In every state: the
-ledger is legal, what was committed was staged once, each table holds what the publications up to its ordinal come to, and
-the state that an open branch goes on from was not forgotten.
+Each read, append, answer, staging and publication is a separate step. A process may die before any step, and an append may
+land after its sender has given up. Production code: `fold_row`, `plan_run`, `check_is_pending`, `make_commit`,
+`decide_branch`, `decide_rewind`, `decide_promote`, `decide_snapshot`, `decide_forget`, `net`. Modelled: a commit lands at the
+version after the one that was read, or not at all. In every state, the ledger is legal, each committed attempt was staged
+once, each table has the runs of its publications up to its ordinal, and the state from which an open branch continues exists.
 
-Which process is which makes no difference to any of this, so states that differ in it alone count as one.
+The identity of a process does not matter, so states that differ only by a permutation of processes count as one.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from tests.crash.decisions import BRANCH, Decisions, Ledger, Row
 
 Content = tuple[int, ...]
 Process = tuple[Any, ...]
-"""What it is about to do, how many attempts it made, and what it needs for that."""
+"""The process's next step, the number of its attempts, and the arguments of the step."""
 State = tuple[Any, ...]
-"""Ledger, staged attempts with how often, tables as (name, ordinal, runs), processes, budget, appends on their way."""
+"""Ledger, staged attempts with counts, tables as (name, ordinal, runs), processes, budget, pending appends."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far the search goes."""
+    """The limits of the search."""
 
     processes: int = 2
     epochs: int = 2
@@ -49,7 +48,7 @@ class Bounds:
 
 @dataclass
 class Model:
-    """The states that can be reached within bounds; ``faults`` names what is broken on purpose."""
+    """The states that can be reached within bounds. ``faults`` names what is deliberately broken."""
 
     bounds: Bounds
     faults: frozenset[str] = frozenset()
@@ -65,13 +64,13 @@ class Model:
         return (), (), (), tuple(("idle", 0) for _ in range(b.processes)), budget, ()
 
     def explore(self, limit: int, seconds: float) -> dict[str, Any]:
-        """Visit every state; say how many there are and what is wrong with the first bad one."""
+        """Visit every state. Return the number of states, and what is wrong with the first bad one."""
         begun, first = time.monotonic(), self.initial()
         seen, queue, checked = {first}, deque([first]), set()
         while queue:
             state = queue.popleft()
             try:
-                if state[:3] not in checked:  # of what the processes are about to do nothing is wrong yet
+                if state[:3] not in checked:  # the checks do not depend on the processes' next steps
                     self.check(*state[:3])
                     checked.add(state[:3])
                 following = list(self.following(state))
@@ -106,7 +105,7 @@ class Model:
                 assert content == own, f"{name} has the runs {content}, its chain {own}"
 
     def check_end(self, state: State) -> None:
-        """See that nothing is stuck: who comes now can publish all and run to the end."""
+        """Check that nothing is stuck: if runs are left and none is pending, `main` is complete and published."""
         ledger, _, tables, _, budget, _ = state
         job = self._decisions.fold(ledger)
         main = job.branch(MAIN)
@@ -129,7 +128,7 @@ class Model:
                 yield made["ledger"], made["staged"], made["tables"], tuple(done), made["budget"], made["late"]
 
     def _rank(self, process: Process) -> int:
-        """Return a number by which processes that do different things are sorted."""
+        """Return a sort key: the number of a process state in order of first use."""
         return self._ranks.setdefault(process, len(self._ranks))
 
     def _steps(self, state: State, process: Process) -> Iterator[tuple[Process, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Two processes at once on one warehouse, no lock around them: which operations meet, and how it must be in the end."""
+"""Pairs of operations that run at once on one warehouse, without a lock, and the state that they must reach."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.crash.scene import JOB
 from tests.crash.sites import Sites, traced
 
 EXPECTED_ERRORS = ("NotNowError", "UsageError", "CheckpointError", "ConfigError")
-"""What the slower of two may be told: come back later, or that the other has done it."""
+"""The errors that the slower process may get: try again later, or the other one has already done it."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two operations on one warehouse. After both, runs bring `main` to the end: there the clean call went, too.
+    """Two operations on one warehouse. After both, runs complete `main`, which must then equal that of clean calls.
 
-    ``told``: what is in an error that either may end with, besides `EXPECTED_ERRORS`.
+    ``told``: a part of another error message that is accepted, besides `EXPECTED_ERRORS`.
     """
 
     name: str
@@ -39,10 +39,12 @@ class Pair:
 
 
 RAVAGED = "altered outside rewindow"
-"""The message that a command gets before the repair."""
+"""The message of a command before the repair."""
 FILE_GONE = "No such file or directory"
-"""What a run may be told whose store's files the matrix' `gc` takes away while it reads them, for that takes every run for
-dead and keeps nothing. A `gc` that sees it alive leaves them."""
+"""The message of a run whose store files `gc` deletes while it reads them.
+
+The `gc` of the matrix takes every run for dead and retains nothing. A real `gc` keeps the files of a live run.
+"""
 
 PAIRS = {
     pair.name: pair
@@ -80,7 +82,7 @@ PAIRS = {
 
 @dataclass(frozen=True)
 class Meeting:
-    """A warehouse before a pair, the sites of the first one's clean call, and what `main` says in the end."""
+    """A warehouse before a pair, the sites of the first operation's clean call, and the expected state of `main`."""
 
     folder: str
     sites: list[str]
@@ -88,7 +90,7 @@ class Meeting:
 
 
 def meeting(root: str, pair: Pair, seed: int) -> Meeting:
-    """Prepare a pair and make both calls, one after the other."""
+    """Prepare a pair and make both calls, one after the other, to get the expected state."""
     before, after = f"{root}/before", f"{root}/after"
     answer(partial(pair.prepare, before, seed))
     shutil.copytree(before, after)
@@ -101,7 +103,7 @@ def meeting(root: str, pair: Pair, seed: int) -> Meeting:
 
 
 def call(warehouse: str, operation: str, sites: Sites | None = None) -> str:
-    """Make one call and say what it said: ``done``, or the name and text of its error."""
+    """Make one call. Return ``done``, or the class and message of its error."""
     try:
         machine = OPERATIONS[operation].act(warehouse)
         if sites is not None:
@@ -114,7 +116,7 @@ def call(warehouse: str, operation: str, sites: Sites | None = None) -> str:
 
 
 def finish(warehouse: str) -> None:
-    """Do what is left to do: publish every branch, and run `main` to the end."""
+    """Publish every branch, and run `main` to its end."""
     if not (Path(warehouse) / "rewindow" / "runs").exists():
         if (Path(warehouse) / "raw").exists():
             call(warehouse, "land")
@@ -129,17 +131,17 @@ def finish(warehouse: str) -> None:
 
 
 def of_main(says: View) -> View:
-    """Leave out what the order of two operations may change: how far other branches are."""
+    """Remove what depends on the order of two operations: the progress of other branches."""
     kept = {name: rows for name, rows in says["rows"].items() if "__" not in name}
     parts = {part: {MAIN: says[part].get(MAIN)} for part in ("hashes", "branches") if part in says}
     return {**says, **parts, "rows": kept}
 
 
 def compared(warehouse: str, said: list[str], expected: View, mutate: Mutate = nothing, *, told: str = "") -> str:
-    """Do what is left, and say how `main` compares; ``said``: what the processes said in the end; ``told``: see `Pair`."""
+    """Finish, and compare `main` with the expected state. ``said``: the results of the calls; ``told``: see `Pair`."""
     for text in said:
         if text != "done" and not text.startswith(EXPECTED_ERRORS) and not (told and told in text):
-            return f"wrong: one said {text[-400:]}"
+            return f"wrong: a call ended with {text[-400:]}"
     try:
         answer(partial(_finishing, warehouse, mutate))
         return verdict(expected, of_main(answer(partial(view, warehouse))))

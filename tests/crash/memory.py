@@ -1,8 +1,8 @@
-"""Storage in memory, with the rules of Delta and the faults of a disk and a network: tables, files, processes.
+"""Simulated storage in memory, with Delta's rules and the faults of disks and networks: tables, files, processes.
 
-A table is a list of versions. A handle sees those that were there when it was opened. A commit through it lands unless a
-version came since under the same application id, or one that removed the same file; a fresh handle may land a version
-again, as delta-rs does.
+A table is a list of versions. A handle sees the versions that existed when it was opened. A commit through it fails if a
+later version has the same application id or removes the same file. As in delta-rs, a fresh handle may commit an id's version
+again.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ ROOT = "/memory"
 
 
 class Faults:
-    """What can go wrong, asked at each point. This one: nothing."""
+    """What can go wrong at each point. This base class has no faults."""
 
     def point(self, name: str) -> None:
-        """Pass a point: others may go on, the process may die."""
+        """Pass a point, at which the process may be paused or die."""
 
     def answer(self, name: str) -> str:
-        """Return what becomes of a commit: ``ok``, ``lost``, ``refused``, ``made up``, ``delayed``."""
+        """Return the fate of a commit: ``ok``, ``lost``, ``refused``, ``made up`` or ``delayed``."""
         return "ok"
 
     def staleness(self, name: str) -> int:
-        """Return how many versions a listing lacks."""
+        """Return how many of the newest versions a listing omits."""
         return 0
 
     def later(self, send: Callable[[], None]) -> None:
-        """Keep a commit that is still under way."""
+        """Keep a delayed commit, to send it later."""
 
     def is_full(self) -> bool:
-        """Whether the disk takes nothing more."""
+        """Return whether the disk is full."""
         return False
 
 
@@ -55,7 +55,7 @@ class Version:
 
 @dataclass
 class File:
-    """A file: its rows, and whether its bytes are those that were written."""
+    """A file: its rows, and whether its bytes are still as written."""
 
     rows: Any
     size: int = 1
@@ -74,27 +74,27 @@ _here = threading.local()
 
 
 def here() -> Process:
-    """Return the process that this thread plays."""
+    """Return the simulated process of this thread."""
     process: Process = _here.process
     return process
 
 
 @dataclass
 class Process:
-    """Who is running: the world it sees and the faults that befall it."""
+    """A simulated process: the storage that it uses, and its faults."""
 
     world: World
     faults: Faults
     name: str = "one"
 
     def enter(self) -> None:
-        """Play this process in this thread."""
+        """Make this the process of the current thread."""
         _here.process = self
 
 
 @dataclass
 class Handle:
-    """A table as it was when it was opened."""
+    """A table at the version at which it was opened."""
 
     path: str
     versions: tuple[Version, ...]
@@ -119,7 +119,7 @@ class Handle:
 
 @dataclass(frozen=True)
 class Add:
-    """A file that joins a table."""
+    """The action that adds a file to a table."""
 
     path: str
     file: Any
@@ -127,13 +127,13 @@ class Add:
 
 @dataclass(frozen=True)
 class Remove:
-    """A file that leaves a table."""
+    """The action that removes a file from a table."""
 
     path: str
 
 
 def open_table(path: str, _options: object = None) -> Handle | None:
-    """Stand for `tables.open_table`."""
+    """Replace `tables.open_table`."""
     process = here()
     process.faults.point(f"{path}: open")
     versions = process.world.tables.get(path)
@@ -144,7 +144,7 @@ def open_table(path: str, _options: object = None) -> Handle | None:
 
 
 def create_table(path: str, *_args: object, **_options: object) -> Handle:
-    """Stand for `tables.create_table`."""
+    """Replace `tables.create_table`."""
     process = here()
     process.faults.point(f"{path}: create")
     process.world.tables.setdefault(path, [])
@@ -156,7 +156,7 @@ def create_table(path: str, *_args: object, **_options: object) -> Handle:
 def commit_actions(
     table: Handle, actions: Sequence[Add | Remove], app_id: str, version: int, closes: Sequence[str] = ()
 ) -> None:
-    """Stand for `tables.commit_actions`: one commit, and whatever the storage answers."""
+    """Replace `tables.commit_actions`: one commit, whose answer the faults decide."""
     process = here()
     process.faults.point(f"{table.path}: commit")
     made = Version(
@@ -185,7 +185,7 @@ def _land(world: World, table: Handle, made: Version) -> None:
 
 
 class MemoryFolder:
-    """Stands for `files.Folder`."""
+    """Replaces `files.Folder`."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -218,7 +218,7 @@ class MemoryFolder:
 
 
 def whole(path: str) -> File:
-    """Return a file whose bytes are those that were written."""
+    """Return a file. Raises `StorageError` if it is gone or its bytes have changed."""
     file = here().world.files.get(path)
     if file is None or not file.is_whole:
         message = f"{path} is {'gone' if file is None else 'damaged'}"

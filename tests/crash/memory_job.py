@@ -1,4 +1,4 @@
-"""A small job that lives in memory: what its epochs add to, what reads and writes its state, what cleans up after it."""
+"""A small job on tables in memory: its tables, its engine, and its gc."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def feed(landings: int) -> Feed:
 
 @lru_cache
 def binding(branch: str) -> JobBinding:
-    """Bind the job: an output of the branch's own, a changelog and metrics that all share."""
+    """Bind the job. Each branch has its own output; the changelog and the metrics are shared."""
     path = "out/totals" if branch == MAIN else f"out/totals__{branch}"
     tables = {
         "output/totals": TableSpec(path, _COLUMNS),
@@ -54,12 +54,12 @@ def binding(branch: str) -> JobBinding:
 
 
 def step(before: str, partition: int, epoch: int) -> str:
-    """Return what an epoch makes of a state."""
+    """Return the state after an epoch."""
     return blake2b(f"{before} {partition} {epoch}".encode(), digest_size=8).hexdigest()
 
 
 class MemoryJobGc:
-    """Writes snapshots of what the tables in memory hold, and deletes what dead attempts left."""
+    """Writes snapshots of the stores in memory, and deletes the files of dead attempts."""
 
     def __init__(self, tables: Tables, new_attempt: Callable[[], Attempt], met: Counter[str]) -> None:
         self._tables, self._new_attempt, self._met = tables, new_attempt, met
@@ -99,7 +99,7 @@ class MemoryJobGc:
 
 
 class MemoryEngine:
-    """Goes on from the state that it is given, epoch by epoch; each says what all before it came to."""
+    """Continues from the restored state, epoch by epoch. Each epoch's row is a digest of all epochs so far."""
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         return [self._task(work, task.partition, task.stores) for task in work.tasks]
@@ -147,7 +147,7 @@ class MemoryEngine:
 
 
 class Tables(MemoryTables):
-    """Reads a chain's state as a task would: later rows of a partition win."""
+    """Restores a chain's state as a task does: the last row of a partition counts."""
 
     def restore(self, state: Any, spec: Any) -> Any:
         checkpoint = super().restore(state, spec)

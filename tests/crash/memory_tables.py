@@ -1,6 +1,6 @@
-"""The production tables in memory: journal, ledger, commits, publishing and runner on the storage of `memory`.
+"""The production tables on the storage of `memory`: journal, ledger, commits, publishing and runner.
 
-What is replaced is the storage alone, so that what is simulated is the code that ships.
+Only the storage is replaced, so the simulation tests the code that ships.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from tests.crash.memory import (
 
 
 class Rows(list[tuple[Any, ...]]):
-    """Stands for the journal's Arrow table: equal if its rows are."""
+    """Replaces the journal's Arrow table, with the comparison that the journal needs."""
 
     def equals(self, other: Any) -> bool:
         return self == other
 
 
 class MemoryJournal(Journal):
-    """The production journal; its file holds the reports as they are."""
+    """The production journal. Its files contain the reports as Python objects."""
 
     def __init__(self, path: str, job: str) -> None:
         super().__init__(path, job)
@@ -60,7 +60,7 @@ def _as_reports(rows: Rows, attempt: str, _table: str) -> list[TaskReport]:
 
 
 class MemoryLedger(Ledger):
-    """The production ledger's `append`; a row of it is a file's only one."""
+    """The production ledger's `append`. Each row is a separate file."""
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, name)
@@ -96,7 +96,7 @@ class MemoryLedger(Ledger):
 
 
 class MemoryTables(DeltaTables):
-    """The production tables, over the world of the process that uses them."""
+    """The production tables on the simulated storage of the current process."""
 
     def __init__(self, feed_of: Callable[[], Feed]) -> None:
         super().__init__(ROOT)
@@ -165,7 +165,7 @@ def _retract_runs(path: str, table: Handle, *, runs: frozenset[int]) -> list[Rem
 
 @contextmanager
 def in_memory() -> Iterator[None]:
-    """Put the storage in memory under the production code."""
+    """Replace the storage of the production code by that in memory."""
     folders = [(module, "Folder", MemoryFolder) for module in (commit, publish, journal, ledger, checkpoints)]
     opens = [(module, "open_table", open_table) for module in (commit, publish, journal, ledger, checkpoints, drift)]
     creates = [(module, "create_table", create_table) for module in (publish, journal, ledger)]

@@ -1,4 +1,4 @@
-"""The model's suite: how far each search goes, and the faults that it must find, in the model and in the production fold."""
+"""The suite of the model: the bounds of each search, and the faults in the model and in the production fold that it must find."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ REWRITTEN = {
         Rewrite("control.plan.ledger_state_branches:_fold_promote", ", removes=into.runs[common:]", ""),
     ),
 }
-"""Faults in the production fold itself."""
+"""Faults in the production fold."""
 
 
 def suite(settings: Settings) -> Figures:
-    """Explore all bounds, and see that each fault is found; ``quick``: two runs and no crash."""
+    """Explore all bounds, and check that each fault is found. ``quick``: explore only two runs without a crash."""
     figures = Figures("model")
     seconds = 5.0 if settings.quick else 600.0
     chosen = {"two runs": Bounds(crashes=0)} if settings.quick else BOUNDS
@@ -87,7 +87,7 @@ def suite(settings: Settings) -> Figures:
         exhaustive += [said["name"]] if said.get("exhaustive") else []
         figures.count(f"wrong: {said['wrong']}" if said["wrong"] else "ok", said["name"])
     for name in survivors:
-        figures.count("wrong: the model does not see it", name)
+        figures.count("wrong: the model does not find it", name)
     killed = {"killed": len(faults) - len(survivors), "of": len(faults)}
     figures.more = {"states": states, "exhaustive": len(exhaustive), "of": len(chosen), "faults": killed}
     return figures

@@ -1,4 +1,4 @@
-"""A mutant: production code broken on purpose, and the probes of which one must see it."""
+"""A mutant: deliberately broken production code, and the probes of which at least one must detect it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.crash.rewriting import Rewrite
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault with a name, and the probes that should see it."""
+    """A named fault, and the probes that should detect it."""
 
     name: str
     rewrites: Sequence[Rewrite]
     probes: Sequence[Probe] = field(default_factory=tuple)
 
     def apply(self) -> None:
-        """Break the code of this process."""
+        """Break the code in this process."""
         for rewrite in self.rewrites:
             rewrite.apply()

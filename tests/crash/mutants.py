@@ -1,4 +1,4 @@
-"""The power of the suites: mutants of the protocol, each of which some suite must see. Their kill rate is the figure."""
+"""The power of the suites: how many mutants of the protocol are detected. Some suite must detect each."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MUTANTS = (*MUTANTS_OF_COMMITS, *MUTANTS_OF_BRANCHS, *MUTANTS_OF_FEEDS, *MUTANTS
 
 
 def suite(settings: Settings) -> Figures:
-    """See that each probe says ``ok`` on the code as it is, and some probe something else on each mutant.
+    """Check that each probe returns ``ok`` for unbroken code, and that each mutant has a probe that does not.
 
-    ``quick``: the mutants of the fold.
+    ``quick``: only the mutants of the fold.
     """
     warm_up()
     chosen = [mutant for mutant in MUTANTS if not settings.quick or mutant.probes == [Forged()]]
@@ -42,8 +42,8 @@ def suite(settings: Settings) -> Figures:
                 f"mutant {said.get('name')}: {str(said.get('caught') or said.get('error') or 'SURVIVED')[:240]}"
             )
             if not said.get("caught"):
-                survivors.append(said.get("name", "one that could not be made"))
-                figures.count("wrong: no suite sees it", f"mutant {survivors[-1]}")
+                survivors.append(said.get("name", "a mutant that could not be made"))
+                figures.count("wrong: no probe detects it", f"mutant {survivors[-1]}")
     seeds = 0 if settings.quick else 300
     said = (
         list(side_by_side([partial(seen_in_memory, name, seeds) for name in IN_MEMORY], settings.at_once))
@@ -79,16 +79,16 @@ IN_MEMORY = (
     *("a run stands on every run that was committed", "a run forgets what its parent changed"),
     *("recovery does not publish", "the parent is not published before it is read"),
 )
-"""Those whose code is the same on tables in memory."""
+"""Mutants of code that is also used on tables in memory."""
 
 
 def seen_in_memory(name: str, seeds: int) -> dict[str, Any]:
-    """Say whether the simulation sees a mutant, in a process of its own."""
+    """Return whether the simulation detects a mutant. Call it in a separate process."""
     next(mutant for mutant in MUTANTS if mutant.name == name).apply()
     for seed in range(seeds):
         try:
             bad = [word for _, word, _ in simulation.play([seed]) if word != "ok"]
-        except Exception as error:  # noqa: BLE001 - a history that cannot even be played is seen
+        except Exception as error:  # noqa: BLE001 - a history that cannot be played counts as detected
             bad = [repr(error)]
         if bad:
             return {"name": name, "caught": f"seed {seed}: {bad[0]}"}
@@ -96,7 +96,7 @@ def seen_in_memory(name: str, seeds: int) -> dict[str, Any]:
 
 
 def unmade() -> list[str]:
-    """Name the mutants that cannot be made any more: the code that they break has changed."""
+    """Return the errors of mutants that can no longer be made because the code that they break has changed."""
     return [
         said["error"] for said in side_by_side([partial(_made, mutant) for mutant in MUTANTS], 2) if "error" in said
     ]
@@ -113,5 +113,5 @@ def _clean(probe: Probe, grounds: Grounds) -> dict[str, Any]:
 
 
 def _tried(mutant: Mutant, grounds: Grounds) -> dict[str, Any]:
-    answer(mutant.apply)  # one that cannot be made is not one that was seen
+    answer(mutant.apply)  # fails if the mutant cannot be made, which must not count as detected
     return {"name": mutant.name, "caught": first_catch(mutant.probes, grounds, mutant.apply)}

@@ -1,4 +1,4 @@
-"""What the tables of the job in memory must hold in the end: what a simple loop over its epochs gives."""
+"""The expected tables of the job in memory, computed by a simple loop over its epochs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.crash.memory_job import PARTITIONS, step
 
 @lru_cache(maxsize=4096)
 def total(partition: int, epoch: int) -> str:
-    """Return what the state of a partition is after an epoch: a digest of all that came before."""
+    """Return the state of a partition after an epoch: a digest of all epochs so far."""
     return step(total(partition, epoch - 1), partition, epoch) if epoch else ""
 
 
 def compared(world: World, state: JobState, landed: int) -> str:
-    """Say ``ok``, or what of the epochs that have landed is lost or doubled; all that is committed must be published."""
+    """Return ``ok``, or what is lost or doubled of the landed epochs. Everything committed must be published."""
     if state.branch(MAIN).last_epoch != landed:
         return f"lost: main is at epoch {state.branch(MAIN).last_epoch} of {landed}"
     for branch in state.branches.values():
@@ -51,7 +51,7 @@ def _rows(world: World, path: str) -> Counter[Any]:
 
 
 def _runs_in(world: World, path: str) -> Counter[int]:
-    """Count the files of each run that a table ever got and did not lose, one twice if it was added twice."""
+    """Count the files of each run that were added to a table and not removed. A file added twice counts twice."""
     there = Counter[int]()
     for version in world.tables.get(f"{ROOT}/{path}", ()):
         there.update(_run_of(world, path, add.path) for add in version.adds)

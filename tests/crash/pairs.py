@@ -1,6 +1,6 @@
-"""Every pair of points, in memory: one process held at the one, another at the other, then the first goes on, then both.
+"""Every pair of points, in memory: two processes are held at one point each, then released one after the other.
 
-The points are those of `memory`: each look at a table, each commit and its answer, each write, each step.
+The points are those of `memory`: each opening of a table, each commit and its answer, each write, each step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.crash.settings import Figures, Settings
 
 Machine = Callable[[Simulation], Iterator[str]]
 ALLOWED = (2, 75, 76, 78)
-"""What the slower of two may be told."""
+"""The exit codes that the slower process may get."""
 
 
 def _run(simulation: Simulation, branch: str = MAIN, through: int | None = None) -> Iterator[str]:
@@ -73,7 +73,7 @@ MACHINES: dict[str, Machine] = {
 
 
 def ground() -> World:
-    """Two runs of `main`, and a branch of the first that is as far."""
+    """Return a warehouse with two runs of `main`, and a branch from the first run with a run of its own."""
     simulation = Simulation(0, landed=2)
     Process(simulation.world, Faults(), "before").enter()
     _all(_run(simulation, through=1))
@@ -91,7 +91,7 @@ def _all(machine: Iterator[str]) -> None:
 
 @dataclass
 class Holding(Faults):
-    """Stops at its point number ``at`` until it is let go."""
+    """Holds the process at point number ``at`` until it is released."""
 
     at: int
     passed: int = 0
@@ -121,7 +121,7 @@ class Player(threading.Thread):
                 here().faults.point("step")
         except RewindowError as error:
             self.said = "told" if error.exit_code in ALLOWED else f"{type(error).__name__}: {error}"
-        except Exception as error:  # noqa: BLE001 - told by the one who waits
+        except Exception as error:  # noqa: BLE001 - `meet` reports it
             self.said = f"{type(error).__name__}: {error}"
         self.faults.held.release()
 
@@ -135,7 +135,7 @@ class Player(threading.Thread):
 
 
 def meet(world: World, one: str, other: str, first: int, second: int) -> tuple[str, int, int]:
-    """Hold both, let them end in turn, finish, compare. Says so, and how many points each passed."""
+    """Hold both, release them in turn, finish and compare. Return the result and the number of points that each passed."""
     mine = World({path: list(versions) for path, versions in world.tables.items()}, dict(world.files))
     simulation = Simulation(0, world=mine, landed=EPOCHS)
     players = [Player(simulation, MACHINES[one], first), Player(simulation, MACHINES[other], second)]
@@ -153,7 +153,7 @@ PAIRS = [(one, other) for one in MACHINES for other in MACHINES]
 
 
 def _row(one: str, other: str, first: int, step: int) -> dict[str, Any]:
-    """Hold the first at one point, the second at every one."""
+    """Hold the first process at one point, and the second at each of its points in turn."""
     with in_memory():
         world, bad, cases, second = ground(), [], 0, 1
         while True:
@@ -167,13 +167,13 @@ def _row(one: str, other: str, first: int, step: int) -> dict[str, Any]:
 
 
 def points(one: str) -> int:
-    """Say how many points a machine passes when it is alone."""
+    """Return how many points an operation passes if nothing interferes."""
     with in_memory():
         return meet(ground(), one, one, 10**6, 10**6)[1]
 
 
 def suite(settings: Settings) -> Figures:
-    """Meet at every pair of points of every pair of operations; ``quick``: at some of two runs."""
+    """Test every pair of points of every pair of operations. ``quick``: some points of two runs."""
     figures = Figures("pairs")
     step = 9 if settings.quick else 1
     lengths = {name: next(side_by_side([partial(points, name)], 1)) for name in MACHINES}

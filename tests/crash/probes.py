@@ -1,4 +1,4 @@
-"""One case of a suite, small enough to be tried on every mutant: does it see the fault? On the code as it is it must not."""
+"""Probes: cases of the suites that are small enough to try on mutants. A probe must not fail on unbroken code."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.crash.operations import OPERATIONS
 
 
 class Grounds:
-    """What probes stand on, made side by side before any is tried, in a folder that stays."""
+    """The prepared warehouses of the probes. They are created in parallel, before the first probe."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._made: dict[str, dict[str, Any]] = {}
 
     def prepare(self, probes: Probes, at_once: int) -> None:
-        """Make what some probes stand on."""
+        """Create the warehouses that these probes need."""
         needs = [need for need in dict.fromkeys(probe.need for probe in probes) if need]
         jobs = [partial(_make, f"{self._root}/{number}", need) for number, need in enumerate(needs)]
         for said in side_by_side(jobs, at_once):
@@ -55,16 +55,16 @@ def _make(root: str, need: str) -> dict[str, Any]:
 
 
 def _beginning(start: str, sites: Sequence[str]) -> list[str]:
-    """Return the sites that begin so. A probe without any would be green whatever the code does: `ValueError`."""
+    """Return the sites that start with this text. Raises `ValueError` if there are none, because such a probe proves nothing."""
     if not (found := [site for site in sites if site.startswith(start)]):
-        message = f"no site begins with {start!r}: name one of {sites}"
+        message = f"no site starts with {start!r}: name one of {sites}"
         raise ValueError(message)
     return found
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Kill an operation at the sites that begin so."""
+    """Kill an operation at the sites that start with ``site``."""
 
     operation: str
     site: str
@@ -82,7 +82,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Hold:
-    """Hold the first of a pair at the sites that begin so."""
+    """Hold the first of a pair at the sites that start with ``site``."""
 
     pair: str
     site: str
@@ -99,7 +99,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Ask:
-    """Let each commit of an operation be answered so."""
+    """Give each commit of an operation this answer."""
 
     operation: str
     kind: str
@@ -117,7 +117,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Spoil:
-    """Flip a byte of the newest staged file of a target before the audit: nothing may come of it."""
+    """Flip a bit of a target's newest staged file before the audit. The run must fail and change nothing."""
 
     target: str
 
@@ -135,7 +135,7 @@ class Spoil:
 
             said = answer(spoilt)
             if not said.startswith("StorageError"):
-                yield f"wrong: a spoilt file was told as {said[:200]}"
+                yield f"wrong: a run with a corrupted file ended with {said[:200]}"
             yield compared(warehouse, [], of_main(prepared.expected))
 
     def _run(self, warehouse: str) -> str:
@@ -146,7 +146,7 @@ class Spoil:
                     _flip(
                         max(Path(warehouse, self.target).glob("**/*.parquet"), key=lambda path: path.stat().st_mtime_ns)
                     )
-        except Exception as error:  # noqa: BLE001 - what it is called is what is asked
+        except Exception as error:  # noqa: BLE001 - `tried` checks its class
             return f"{type(error).__name__}: {error}"
         return "done"
 
@@ -159,7 +159,7 @@ def _flip(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Lose:
-    """Let the engine lose the report of a task, or records of one: nothing may come of it."""
+    """Make the engine lose the report of a task, or records of it. The run must fail and change nothing."""
 
     what: str
 
@@ -181,7 +181,7 @@ class Lose:
             except RuntimeError as error:
                 said = str(error)[-200:]
             if not said.startswith("InvariantError"):
-                yield f"wrong: what was lost was told as {said[:200]}"
+                yield f"wrong: a run with a loss ended with {said[:200]}"
             yield compared(warehouse, [], of_main(prepared.expected))
 
 
@@ -198,7 +198,7 @@ class _Skipping(LocalEngine):
 
 @dataclass(frozen=True)
 class Remake:
-    """Let runs whose files are gone give other rows when they are made again: nothing may come of it."""
+    """Make repeated runs give different rows than they committed. The repair must fail."""
 
     need = "ground:fix#0"
 
@@ -215,7 +215,7 @@ class Remake:
 
             said = answer(made_again)
             if not said.startswith("InvariantError"):
-                yield f"wrong: other rows than were committed were told as {said[:200]}"
+                yield f"wrong: a repair with different rows ended with {said[:200]}"
 
 
 class _Differing(LocalEngine):
@@ -228,7 +228,7 @@ class _Differing(LocalEngine):
 
 @dataclass(frozen=True)
 class Forged:
-    """Give the fold ledgers that nobody may have written."""
+    """Fold illegal ledgers."""
 
     need = ""
 
@@ -245,10 +245,10 @@ Probes = Sequence[Probe]
 
 
 def first_catch(probes: Probes, grounds: Grounds, mutate: Mutate) -> str | None:
-    """Say which probe sees the fault first, and what it sees; None if none does."""
+    """Return the first probe that detects the fault and what it reports, or None if none does."""
     for probe in probes:
         for said in _safely(probe, grounds, mutate):
-            if said != "ok":  # a site that is not reached any more is a difference, too
+            if said != "ok":  # a site that is no longer reached counts as detected too
                 return f"{probe}: {said}"
     return None
 

@@ -1,9 +1,9 @@
-"""Two processes, one version of one table on a local disk: how often do both hear that they have it? It must be never.
+"""Two processes commit the same version of a table on a local disk. Never may both be told that they succeeded.
 
-delta-rs writes a commit to a file of its own and links it to its name, which fails if the name is taken (link(2)). This
-suite does not believe it: both open the table at one version, wait for each other, commit without a second try, and the
-rounds are counted in which their commits overlapped in time. A look before a rename, as some storages have it, is fought
-for in the same way, to show that the suite would see it.
+delta-rs writes a commit to a temporary file and links it to its name, which fails if the name exists (link(2)). This suite
+verifies it: both processes open the table at the same version, wait for each other, and commit without retries. Rounds in
+which the commits overlapped in time are counted. As a control, the same duel with a check before a rename, as in some
+storages, shows that the suite would detect a fault.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ ROUNDS, QUICK_ROUNDS = 2_000, 100
 _COUNTER = struct.Struct("<Q")
 
 Put = Callable[[str, int, int], bool]
-"""Commits as one of two; says whether the storage says that it landed."""
+"""Commits as one of two processes. Returns whether the storage reports success."""
 
 
 class Meeting:
-    """A few numbers in memory that two processes share, and a barrier made of them."""
+    """A barrier between two processes and the results of their rounds, in shared memory."""
 
     def __init__(self, rounds: int) -> None:
         self._memory = mmap.mmap(-1, (2 + 6 * rounds) * _COUNTER.size)
 
     def wait(self, me: int, turn: int) -> None:
-        """Wait until the other is here, too."""
+        """Wait until the other process has reached this turn too."""
         self.put(me, turn)
         deadline = time.monotonic() + 30
         while self.get(1 - me) < turn:
             os.sched_yield()
             if time.monotonic() > deadline:
-                message = "the other did not come"
+                message = "the other process did not arrive"
                 raise TimeoutError(message)
 
     def put(self, index: int, value: int) -> None:
@@ -55,7 +55,7 @@ class Meeting:
 
 
 def fight(put: Put, path: str, rounds: int) -> dict[str, int]:
-    """Let two processes put at each version; count who was told what."""
+    """Let two processes commit each version. Count the rounds by what the processes were told."""
     meeting = Meeting(rounds)
 
     def play(me: int, _pipe: int) -> None:
@@ -81,17 +81,17 @@ def fight(put: Put, path: str, rounds: int) -> dict[str, int]:
 
 
 def prepare(put: Put, path: str, me: int, turn: int) -> Callable[[], bool]:
-    """Get everything ready but the commit itself."""
+    """Prepare everything except the commit itself."""
     if put is not commit:
         return partial(put, path, me, turn)
     table = DeltaTable(path)
-    while table.version() < turn:  # the other's winning commit of the round before is on its way
+    while table.version() < turn:  # until the winning commit of the previous round is visible
         table = DeltaTable(path)
     return partial(_commit_through, table, me, turn)
 
 
 def commit(path: str, me: int, turn: int) -> bool:
-    """Commit through delta-rs, as the product does, but without a second try."""
+    """Commit through delta-rs, like the product, but without retries."""
     return _commit_through(DeltaTable(path), me, turn)
 
 
@@ -101,13 +101,13 @@ def _commit_through(table: DeltaTable, me: int, turn: int) -> bool:
         table.create_write_transaction(
             [], mode="append", schema=table.schema(), partition_by=[], commit_properties=properties
         )
-    except Exception:  # noqa: BLE001 - the loser is told so in many ways
+    except Exception:  # noqa: BLE001 - the loser gets one of several errors
         return False
     return True
 
 
 def look_then_rename(path: str, me: int, turn: int) -> bool:
-    """Put as a storage does that has no conditional put: look, and then write."""
+    """Put like a storage without a conditional put: check whether the file exists, then rename."""
     mine, target = Path(path) / f"tmp-{me}-{turn}", Path(path) / f"{turn}.json"
     mine.write_text(str(me))
     if target.exists():
@@ -117,7 +117,7 @@ def look_then_rename(path: str, me: int, turn: int) -> bool:
 
 
 def look_then_link(path: str, me: int, turn: int) -> bool:
-    """Put as an atomic storage does."""
+    """Put like a storage with a conditional put: link, which fails if the file exists."""
     mine, target = Path(path) / f"tmp-{me}-{turn}", Path(path) / f"{turn}.json"
     mine.write_text(str(me))
     with suppress(FileExistsError):
@@ -127,7 +127,7 @@ def look_then_link(path: str, me: int, turn: int) -> bool:
 
 
 def suite(settings: Settings) -> Figures:
-    """Fight for versions; each that both were told to have is a lost commit."""
+    """Let processes compete for versions. Each version that both were told to have is a lost commit."""
     rounds = QUICK_ROUNDS if settings.quick else ROUNDS
     figures = Figures("put")
     with folder() as root:
@@ -145,7 +145,7 @@ def suite(settings: Settings) -> Figures:
     if not fought["contested"]:
         figures.count("not reached: no two commits overlapped", "put")
     if not control["both"] and not settings.quick:
-        figures.count("wrong: not even a look before a rename was seen to fail", "put")
+        figures.count("wrong: the control, a check before a rename, did not fail", "put")
     figures.more = {"contested": fought["contested"], "delta-rs": fought, "look then rename": control, "link": linked}
     return figures
 

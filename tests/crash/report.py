@@ -1,6 +1,6 @@
-"""The scoreboard: the guarantees of L5 as far as they are measured, with what is less than the goal.
+"""The results page: measurements of the guarantees of L5, and what is missing.
 
-Written from what is kept of each suite for the code as it is, so also while a suite is still under way.
+It is written from the stored outcomes for the current code, so it can be written before a suite has finished.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tests.crash.settings import BAD, Figures
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 STORED = ("matrix", "spark", "workers", "holds", "duels", "answers")
-"""Suites that keep each case, and so can be half done."""
+"""Suites that store each case, so they can be incomplete."""
 
 
 def keep(figures: Figures, folder: Path | None) -> None:
-    """Keep what a suite found."""
+    """Store the figures of a suite."""
     path = location_of(figures.suite, folder).with_suffix(".json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(figures)))
 
 
 def known(suite: str, folder: Path | None) -> tuple[Figures, bool]:
-    """Return what is known of a suite, and whether it came to its end."""
+    """Return the figures of a suite, and whether it has finished."""
     path = location_of(suite, folder).with_suffix(".json")
     is_done = path.exists()
     if is_done and suite not in STORED:
@@ -61,7 +61,7 @@ def known(suite: str, folder: Path | None) -> tuple[Figures, bool]:
 def write(folder: Path | None, suites: list[str], page: Path = PAGE) -> None:
     """Write the page."""
     found = {suite: known(suite, folder) for suite in suites}
-    lines = [*_head(), "", "| Figure | Goal | Measured | Not ok |", "| --- | --- | --- | --- |"]
+    lines = [*_head(), "", "| Measurement | Goal | Result | Failures |", "| --- | --- | --- | --- |"]
     lines += [f"| {what} | {goal} | {_state(found, suite, text)} |" for what, goal, suite, text in _rows(found)]
     lines += [
         "",
@@ -69,7 +69,7 @@ def write(folder: Path | None, suites: list[str], page: Path = PAGE) -> None:
         "",
         *_power(found),
         "",
-        "## What is less than the goal, and why",
+        "## What is missing",
         "",
         *_lacking(found),
         "",
@@ -90,13 +90,13 @@ def _head() -> list[str]:
     )
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return [
-        "# Nothing lost, nothing doubled: what was measured",
+        "# Results of the fault matrix: nothing lost, nothing doubled",
         "",
-        "`make crash` writes this page; stopped, it goes on where it was. A case that was not reached counts as a failure.",
+        "`make crash` writes this page, and resumes where it was stopped. A case that was not reached counts as a failure.",
         "",
         (
             f"Machine: {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; load {load}; {versions}. "
-            f"Code: {git.stdout.strip() or 'unknown'}. Seeds: 0, 1, 2 ... of each suite."
+            f"Code: {git.stdout.strip() or 'unknown'}. Each suite uses the seeds 0, 1, 2 ..."
         ),
     ]
 
@@ -106,7 +106,7 @@ def _state(found: Mapping[str, tuple[Figures, bool]], suite: str, text: str) -> 
     bad = ", ".join(f"{getattr(figures, word)} {word.replace('_', ' ')}" for word in BAD if getattr(figures, word))
     if not figures.cases:
         return "not run | -"
-    return f"{text}{'' if is_done else ' (under way)'} | {bad or '0'}"
+    return f"{text}{'' if is_done else ' (incomplete)'} | {bad or '0'}"
 
 
 def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str, str]]:
@@ -115,94 +115,94 @@ def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str
     pairs, model, put = more["pairs"].get("points", {}), more["model"], more["put"].get("delta-rs", {})
     return [
         (
-            "Protocol states explored / configurations to their end",
+            "Model checker: states explored / configurations explored completely",
             "10 M / all",
             "model",
             f"{model.get('states', 0):,} / {model.get('exhaustive', 0)} of {model.get('of', 0)}",
         ),
         (
-            "Mutants of the protocol killed",
+            "Mutants of the protocol that a probe detects",
             "25 of 25",
             "mutants",
-            f"{_of(more['mutants'].get('mutants'))}; {cases['mutants']} probes of them green on the code as it is",
+            f"{_of(more['mutants'].get('mutants'))}; {cases['mutants']} probes pass on unbroken code",
         ),
         (
-            "Kills at named sites, processes on Delta tables: sites x seeds",
+            "Kills of processes on Delta tables: sites x seeds",
             "60 x 20",
             "matrix",
             _kills(more["matrix"], cases["matrix"]),
         ),
         (
-            "The same with the work on Spark",
+            "Kills of drivers whose tasks run on Spark: sites x seeds",
             "60 x 3",
             "spark",
             _kills(more["spark"], cases["spark"]),
         ),
-        ("Python workers of Spark killed at a record", "500", "workers", cases["workers"]),
-        ("Histories simulated on tables in memory, with faults", "1 M", "simulation", cases["simulation"]),
+        ("Kills of Python workers of Spark at a random record", "500", "workers", cases["workers"]),
+        ("Simulated histories with faults, on tables in memory", "1 M", "simulation", cases["simulation"]),
         (
-            "Pairs of points, both held, in memory",
+            "Two processes, each held at a point: pairs of points, in memory",
             "3,600",
             "pairs",
             f"{cases['pairs']} ({', '.join(f'{name} {count}' for name, count in pairs.items())} points)",
         ),
-        ("One held at each point, the other to the end, in processes", "every point", "holds", cases["holds"]),
+        ("One process held at each site while another runs to its end", "every site", "holds", cases["holds"]),
         (
             "Duels of two and eight processes",
-            "2,000 (this issue: 1,000)",
+            "2,000 (first milestone: 1,000)",
             "duels",
             (
-                f"{cases['duels']} rounds, {more['duels'].get('kills', 0):,} kills, {more['duels'].get('contested', 0):,} with "
-                "one commit that two reached"
+                f"{cases['duels']} rounds, {more['duels'].get('kills', 0):,} kills, {more['duels'].get('contested', 0):,} "
+                "in which two reached the same commit"
             ),
         ),
         (
-            "Answers lost, refused, made up, repeated, delayed, at each commit",
+            "Commits with a lost, refused, made-up, repeated or delayed answer",
             "every commit",
             "answers",
             cases["answers"],
         ),
         (
-            "Two processes put one version on a local disk: both were told that they have it",
+            "Versions on a local disk that two processes were both told to have committed",
             "0",
             "put",
-            f"{put.get('both', 0)} of {put.get('rounds', 0):,}, {put.get('contested', 0):,} of them at the same time",
+            f"{put.get('both', 0)} of {put.get('rounds', 0):,} ({put.get('contested', 0):,} with overlapping commits)",
         ),
         (
-            "Random topologies, their records cut into runs at random: examples",
+            "Random topologies with random cuts into runs: examples",
             "1,000 topologies x 20 cuts",
             "chunking",
             f"{cases['chunking']} (each a topology and a cut)",
         ),
         (
-            "Batches, order of tasks, hash seeds, memory or disk: examples",
+            "Random topologies with other batches, task orders, hash seeds, or spilling: examples",
             "1,000 topologies x 12 settings",
             "layouts",
             f"{cases['layouts']} (each a topology and a setting)",
         ),
         (
-            "Records of several logs taken in one order, as an oracle takes them: examples",
+            "Order of the records of several logs, compared with a naive merge: examples",
             "1,000",
             "order",
             cases["order"],
         ),
         (
-            "Bad input: one clear error and its code or the quarantine, tables as before",
-            "500 (this issue: 150)",
+            "Bad input: one clear error with its exit code, or the quarantine; tables unchanged",
+            "500 (first milestone: 150)",
             "corpus",
             cases["corpus"],
         ),
         (
-            "Flipped bits of each kind of file: noticed or harmless, never a wrong row",
+            "Flipped bits in each kind of file: noticed or harmless, never a wrong row",
             "2,000",
             "corruption",
             cases["corruption"],
         ),
         (
-            "Seconds of the command after a kill between commit and publication, without the start of Python",
+            "Seconds of the next command after a kill between commit and publication, without Python's start",
             "2",
             "recovery",
-            f"median {more['recovery'].get('median', 0)}, longest {more['recovery'].get('longest', 0)} of {cases['recovery']}",
+            f"median {more['recovery'].get('median', 0)}, longest {more['recovery'].get('longest', 0)}, of {cases['recovery']}",
         ),
     ]
 
@@ -217,32 +217,33 @@ def _power(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
     more = {suite: figures.more for suite, (figures, _) in found.items()}
     rename = more["put"].get("look then rename", {})
     return [
-        f"* Mutants of the production code, each by the probes that should see it: {_of(more['mutants'].get('mutants'))}.",
+        f"* Mutants of production code that one of their probes detects: {_of(more['mutants'].get('mutants'))}.",
         (
-            f"* The same mutants, those of code that is in memory, by 300 histories: {_of(more['mutants'].get('in memory'))}. "
-            "What is replaced there (files by content) it cannot see: probes do."
+            f"* Mutants of code that is also used on tables in memory, detected by 300 simulated histories: "
+            f"{_of(more['mutants'].get('in memory'))}. The simulation replaces the storage of files, so it cannot "
+            "detect faults there. The probes detect them."
         ),
-        f"* Faults of the model and of the fold below it, by the model: {_of(more['model'].get('faults'))}.",
+        f"* Faults in the model and in the production fold, detected by the model: {_of(more['model'].get('faults'))}.",
         (
-            f"* A look before a rename, instead of delta-rs' link, by the same duel: {rename.get('both', 0):,} of "
-            f"{rename.get('rounds', 0):,} rounds had two winners. delta-rs links a finished file to its name (`linkat`, seen "
-            "by `strace`), so no lock is needed around our commits on a local disk."
+            f"* Control of the test for versions: with a check before a rename instead of delta-rs' link, "
+            f"{rename.get('both', 0):,} of {rename.get('rounds', 0):,} rounds had two winners. delta-rs links a finished file to "
+            "its name (`linkat`, seen by `strace`), so no lock is needed around our commits on a local disk."
         ),
     ]
 
 
 def _lacking(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
     lines = [
-        f"* {suite}: {'under way' if figures.cases else 'not run'} for this code; `make crash` goes on with it."
+        f"* {suite}: {'incomplete' if figures.cases else 'not run'} for this code. `make crash` continues it."
         for suite, (figures, is_done) in found.items()
         if not is_done
     ]
     return [
         *lines,
-        "* Model: publications of outputs and the ledger, snapshots and forgetting; no deletion of files.",
-        "* Simulation: its goal of a million is hours of this machine; the command plays as many as its default says.",
-        "* Duels of two Spark drivers: not built.",
-        "* Timestamps and changed sources are among the bad input. Fuzzing, soak, coverage, mutation of all sources: not built.",
+        "* The model covers the ledger, publication, snapshots and the removal of old state, but not the deletion of files.",
+        "* A million simulated histories take hours on this machine, so the command plays fewer.",
+        "* Duels of two Spark drivers are not implemented.",
+        "* Fuzzing, soak tests, coverage and mutation of all sources are not implemented.",
     ]
 
 

@@ -1,6 +1,6 @@
-"""What is known so far, kept case by case: a command that is stopped goes on where it was.
+"""Stored outcomes, case by case, so that a stopped command continues where it was.
 
-The file bears a digest of the code it speaks of: changed code begins anew.
+The file's name contains a digest of the tested code, so changed code starts again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROTOCOL = (
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
 _ALONE = ("simulation", "pairs", "model", "put")
-"""Suites that use nothing of these: in memory, or files alone."""
+"""Suites that do not use `_COMMON`, because they work in memory or on files only."""
 _IN_MEMORY = ("app/branches.py", "seeded_faults.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _KINDS = ("commits", "feeds", "fold", "branches", "upkeep")
 _MUTANTS = ("mutants.py", *(f"mutants_of_{kind}.py" for kind in _KINDS), "rewriting.py")
@@ -61,11 +61,11 @@ _OF_ALL = {
     "corpus": "bad_input/*.py",
     "corruption": "bad_input/*.py",
 }
-"""Suites that speak of all of the library, and where their tests are."""
+"""Suites about the whole library, and where their tests are."""
 
 
 def code_digest(suite: str) -> str:
-    """Return a digest of the sources that a suite speaks of, most of the protocol's, and of its own."""
+    """Return a digest of the sources that a suite tests (for most, those of the protocol) and of the suite."""
     digest = hashlib.blake2b(digest_size=6)
     patterns, own = (
         (("**/*.py",), ("examined.py",))
@@ -82,7 +82,7 @@ def code_digest(suite: str) -> str:
 
 
 def location_of(suite: str, folder: Path | None = None) -> Path:
-    """Return where a suite's results are kept, for the code as it is; the name lacks its ending."""
+    """Return the path of a suite's results for the current code, without a suffix."""
     return (folder or ROOT / ".cache" / "crash") / f"{suite}-{code_digest(suite)}"
 
 
@@ -96,7 +96,7 @@ class Results:
 
     @classmethod
     def of(cls, suite: str, folder: Path | None = None) -> Results:
-        """Open the results of a suite for the code as it is."""
+        """Open the results of a suite for the current code."""
         path = location_of(suite, folder).with_suffix(".jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         known = cls(path)
@@ -105,19 +105,19 @@ class Results:
         return known
 
     def note_sites(self, operation: str, seed: int, sites: list[str]) -> None:
-        """Keep which sites a clean call passed."""
+        """Store the sites that a clean call passed."""
         self._write({"operation": operation, "seed": seed, "sites": sites})
 
     def add(self, outcome: Any) -> None:
-        """Keep an outcome."""
+        """Store an outcome."""
         self._write(asdict(outcome))
 
     def knows(self, operation: str, seed: int, site: str) -> bool:
-        """Whether a case was run."""
+        """Return whether a case has an outcome."""
         return (operation, seed, site) in self.said
 
     def extent(self) -> dict[str, int]:
-        """Return how many names of ``sites``, ``pairs`` (a site in an operation) and ``seeds`` the cases are about."""
+        """Return the numbers of distinct ``sites``, ``pairs`` (of operation and site) and ``seeds`` of the cases."""
         return {
             "sites": len({site for _, _, site in self.said}),
             "pairs": len({(name, site) for name, _, site in self.said}),

@@ -1,4 +1,4 @@
-"""Break production code on purpose, in this process only: one piece of the source of one function is another."""
+"""Break production code deliberately, in this process only, by replacing a piece of a function's source."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SOURCES: dict[Any, str] = {}
 
 @dataclass(frozen=True)
 class Rewrite:
-    """In ``location`` (``module:function`` or ``module:Class.method``) the text ``old`` becomes ``new``.
+    """Replaces ``old`` by ``new`` in the source of ``location`` (``module:function`` or ``module:Class.method``).
 
-    Raises `LookupError` if the text is not there exactly once: a mutant that changes nothing proves nothing.
+    `apply` raises `LookupError` unless ``old`` occurs exactly once, because a mutant without a change proves nothing.
     """
 
     location: str
@@ -25,7 +25,7 @@ class Rewrite:
     new: str
 
     def apply(self) -> None:
-        """Rewrite the function wherever it is known."""
+        """Replace the function wherever it is referenced."""
         module_name, _, path = self.location.partition(":")
         module = import_module(f"rewindow.{module_name}")
         owner: Any = module
@@ -47,12 +47,12 @@ class Rewrite:
         made: dict[str, Any] = {}
         text = source.replace(self.old, self.new)
         exec(compile(text, f"<mutant of {self.location}>", "exec"), vars(module), made)  # noqa: S102
-        _SOURCES[made[name]] = text  # so that it can be rewritten once more
+        _SOURCES[made[name]] = text  # so that it can be rewritten again
         return made[name]
 
 
 def _replace_everywhere(before: object, after: object) -> None:
-    """Put ``after`` where modules of ours and their tables have ``before``."""
+    """Replace ``before`` by ``after`` in our modules and in dictionaries of these modules."""
     for name, module in list(sys.modules.items()):
         if not name.startswith(("rewindow", "tests")):
             continue

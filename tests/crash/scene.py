@@ -1,4 +1,4 @@
-"""A small warehouse for each seed: random records, landed in a few epochs, and a job of two sub-topologies on them."""
+"""A small warehouse for each seed: random records in a few epochs, and a job of two sub-topologies."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ EngineOf = Callable[[], Engine]
 Steps = Iterator[str]
 
 engine_of: EngineOf = LocalEngine
-"""Where the work is done; the runs on Spark set another."""
+"""Creates the engine. The suites on Spark replace it."""
 
 
 def topology() -> Topology:
-    """Count by user, then by the count: the second half reads an internal log."""
+    """Count by user, then group by the count. The second half reads an internal log."""
     builder = StreamsBuilder()
     hours = builder.stream(TOPIC).group_by_key().windowed_by(TimeWindows.of("40ms", grace="10ms"))
     counted = hours.aggregate(Count(), store="hours").suppress(until_window_closes(), name="closed").to_stream()
@@ -57,7 +57,7 @@ def topology() -> Topology:
 
 
 def land_all(warehouse: str, seed: int, landings: int = LANDINGS) -> None:
-    """Land what the seed says: records out of order, an epoch now and then empty."""
+    """Land the records of a seed: they are out of order, and some epochs are empty."""
     landed.land(warehouse, FEED, epochs(seed)[:landings], {TOPIC: landed.LONG}, PARTITIONS)
 
 
@@ -74,7 +74,7 @@ def epochs(seed: int) -> list[Epoch]:
 
 
 def bound(tables: DeltaTables, branch: str = MAIN) -> Job:
-    """Bind the job to what is landed."""
+    """Bind the job to the landed feed."""
     feed = tables.feed(FEED)
     code = JobCode(topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
     paths = TablePaths(
@@ -92,13 +92,13 @@ def attempt(name: str = "one") -> Attempt:
 
 
 def running(tables: DeltaTables, branch: str = MAIN, through: int | None = None) -> Steps:
-    """Give the steps of one run; whoever ran before is dead."""
+    """Return the steps of one run by a new attempt. All earlier attempts count as dead."""
     request = RunRequest(branch=branch, through_landing=through)
     return steps(bound(tables, branch), request, attempt(), engine_of(), tables, lambda _attempt: False)
 
 
 def run_all(tables: DeltaTables, branch: str = MAIN, through: int | None = None) -> Steps:
-    """Give the steps of as many runs as it takes."""
+    """Return the steps of as many runs as are needed."""
     for _ in count():
         if isinstance((yield from running(tables, branch, through)), UpToDate):  # type: ignore[misc]
             return
@@ -110,7 +110,7 @@ def run_until(warehouse: str, throughs: list[int], branch: str = MAIN) -> None:
 
 
 FEED_CONFIG = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
-"""The feed of the operation `land`: Parquet files, some of whose timestamps are no timestamps."""
+"""The feed of the operation `land`: Parquet files, in which some timestamps are invalid."""
 
 NOW_MS, LATER_MS = T0 + 3 * HOUR, T0 + 5 * HOUR
 
@@ -128,14 +128,14 @@ def write_source(warehouse: str, seed: int, *, hours: int = 2) -> None:
 
 
 def write_and_land(warehouse: str, seed: int) -> None:
-    """Land two hours; two more are there since."""
+    """Land two hours, then add two more to the source."""
     write_source(warehouse, seed)
     drive(landing(warehouse))  # type: ignore[arg-type]
     write_source(warehouse, seed, hours=4)
 
 
 def grow_old(warehouse: str, days: int = 3) -> None:
-    """Let a log's files be some days old, and what its table says of when they left."""
+    """Make a log's files, and the removal times in its Delta log, some days older."""
     log = Path(warehouse, "logs", FEED, TOPIC)
     for file in log.rglob("*.parquet"):
         seconds = file.stat().st_mtime - days * 86_400
@@ -146,7 +146,7 @@ def grow_old(warehouse: str, days: int = 3) -> None:
 
 
 def landing(warehouse: str, *, now_ms: int = NOW_MS) -> Steps:
-    """Give the steps of one `land` of the files below the warehouse."""
+    """Return the steps of one `land` of the files below the warehouse."""
     from rewindow.tables.delta.feeds import DeltaFeedTables
 
     tables = DeltaFeedTables(warehouse)

@@ -1,4 +1,4 @@
-"""Seeded random faults: what may happen to a process at the points of a history, a few times at most."""
+"""Random faults from a seed, which happen to a process at the points of a history, a few times at most."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Killed(BaseException):
-    """Ends a simulated process: nothing after it runs."""
+    """Kills a simulated process: no code after it runs."""
 
 
 FAULTS = ("crash", "lost", "refused", "made up", "delayed", "stale", "flip", "full", "clock")
@@ -24,7 +24,7 @@ FAULTS = ("crash", "lost", "refused", "made up", "delayed", "stale", "flip", "fu
 
 @dataclass
 class SeededFaults(Faults):
-    """Seeded random faults. ``mix``: the kinds that this history has, ``left``: how many may still happen."""
+    """Random faults from a seed. ``mix``: the kinds in this history; ``left``: how many may still happen."""
 
     simulation: Simulation
     rng: random.Random
@@ -66,7 +66,7 @@ class SeededFaults(Faults):
         return False
 
     def _flip(self) -> None:
-        """Corrupt a staged file that no row of a ledger counts on yet."""
+        """Corrupt a staged output file that is neither committed nor published."""
         world = here().world
         named = {add.path for versions in world.tables.values() for version in versions for add in version.adds}
         loose = [path for path in world.files if path.rpartition("/")[2] not in named and "-output-" in path]

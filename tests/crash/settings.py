@@ -1,4 +1,4 @@
-"""What the command was asked for, and the figures that a suite gives back. Plain values."""
+"""The settings of the command, and the figures of a suite. Plain values."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 BAD = ("not_reached", "lost", "doubled", "wrong")
-"""What must be 0."""
+"""The counts that must be 0."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """``point``: an operation, or a part of the names of sites; None for all. ``quick``: a sample of a few seconds."""
+    """The command's options. ``point``: an operation or a part of a site's name, None for all; ``quick``: a sample."""
 
     point: str | None = None
     seeds: int = 20
@@ -25,7 +25,7 @@ class Settings:
 
 @dataclass
 class Figures:
-    """What a suite found. ``more``: what else it has to say, for the scoreboard."""
+    """The figures of a suite. ``more``: additional figures for the report."""
 
     suite: str
     cases: int = 0
@@ -39,11 +39,11 @@ class Figures:
 
     @property
     def is_green(self) -> bool:
-        """Whether all is as it must be. A suite without cases proves nothing."""
+        """Whether there are cases and none of them is bad."""
         return self.cases > 0 and not any(getattr(self, word) for word in BAD)
 
     def count(self, said: str, where: str) -> None:
-        """Count a case by the first word that was said of it."""
+        """Count a case by the first words of its outcome."""
         self.cases += 1
         word = said.partition(":")[0].replace(" ", "_")
         if word in BAD:

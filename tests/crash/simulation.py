@@ -1,9 +1,9 @@
-"""Many small histories on tables in memory, each from a seed: the production runner under every fault that it may meet.
+"""Many small random histories on tables in memory: the production runner under all kinds of faults.
 
-A history is a few processes, each with commands to give, on one job. At each point a process may die, its commit's answer
-may be lost or come late, a listing may lack the newest versions, a staged file may change a bit, the disk may be full, the
-clock may jump; and whoever comes next goes on from there. In the end a process without faults finishes, and the tables
-must hold what a simple loop over the epochs gives.
+In a history, a few processes execute commands on one job. At each point, a process may die, the answer of its commit may be
+lost or late, a listing may omit the newest versions, a bit of a staged file may flip, the disk may be full, or the clock may
+jump. The next process continues from there. Finally, a process without faults finishes, and the tables must equal the result
+of a simple loop over the epochs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEEDS, QUICK_SEEDS, CHUNK = 20_000, 100, 250
 
 
 def suite(settings: Settings) -> Figures:
-    """Play histories, seed by seed; what was played before is not played again."""
+    """Play the histories of all seeds, except those with stored outcomes."""
     figures, results = Figures("simulation"), Results.of("simulation", settings.results)
     through = QUICK_SEEDS if settings.quick else SEEDS
     chunks = [range(first, min(first + CHUNK, through)) for first in range(0, through, CHUNK)]
@@ -60,7 +60,7 @@ def _chunk(seeds: range) -> dict[str, Any]:
 
 
 def play(seeds: Sequence[int]) -> list[tuple[int, str, dict[str, int]]]:
-    """Play histories; say of each what came of it."""
+    """Play histories. Return the seed, outcome and counts of each."""
     said = []
     with in_memory():
         for seed in seeds:

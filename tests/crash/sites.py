@@ -1,7 +1,7 @@
-"""Where a process can die: before each named step, and around each write that lasts. All of it wrapped from outside.
+"""The sites at which a process can die: before each named step, and around each durable write, by wrapping the calls.
 
-A site's name says the step and what was about to happen in it, for example ``commit > runs: landed``: the commit of the
-ledger has landed and nobody has read the answer. Tracing a clean call lists them, so a new step has its cases at once.
+A site's name states the step and the event in it. At ``commit > runs: landed``, for example, the commit of the ledger has
+landed and its answer was not read. Tracing a clean call lists the sites, so a new step gets its cases automatically.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Visit = Callable[[str], None]
 
 @dataclass
 class Sites:
-    """The sites that this process passes. ``visit`` is told each; a torn write asks ``tears`` first.
+    """The sites that this process passes. ``visit`` is called at each site, ``tears`` decides about a torn write.
 
-    ``fine``: also where a table was looked at afresh and nothing was done about what was seen yet. There a
-    process that dies is one that died before; one that is held there is not. ``committing`` is told each commit sent.
+    ``fine`` adds the sites right after a table was opened. To die there is the same as to die before, but to be held there
+    is not. ``committing`` is called for each commit that is sent.
     """
 
     warehouse: str
@@ -55,7 +55,7 @@ class Sites:
         return name if self._seen[name] == 1 else f"{name} ({self._seen[name]})"
 
     def drive(self, machine: Iterator[str]) -> None:
-        """Drive a step machine; each step is a site."""
+        """Execute the steps of a machine. Each step is a site."""
         for step in machine:
             self.step = step
             self.pass_site()
@@ -63,7 +63,7 @@ class Sites:
         self.pass_site()
 
     def install(self) -> None:
-        """Wrap what writes, for the rest of this process's life."""
+        """Wrap the calls that write, in this process from now on."""
         self._wrap_commits()
         self._wrap_files()
 
@@ -154,7 +154,7 @@ class Sites:
         Path.unlink = unlinking  # type: ignore[method-assign]
 
     def label(self, location: str) -> str:
-        """Name a table by its path below the warehouse."""
+        """Return a table's name: its path below the warehouse."""
         path = unquote(urlsplit(location).path) if "://" in location else location
         with suppress(ValueError):
             return str(Path(path).relative_to(self.warehouse))
@@ -162,7 +162,7 @@ class Sites:
 
 
 def traced(warehouse: str, machine: Iterator[str], *, fine: bool = False) -> list[str]:
-    """Drive a machine to its end and list the sites that it passed."""
+    """Execute a machine to its end, and return the sites that it passed."""
     names: list[str] = []
     sites = Sites(warehouse, names.append, fine=fine)
     sites.install()
@@ -171,7 +171,7 @@ def traced(warehouse: str, machine: Iterator[str], *, fine: bool = False) -> lis
 
 
 def die_at(warehouse: str, machine: Iterator[str], site: str, *, by_signal: bool, mark: int) -> None:
-    """Drive a machine and die at a site; its name is written to the descriptor ``mark`` with the last breath."""
+    """Execute a machine and die at a site, after writing the site's name to the descriptor ``mark``."""
 
     def visit(name: str) -> None:
         if name == site:
@@ -184,7 +184,7 @@ def die_at(warehouse: str, machine: Iterator[str], site: str, *, by_signal: bool
 
 
 def die(*, by_signal: bool) -> None:
-    """End this process at once, as a crash does: nothing is flushed, no handler runs."""
+    """End this process immediately, like a crash: no buffer is flushed, no handler runs."""
     if by_signal:
         os.kill(os.getpid(), signal.SIGKILL)
         signal.pause()

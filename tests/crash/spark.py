@@ -1,6 +1,7 @@
-"""The same kills with the work on real Spark: one JVM stays up, and only drivers die, in the middle of its jobs too.
+"""The same kills with tasks on real Spark: one JVM stays up, and drivers are killed, also in the middle of Spark jobs.
 
-A driver is a fork that attaches to the JVM. What it leaves running there goes on, as on a cluster whose driver is lost.
+A driver is a fork that attaches to the JVM. Its running Spark jobs continue after its death, as on a cluster that lost a
+driver.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from rewindow.control.run import Engine
 
 OPERATIONS = ("first-run", "run", "backfill")
-"""Those in which Spark does something; the others are the same without it."""
+"""The operations that use Spark. The others are the same without it."""
 
 SEEDS = 3
 
 
 @contextmanager
 def one_jvm() -> Iterator[None]:
-    """Start a JVM that children attach to; it ends with the block."""
+    """Start a JVM to which children attach. It ends with the block."""
     from pyspark import SparkConf
 
     from rewindow.engine.spark.session import _environment, _launch, local_conf
@@ -48,7 +49,7 @@ def one_jvm() -> Iterator[None]:
 
 
 def engine() -> Engine:
-    """Attach to the JVM. Raises what PySpark raises if it is gone."""
+    """Attach to the JVM. PySpark raises an error if it is gone."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -65,7 +66,7 @@ def engine() -> Engine:
 
 
 def suite(settings: Settings) -> Figures:
-    """Kill a driver at each site, ``quick``: at a few of one operation."""
+    """Kill a driver at each site. ``quick``: at a few sites of one operation."""
     figures, results = Figures("spark"), Results.of("spark", settings.results)
     warm_up()
     scene.engine_of = engine

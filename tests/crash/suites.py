@@ -1,4 +1,4 @@
-"""The suites by name, in the order in which the command runs them."""
+"""The suites by name, in the order in which the command executes them."""
 
 from __future__ import annotations
 

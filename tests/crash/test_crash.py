@@ -1,4 +1,4 @@
-"""A sample of the fault matrix, and the proof that no step of the protocol is without its cases."""
+"""A sample of the fault matrix, and checks that every step and durable write of the protocol has cases."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MACHINES = (
     "tables/delta/publish.py",
     "tables/delta/feeds.py",
 )
-"""Where steps are named."""
+"""The modules that name steps."""
 
 STEP_CALLS = {"update", "_append", "step"}
-"""What is called with the name of a step."""
+"""The functions whose argument is the name of a step."""
 
 DURABLE = {
     "create_write_transaction",
@@ -53,23 +53,23 @@ WRAPPED = {
     ("storage/atomic_files.py", "open"),
     ("storage/atomic_files.py", "unlink"),
 }
-"""What lasts and has sites around it in `sites.Sites`."""
+"""Durable writes around which `sites.Sites` has sites."""
 
 EXEMPT = {
     (
         "tables/delta/feeds.py",
         "add_columns",
-    ),  # a step of its own: columns of a new generation, made before anything is planned
-    ("tables/delta/files.py", "delete_dir"),  # a verify's own scratch folder
-    ("tables/delta/probe_put_if_absent.py", "create"),  # a bucket is asked what it does, in a folder of the probe's own
+    ),  # a separate step, which adds columns for a new generation before anything is planned
+    ("tables/delta/files.py", "delete_dir"),  # the temporary folder of a verify
+    ("tables/delta/probe_put_if_absent.py", "create"),  # tests a bucket, in a separate folder
     ("tables/delta/probe_put_if_absent.py", "create_write_transaction"),
-    ("storage/atomic_files.py", "open_output_stream"),  # a heartbeat, or what `FileWriter.close` puts into a bucket
+    ("storage/atomic_files.py", "open_output_stream"),  # a heartbeat, or an object that `FileWriter.close` writes
     ("storage/atomic_files.py", "delete_file"),  # a heartbeat
 }
 
 
 def sample(suites: str, folder: Path) -> tuple[int, dict[str, Any], str]:
-    """Return what the command says of a sample. A process of its own: who forks must never have touched a table."""
+    """Run a sample in a new process, because a process that forks must not have opened a table. Return the command's result."""
     command = [sys.executable, "-m", "tests.crash", "--quick", "--json", "--suites", suites, "--results", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
     return done.returncode, json.loads(done.stdout), done.stderr
@@ -93,7 +93,7 @@ def test_nothing_is_lost_or_doubled_in_a_sample(quick):
     code, said, log = quick
     assert code == 0, log[-3000:]
     assert said["cases"] > 30
-    assert said["contested"] > 0, "no two met at one commit: the duels proved nothing"
+    assert said["contested"] > 0, "no two processes reached the same commit, so the duels prove nothing"
     assert (said["not_reached"], said["lost"], said["doubled"], said["wrong"]) == (0, 0, 0, 0)
 
 
@@ -108,7 +108,7 @@ def test_every_step_that_is_named_has_cases(quick):
 
 @pytest.mark.slow
 def test_what_is_wrapped_goes_on_to_its_end():
-    """A wrapper that spoils a call would look as if another process had been faster, and hide the sites after it."""
+    """A wrapper that breaks a call would look like a faster process, and hide the sites after it."""
     program = """if True:
         from tests.crash.matrix import folder
         from tests.crash.operations import OPERATIONS
@@ -155,7 +155,7 @@ def test_every_write_that_lasts_has_sites():
 
 
 def named_steps(path: Path) -> set[str]:
-    """Return the constant beginnings of the step names that a module yields or gives to `update`."""
+    """Return the constant prefixes of the step names that a module yields or passes to one of `STEP_CALLS`."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         values = [node.value] if isinstance(node, ast.Yield) else []

@@ -1,4 +1,4 @@
-"""A quick part of what needs no process of its own: histories and pairs of points in memory, the model, forged ledgers."""
+"""A quick part of the suites in one process: histories and pairs of points in memory, the model, forged ledgers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_histories_with_faults_end_as_a_plain_loop_does():
     assert sum(met.get("kills", 0) for _, _, met in said) > 10
     assert sum(met.get("exit 75", 0) for _, _, met in said) > 10
     for of_gc in ("SNAPSHOT", "FORGET", "deleted"):
-        assert sum(met.get(of_gc, 0) for _, _, met in said) > 0, f"the histories hold no {of_gc}"
+        assert sum(met.get(of_gc, 0) for _, _, met in said) > 0, f"the histories contain no {of_gc}"
 
 
 def test_a_history_repeats_by_its_seed():

@@ -1,4 +1,4 @@
-"""SIGKILL of a Python worker of Spark, at a record of the seed's choosing: the job fails, and the next call makes it."""
+"""SIGKILL of a Python worker of Spark at a random record: the run fails, and the next call completes it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from tests.crash.settings import Figures, Settings
 from tests.crash.spark import engine, one_jvm
 
 FLAG = "REWINDOW_CRASH_FLAG"
-"""Names a file, in the workers' environment, that says at which record of a run its worker dies; while it is there, they
-count in another beside it."""
+"""The environment variable with the path of a file that states at which record of a run a worker dies.
+
+While that file exists, the workers count records in another file beside it.
+"""
 COUNTED = ".counted"
 NEVER = 2**60
 
@@ -33,7 +35,7 @@ CASES, QUICK_CASES = 40, 2
 
 
 def topology() -> Topology:
-    """The job of the scene, but whoever reads a record may die of it."""
+    """Build a job like the scene's, in which a worker may die when it reads a record."""
     builder = StreamsBuilder()
     hours = builder.stream(scene.TOPIC).filter(lives).group_by_key().windowed_by(TimeWindows.of("40ms", grace="10ms"))
     hours.aggregate(Count(), store="hours").suppress(until_window_closes(), name="closed").to_stream().to("hourly")
@@ -41,9 +43,9 @@ def topology() -> Topology:
 
 
 def lives(_key: object, _value: object) -> bool:
-    """Count a record of the run; at the one of the seed's choosing this process is killed, once."""
+    """Count a record of the run, and kill this process at the chosen one, once. Always return True."""
     flag = Path(os.environ.get(FLAG, "/nowhere"))
-    with suppress(FileNotFoundError):  # nobody is to die, or another worker has
+    with suppress(FileNotFoundError):  # no worker is to die, or one already has
         last = int(flag.read_text())
         with Path(f"{flag}{COUNTED}").open("ab") as counted:
             counted.write(b".")
@@ -56,7 +58,7 @@ def lives(_key: object, _value: object) -> bool:
 
 
 def records_read(prepared: Ground, flag: str) -> int:
-    """Return how many records a clean call reads."""
+    """Return the number of records that a clean call reads."""
     with folder() as root:
         warehouse = f"{root}/w"
         shutil.copytree(prepared.folder, warehouse)
@@ -67,7 +69,7 @@ def records_read(prepared: Ground, flag: str) -> int:
 
 
 def kill(seed: int, prepared: Ground, flag: str, records: int) -> dict[str, Any]:
-    """Kill a worker in a run, call again, compare."""
+    """Kill a worker during a run, make the call again, and compare the tables."""
     with folder() as root:
         warehouse = f"{root}/w"
         shutil.copytree(prepared.folder, warehouse)
@@ -87,12 +89,12 @@ def kill(seed: int, prepared: Ground, flag: str, records: int) -> dict[str, Any]
 
 
 def suite(settings: Settings) -> Figures:
-    """Kill a worker in each of some runs."""
+    """Kill a worker in each of several runs."""
     figures, results = Figures("workers"), Results.of("workers", settings.results)
     warm_up()
     before = scene.topology, scene.engine_of
     scene.topology, scene.engine_of = topology, engine
-    flag = tempfile.mktemp(prefix="rewindow-crash-flag-")  # noqa: S306 - it is there only while somebody is to die
+    flag = tempfile.mktemp(prefix="rewindow-crash-flag-")  # noqa: S306 - the file exists only while a worker is to die
     os.environ[FLAG] = flag
     try:
         with one_jvm(), folder() as root:

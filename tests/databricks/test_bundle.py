@@ -1,7 +1,7 @@
-"""The bundle without a workspace: the fields that it uses, what they refer to, and that nothing in it is misspelt.
+"""The bundle, checked without a workspace: its fields are known, their references exist, and nothing is misspelt.
 
-The schema that the Databricks CLI prints may only be used with Databricks' services, so it is not kept here; the fields
-are those of its documentation. `databricks-bundles`, where it is installed, reads the jobs too.
+The schema that the Databricks CLI prints may only be used with Databricks' services, so it is not stored here. The known
+fields come from the documentation. If `databricks-bundles` is installed, it also parses the jobs.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def test_every_task_lands_and_runs_a_job_of_the_project(bundle: Bundle) -> None:
 def test_the_target_needs_no_disk_but_the_drivers_and_nothing_that_is_not_synced(bundle: Bundle) -> None:
     target = load_target(ROOT, "databricks")
     assert (target.connect, target.commit, target.staging) == ("platform", "spark", "rows")
-    assert target.ships == [], "what is shipped is what is installed"
+    assert target.ships == [], "the workers have the installed packages, so nothing is shipped"
     assert target.warehouse.startswith("/tmp/")  # noqa: S108 - heartbeats
     assert {Path(path).name for path in bundle.sync["paths"]} == {"conf", "jobs"}
     assert all("databricks-wheel" in artifact.build for artifact in bundle.artifacts.values())

@@ -98,7 +98,7 @@ def test_an_asset_is_found_by_two_of_three_name_parts_if_unambiguous() -> None:
     for name in ("daily_order", "op.daily_orders", "other.shop.daily_orders"):
         assert extra_of(name, [RESULT]) is None, name
     two = {**RESULT, "published": [TABLE, {**TABLE, "table": "test.shop.daily_orders"}]}
-    assert extra_of("shop.daily_orders", [two]) is None, "which of the two nobody knows"
+    assert extra_of("shop.daily_orders", [two]) is None, "the name is ambiguous"
     assert extra_of("shop.daily_orders", [{"run": None, "published": [{**TABLE, "table": "shop/daily_orders"}]}]) == {
         **TABLE,
         "table": "shop/daily_orders",

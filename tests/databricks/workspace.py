@@ -25,7 +25,7 @@ class Workspace:
     outputs_of: dict[int, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """The same by run id."""
     attempts: int = 1
-    """Number of attempts of each task. All but the last failed, and printed other output."""
+    """Number of attempts of each task. All but the last fail and print other output."""
     jobs: dict[int, str] = field(default_factory=lambda: {11: "hourly_departures"})
     runs: dict[int, list[tuple[str, str | None]]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Steps of the joins' examples: an input record and the results that it must send."""
+"""Steps of the examples of joins: an input record and the results that it must send."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 from tests.dsl.test_tables import both_modes, dropped
 
 Steps = list[tuple[str, str, Any, int, list[str]]]
-"""Topic, key, value, timestamp, what is sent. A left value is ``key of the right row + anything``."""
+"""Topic, key, value, timestamp, what is sent. A left value starts with the key of its right row."""
 
 
 def named(_key: Any, value: str) -> str | None:
@@ -63,7 +63,7 @@ INNER: Steps = [
     ("L", "k", "x5", 16, ["k=x5-u@30"]),
     ("L", "k", None, 17, ["k=None@30"]),
 ]
-"""Kafka Streams 4.3.1 was seen to send the same, and so in `LEFT`."""
+"""Kafka Streams 4.3.1 sends the same here and in `LEFT`."""
 LEFT: Steps = [
     ("L", "k", "x1", 5, ["k=x1-None@5"]),
     ("R", "x", "r", 3, ["k=x1-r@3"]),
@@ -93,7 +93,7 @@ def test_a_foreign_key_join_has_three_sub_topologies_without_shared_stores() -> 
 
 
 def test_an_early_answer_waits_for_its_update() -> None:
-    """The log of the subscription to d has a running maximum behind that of the left updates."""
+    """In the log of the subscription to d, the running maximum is behind that of the left updates."""
     replay = LocalReplay(topology("left"), partitions=2)
     replay.run([Epoch((("L", "a", "a", 1), ("L", "a", "d", 0)))])
     assert [(sent.record.value, sent.record.timestamp) for sent in replay.sent] == [("d-None", 0)]
@@ -135,7 +135,7 @@ class Order(NamedTuple):
 
 
 class User(NamedTuple):
-    """A right row, possibly of nulls."""
+    """A right row, whose fields may be null."""
 
     name: str | None
 

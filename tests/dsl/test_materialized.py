@@ -1,4 +1,4 @@
-"""`Materialized`: names, retention separate from grace (KIP-328), ready-made stores."""
+"""`Materialized`: names, retention independent of grace (KIP-328), and given stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Misuse is rejected where the topology is built, with the fix, not at the first record."""
+"""Misuse is rejected with the fix when the topology is built, not at the first record."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_table_verb_rejects_what_is_not_a_function(verb):
         (lambda s, t: s.process(Silent, name="p", stores=key_value_store("kv")), "give its stores as a list"),
         (lambda s, t: s.process(Silent, name=5), "5 cannot name a node"),
         (lambda s, t: s.process(Silent, name="p", stores=[key_value_store("")]), "'' cannot name a store"),
-        (lambda s, t: s.merge(t), "merge of 'in' with 's'.* of a table its to_stream"),
+        (lambda s, t: s.merge(t), "merge of 'in' with 's'.*table.to_stream.. for a table"),
         (lambda s, t: s.merge(OTHER.stream("x")), "streams of the same StreamsBuilder"),
         (lambda s, t: t.join(s, joined), r"give it a KTable .*stream\.join\(table"),
         (lambda s, t: t.left_join(OTHER.table("x", store="x"), joined), "a KTable of the same StreamsBuilder"),

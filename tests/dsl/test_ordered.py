@@ -95,7 +95,7 @@ def test_collect_can_subtract() -> None:
     assert Collect().subtract("k", 1, state) == [state[1], True, 1]
     assert len(Collect().subtract("k", float("nan"), state)) == 3
     assert Collect().subtract("k", None, state) == Collect().subtract("k", 7, state) == state
-    assert not isinstance(First(), Subtractable), "the one before the first is not known"
+    assert not isinstance(First(), Subtractable), "the value before the first is not known"
 
 
 def test_column_types() -> None:
@@ -155,6 +155,6 @@ def test_a_restart_makes_no_difference(aggregate: Any, windows: str, epochs: lis
 @pytest.mark.parametrize(("aggregate", "merged"), [(First(), 2), (Last(), 9), (Collect(), [2, 7, 9])])
 def test_merged_sessions_are_combined_in_the_order_of_their_times(aggregate: Any, merged: Any) -> None:
     driver = TopologyTestDriver(topology(aggregate, value=int, windows="sessions"))
-    for value, at in ((7, 7), (2, 2), (9, 4)):  # the one at 4 ms joins those at 2 and 7
+    for value, at in ((7, 7), (2, 2), (9, 4)):  # the record at 4 ms merges the sessions at 2 and 7
         driver.pipe("in", "a", value, at)
     assert driver.read("updates")[-1].value == merged

@@ -1,6 +1,6 @@
-"""Foreign-key joins and versioned tables, step by step as recorded from Kafka Streams 4.3.1.
+"""Foreign-key joins and versioned tables give what Kafka Streams 4.3.1 gave in recordings, step by step.
 
-The shared scenarios have neither. Each line of a recording is ``topic,key,value,timestamp -> what was sent``.
+The shared scenarios do not cover them. Each line of a recording is ``topic,key,value,timestamp -> what was sent``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def recordings(name: str) -> list[Any]:
 
 
 def versioned(part: str) -> Topology:
-    """Filter and map a versioned table, join it, group it, and look it up from a stream."""
+    """Filter, map, join and group a versioned table, and join it to a stream."""
     builder = StreamsBuilder()
     left = builder.table("L", store=versioned_store("L", history="25ms"))
     right = builder.table("R", store="R" if part == "mixed" else versioned_store("R", history="25ms"))

@@ -49,7 +49,7 @@ def test_a_row_has_the_selected_fields(fields, made):
     (row,) = _made(fields, Sale(3, 1.5, "de"))
     assert row._asdict() == made
     shown = Select(read_fields(fields)).describe()
-    assert read_fields(shown.removeprefix("select(")[:-1]) == read_fields(fields), "what is shown can be read"
+    assert read_fields(shown.removeprefix("select(")[:-1]) == read_fields(fields), "the shown text can be parsed"
 
 
 def test_a_null_operand_makes_the_result_null():

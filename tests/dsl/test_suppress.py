@@ -28,7 +28,7 @@ Sizes = tuple[int, int | None, int]
 
 
 def finals(size: int, advance: int | None = None, grace: int = 0) -> TopologyTestDriver:
-    """Join the values of each window, each of which is its index in the input."""
+    """Concatenate the values of each window. Each value is its record's index in the input."""
     builder = StreamsBuilder()
     windows = TimeWindows.of(f"{size}ms", grace=f"{grace}ms")
     windows = windows.advance_by(f"{advance}ms") if advance else windows
@@ -200,7 +200,7 @@ def test_the_overtime_is_how_long_the_last_update_waited() -> None:
     driver = held_back("10ms")
     driver.pipe("in", "A", "x", 0)
     driver.pipe("in", "A", "y", 4)
-    driver.pipe("in", "B", "z", 10)  # A was complete at 4 and leaves at 10
+    driver.pipe("in", "B", "z", 10)  # A's last update is of 4, and leaves at 10
     (row,) = [row for row in driver.metrics if row["name"] == SUPPRESSION_OVERTIME]
     assert (row["count"], row["minimum"], row["total"]) == (1, 6, 6)
 
@@ -231,7 +231,7 @@ def test_only_options_that_affect_results_are_in_the_fingerprint() -> None:
     [
         (lambda: until_window_closes(max_records(3)), "add .shut_down_when_full"),
         (lambda: until_window_closes(unbounded().emit_early_when_full()), "would not be final"),
-        (lambda: until_window_closes("1h"), "the buffer is unbounded"),
+        (lambda: until_window_closes("1h"), "the buffer must be unbounded"),
         (lambda: until_time_limit("-1s"), "0 or more"),
         (lambda: until_time_limit("1s", buffer_time="newest"), "first, latest, window_start"),
         (lambda: max_records(-1), "0 or more"),

@@ -13,7 +13,7 @@ from rewindow.testing import TopologyTestDriver
 from tests.dsl.test_tables import both_modes, dropped
 
 Steps = list[tuple[str, Any, int, list[str]]]
-"""Topic, value, timestamp, what is sent; the key is always k."""
+"""Topic, value, timestamp, what is sent. The key is always k."""
 
 
 def text(left: Any, right: Any) -> str:

@@ -1,4 +1,4 @@
-"""Verbs that split or end a stream, or make several values of one."""
+"""Verbs that split or end a stream, or make several records of one."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_map_values_and_flat_map_values_with_key() -> None:
 
 
 class Doubling(Processor):
-    """Forward each record twice, and one record in each punctuation of both clocks."""
+    """Forwards each record twice, and one record in each punctuation of both clocks."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context

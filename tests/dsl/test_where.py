@@ -46,7 +46,7 @@ SALE = {"amount": 10, "country": "de", "paid": None, "key": "k", "timestamp": 5}
 def test_a_condition_is_true_false_or_null_as_in_sql(text, truth):
     condition = parse(text)
     assert condition.truth(SALE.__getitem__) is truth
-    assert parse(str(condition)) == condition, "what is shown can be read"
+    assert parse(str(condition)) == condition, "the shown text can be parsed"
 
 
 @pytest.mark.parametrize(

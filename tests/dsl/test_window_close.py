@@ -207,7 +207,7 @@ def test_a_record_at_the_bound_is_in_the_final_result() -> None:
 def test_a_session_that_a_watermark_closed_is_merged_while_it_is_retained(
     retention: int | None, finals: list[str], *, suppressed: bool
 ) -> None:
-    """It behaves as one that a record closed: by default it expires, and the record at 0 is in one final result."""
+    """It behaves like a session that a record closed: by default it expires, and the record at 0 is in one final result."""
     topology = closing(sessions(19), suppressed=suppressed, retention=retention)
     for is_watermark in (True, False):
         driver = TopologyTestDriver(topology, semantics=Semantics(stream_time_from="watermark"))

@@ -21,7 +21,7 @@ def hopping(size: int, advance: int | None = None, grace: int = 0) -> TimeWindow
 
 
 def texts(windows: TimeWindows | None) -> TopologyTestDriver:
-    """Join values as text, by window or as a whole; ``del`` deletes the state."""
+    """Concatenate values as text, with or without windows. The value ``del`` deletes the state."""
     builder = StreamsBuilder()
     grouped: Any = builder.stream("in").group_by_key()
     grouped = grouped.windowed_by(windows) if windows else grouped
@@ -176,7 +176,9 @@ def test_a_reduce_starts_with_the_first_value() -> None:
     [("0s", None, "0s"), ("-1s", None, "0s"), ("1s", None, "-1ms"), ("1s", "0s", "0s"), ("1s", "2s", "0s")],
 )
 def test_invalid_windows_are_rejected(size: str, advance: str | None, grace: str) -> None:
-    with pytest.raises(ConfigError, match=r"window is at least|grace is 0 or more|advance is more than 0"):
+    with pytest.raises(
+        ConfigError, match=r"window must be at least|grace must be 0 or more|advance must be more than 0"
+    ):
         TimeWindows.of(size, grace=grace).advance_by(advance or "1s")
 
 

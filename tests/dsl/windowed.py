@@ -24,7 +24,7 @@ def sliding(difference: int, grace: int = 0) -> SlidingWindows:
 
 
 def texts(windows: Any, retention: int | None = None) -> TopologyTestDriver:
-    """Join values as text, by window; ``del`` deletes the state."""
+    """Concatenate values as text, by window. The value ``del`` deletes the state."""
     builder = StreamsBuilder()
     functions: list[Any] = [str, lambda _key, value, text: None if value == "del" else f"{text}{value}"]
     if isinstance(windows, SessionWindows):

@@ -14,7 +14,7 @@ MONTHS = 3
 
 
 def write_sources(root: Path, seed: int = 7, flights: int = 1500) -> None:
-    """Write both sources below a project's warehouse. Flights are late, early or cancelled."""
+    """Write the two sources below a project's warehouse. Some flights are late, early or cancelled."""
     rng = random.Random(seed)
     departures = [_flight(rng) for _ in range(flights)]
     weather = [

@@ -26,7 +26,7 @@ def root(spark: SparkSession, project: Path) -> Path:
 
 
 def edit(root: Path) -> None:
-    """Count one departure too many in every alert."""
+    """Edit the job so that every alert counts one departure too many."""
     file = root / "jobs/quiet_carriers.py"
     text = file.read_text()
     assert "hour.window.end_ms, departures)" in text

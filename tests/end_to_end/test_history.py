@@ -27,7 +27,7 @@ JOB = "quiet_carriers"
 
 @pytest.fixture(scope="module")
 def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a project with three months landed and replayed, one per run."""
+    """Return a project in which three months are landed and replayed, one month per run."""
     root = copy_project(tmp_path_factory.mktemp("history"))
     write_sources(root)
     assert run_command(["land", "flights", "--project", str(root)]) == 0

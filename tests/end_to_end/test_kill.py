@@ -1,4 +1,4 @@
-"""SIGKILL during a run, then the same command again: the same tables as a clean run, on real Spark and Delta."""
+"""After SIGKILL during a run, the same command gives the tables of a clean run, on real Spark and Delta."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_run_killed_at_any_step_is_taken_over_by_the_next_call(landed: Project
         assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     plan = landed.plan("quiet_carriers", RunRequest())
     committed_by_the_last = plan["run"] is None
-    assert committed_by_the_last, "the last one died after its COMMIT"
+    assert committed_by_the_last, "the last process died after its COMMIT"
     landed.run("quiet_carriers", RunRequest())
     assert landed.tables.hashes("quiet_carriers", "main") == landed.tables.hashes("quiet_carriers", "clean")
     numbers = [run.spec.number for run in landed.tables.state("quiet_carriers").branch("main").runs]

@@ -1,4 +1,4 @@
-"""The fixed costs of a run: the number of Delta commits and Spark jobs, with equal results without Spark."""
+"""The fixed costs of a run: its Delta commits and Spark jobs. Without Spark, the results are equal."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_job_of_ones_own(shop: Path) -> None:
     assert said(shop, "plan", "daily_orders")["run"]["name"] == "main/1"
     ran = said(shop, "run", "daily_orders")
     assert ran["consumed"] == {"orders": 60}
-    assert ran["targets"]["output/daily-orders"] == 6, "two of the three days are over, for three customers"
+    assert ran["targets"]["output/daily-orders"] == 6, "two of the three days have ended, for three customers each"
     assert (shop / "warehouse/shop/daily_orders/_delta_log").is_dir()
     assert said(shop, "run", "daily_orders")["run"] is None
     shown = said(shop, "show", "daily_orders")
@@ -114,4 +114,4 @@ def test_every_public_name_is_in_the_readme() -> None:
     import rewindow
 
     table = README[README.index("## What to import") : README.index("## Writing a processor")]
-    assert [name for name in rewindow.__all__ if f"`{name}" not in table] == [], "give it a line, or part of one"
+    assert [name for name in rewindow.__all__ if f"`{name}" not in table] == [], "name it in the README's table"

@@ -1,4 +1,4 @@
-"""Run one task of a declarative topology from files to files, run by run, each run in a given execution mode."""
+"""Run one task of a declarative topology from files to files, in several runs, each in a given execution mode."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def hold_execution_modes_against_each_other(case: Case, data: st.DataObject) -> 
     try:
         plan_vectorized(part, logs(case))
     except NotVectorizableError as reason:
-        assume("compares" not in str(reason))  # a condition on a name to which a select gave another type
+        assume("compares" not in str(reason))  # a condition on a column whose type a select changed
         raise
     number = len(case.epochs)
     inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []

@@ -91,7 +91,7 @@ def test_the_shuffle_reader_reads_what_the_partition_local_reader_reads(
     spark: SparkSession, warehouse: str, load: Any
 ) -> None:
     expected = hashes(warehouse, load, "aligned", *HERE, directly=True)
-    # Some tasks share a Spark task, then each has its own.
+    # First, some tasks share a Spark task; then each has its own.
     two, three = engine(spark), engine(spark, slots=3)
     assert hashes(warehouse, load, "by-shuffle", two, three, directly=False) == expected
     if load is finals:
@@ -125,7 +125,7 @@ DONE_BY_OTHERS = {
         False,
     ),
 }
-"""Maintenance of a log table, step by step, and whether its files can still be read directly."""
+"""Maintenance of a log table in steps, each with whether the files can still be read directly."""
 
 
 def test_maintenance_of_a_log_changes_no_row(spark: SparkSession, warehouse: str) -> None:

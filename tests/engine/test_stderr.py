@@ -1,4 +1,4 @@
-"""The relay of the JVM's stderr: everything except two known kinds of noise."""
+"""The relay of the JVM's stderr passes everything except two known kinds of noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The landing engine of Spark, at a project's root."""
+"""The landing engine on Spark, for a project's root."""
 
 from __future__ import annotations
 

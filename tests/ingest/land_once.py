@@ -1,4 +1,4 @@
-"""One `land` in a process of its own, that tests kill: ``python -m tests.ingest.land_once ROOT WAREHOUSE NOW_MS``."""
+"""Run `land` once, in a process that tests kill: ``python -m tests.ingest.land_once ROOT WAREHOUSE NOW_MS``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A landing engine without Spark: the same writer, with pyarrow in place of the exchange. And the feeds of the tests."""
+"""A landing engine without Spark (the same writer, but pyarrow sorts the rows), and feeds for tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TYPES = {pa.int64(): "long", pa.string(): "string", pa.string_view(): "string"}
 
 
 def feed_config(**parts):
-    """Return a feed of one Parquet log: key user, time t, arrival got."""
+    """Return a feed with one Parquet log: key ``user``, timestamp ``t``, arrival ``got``."""
     log = {"source": {"path": "raw", "format": "parquet"}, "key": "user", "timestamp": "t", "arrived_at": "got"}
     log.update(parts.pop("log", {}))
     base = {"feed": "activity", "partitions": 3, "landing": {"every": "1h"}, "logs": {"events": log}}
@@ -38,7 +38,7 @@ def feed_config(**parts):
 
 
 def one_log(every=None, landing=None, **log):
-    """Return a feed of one Parquet log without arrivals; ``log``: what else is said of it."""
+    """Return a feed with one Parquet log without arrival times. ``log``: more settings of the log."""
     return FeedConfig.model_validate(
         {
             "feed": "activity",
@@ -90,7 +90,7 @@ class LocalEngine:
         landed = {column.name for column in write.columns.all}
         declared = [name if name in landed else f"_order_{name}" for name in write.spec.order]
         names = [PARTITION, ARRIVED, *declared, *(c.name for c in write.columns.all), TIMESTAMP]
-        # Nulls first, by a column of their own: null_placement has another form in pyarrow 19 than in 25.
+        # A separate column sorts nulls first, because the form of null_placement differs between pyarrow versions.
         columns = {}
         for name in dict.fromkeys(names):
             columns |= {f"is_valid {name}": pc.is_valid(due[name]).cast(pa.int8()), name: due[name]}
@@ -137,7 +137,7 @@ def _renamed(table, spec):
 
 
 def land_locally(config, tables, root, now_ms, on_step=None, engine=None, attempt=None, alive=lambda _: False, **asked):
-    """Land without Spark. Each call is another attempt of another process that is gone by the next."""
+    """Land without Spark. Each call is a new attempt of a new process, and the processes of earlier calls are dead."""
     spec = feed_spec(config, project_root=str(root), warehouse=tables.warehouse)
     attempt = attempt or Attempt(id=f"{next(_NUMBERS):032x}", host="test", pid=next(_NUMBERS))
     machine = steps(spec, tables, engine or LocalEngine(root), LandRequest(now_ms, **asked), attempt, alive)
@@ -155,7 +155,7 @@ _NUMBERS = _numbers()
 
 
 def log_rows(tables, topic="events", feed="activity", generation=None):
-    """Return a log's rows in order, as dictionaries."""
+    """Return a log's rows as dictionaries, in order of generation, partition and offset."""
     table = open_table(table_path(tables.warehouse, f"logs/{feed}/{topic}"))
     rows = table.to_pyarrow_table()
     rows = rows.select(sorted(rows.column_names)).sort_by(
@@ -166,6 +166,6 @@ def log_rows(tables, topic="events", feed="activity", generation=None):
 
 
 def landings(tables, feed="activity"):
-    """Return what the ledger says of each landing, but not who made it and into which files."""
+    """Return the landings in the ledger, without their attempts and files."""
     names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
     return [{name: row.body[name] for name in names} for row in tables.state(feed) if row.kind == LANDING]

@@ -1,4 +1,4 @@
-"""Delta tables as sources: rows by version, arrival by commit, and what makes a table another one."""
+"""Delta tables as sources: rows by version, arrival by commit, and which changes make it a different table."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_versions_that_were_cleaned_out_are_a_gap_and_said(tmp_path, source_path
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("by_commit", [True, False])
 def test_hourly_and_bulk_calls_write_the_same_landings(tmp_path, seed, by_commit):
-    """Also with OPTIMIZE in between, and with commits whose clock goes back."""
+    """Also with OPTIMIZE in between, and with commit times that go backwards."""
     rng = random.Random(seed)
     source_path = f"{tmp_path}/events"
     log = {"source": {"path": source_path, "format": "delta"}, **(BY_COMMIT["log"] if by_commit else {})}
@@ -217,14 +217,14 @@ def test_a_commit_whose_clock_went_back_arrives_when_the_one_before_did(tmp_path
 
 
 QUIET = st.lists(st.lists(st.integers(0, 3), max_size=2), min_size=3, max_size=6)
-"""For each hour the users of whom a row arrives."""
+"""For each hour, the users with an arriving row."""
 
 
 @pytest.mark.slow
 @settings(max_examples=max(5, settings().max_examples // 10))
 @given(QUIET, st.sampled_from(["1h", "2h", "150m"]), st.sampled_from([0, "20m"]))
 def test_whoever_is_quiet_for_a_while_is_given_up_by_hourly_calls_as_by_one(hours, idle, lag):
-    """D16 and D20: the watermark rises in the same interval, whether a call comes then or later, rows or not."""
+    """D16 and D20: the watermark rises in the same interval, regardless of when `land` is called and of new rows."""
     with tempfile.TemporaryDirectory() as folder:
         source_path, root = f"{folder}/hourly/raw/events", Path(folder)
         bulk_source = f"{folder}/bulk/raw/events"

@@ -1,4 +1,4 @@
-"""Files as sources: which count, and what it means that one is gone, changed or merely touched."""
+"""Files as sources: which files count, and what happens if one is removed, changed or only touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A feed's definition is fingerprinted; anything else than how long to wait needs a new generation."""
+"""The fingerprint of a feed's definition: a change of anything except waiting times needs a new generation."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_new_generation_keeps_landings_and_takes_the_rest_from_a_rewritten_sou
 
 
 def check_files(tables):
-    """See that the files of each topic-partition, as the engine finds them, hold its offsets once."""
+    """Check that the files that the engine finds for each topic-partition contain each offset once."""
     warehouse = DeltaTables(tables.warehouse)
     feed = warehouse.feed("activity")
     rows = log_rows(tables)

@@ -1,4 +1,4 @@
-"""D20 without Spark: hourly calls and one bulk call write the same landings, and nothing depends on when they came."""
+"""D20 without Spark: hourly calls and one bulk call write the same landings, whenever they are made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOURS = 5
 
 @st.composite
 def growing_sources(draw):
-    """Draw the rows that arrive in each hour; most event times lie before the arrival, some after."""
+    """Draw the rows that arrive in each hour. Most timestamps are before the arrival, some after it."""
     row = st.fixed_dictionaries(
         {
             "user": st.sampled_from(["ann", "bob", "cid", "dan", None]),
@@ -66,7 +66,7 @@ def test_any_calls_write_the_same_landings(hours, feed, calls):
 
 
 def check(hours, tables):
-    """See that what was landed is what arrived, in order, without gaps, and released as its watermarks say."""
+    """Check that exactly the arrived rows were landed, in order, without gaps, and released up to the watermarks."""
     rows = log_rows(tables) if landings(tables) else []
     names = ("user", "x", "arrived_at", "timestamp")
     landed = sorted((tuple(row[name] for name in names) for row in rows), key=repr)
@@ -136,7 +136,7 @@ def test_a_quiet_partition_is_left_out_after_a_while_even_in_an_interval_without
 
 
 def test_numbers_that_were_guessed_wrong_are_written_again(tmp_path):
-    """Of three partitions one holds back; it is left out in an empty interval, which so becomes a landing."""
+    """One idle partition holds the watermark back. It is given up in an empty interval, which therefore becomes a landing."""
     feed = feed_config(max_task_idle="2h", partitions=16)
     rows = [("ann", 0), ("bob", 1), ("cid", 5)]
     write_rows(tmp_path, "a", [{"user": u, "t": T0 + h * HOUR, "got": T0 + h * HOUR, "x": 0} for u, h in rows])
@@ -146,7 +146,7 @@ def test_numbers_that_were_guessed_wrong_are_written_again(tmp_path):
     )
     assert len(writes) == 2
     staged = [path for path in (tmp_path / "w" / "logs").glob("**/*.parquet") if "_delta_log" not in path.parts]
-    assert len(staged) == 3, "the files under the wrong numbers are left"
+    assert len(staged) == 3, "the files with wrong numbers are removed"
     assert [row.body["landing"] for row in tables.state("activity") if row.kind == LANDING] == [1, 2, 3, 4]
     assert sorted((row["user"], row["landing"]) for row in log_rows(tables)) == [("ann", 1), ("bob", 2), ("cid", 4)]
 

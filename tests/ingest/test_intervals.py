@@ -1,4 +1,4 @@
-"""D20: the grid of intervals depends on unit, count and zone only."""
+"""D20: the grid of intervals depends only on unit, count and time zone."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_a_call_goes_through():
     grid, hour = Grid(1, "h"), 3_600_000
 
     def never():
-        raise AssertionError("asked without need")
+        raise AssertionError("asked unnecessarily")
 
     assert due_intervals(grid, ReadWindow(0, hour), never, all_of_them=False) == ([(0, hour)], [(0, hour)])
     everything = [(0, hour), (hour, 2 * hour), (2 * hour, 3 * hour)]

@@ -1,4 +1,4 @@
-"""Another job's output as a source: one landing an epoch, with its watermark."""
+"""Another job's output as a source: one landing per epoch, with the epoch's watermark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUTPUT = {"source": {"job": scene.JOB, "output": "totals"}, "key": "user", "time
 
 
 def feed(**parts):
-    """Return a feed of a job's output; ``max_ahead`` says nothing of it: its records were judged when they were landed."""
+    """Return a feed of a job's output. ``max_ahead`` does not apply: the records were checked when they were landed first."""
     strict = {"feed": "totals", "partitions": 3, "landing": {"max_ahead": 0}, "logs": {"totals": OUTPUT}}
     return FeedConfig.model_validate({**strict, **parts})
 

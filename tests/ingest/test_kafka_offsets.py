@@ -1,4 +1,4 @@
-"""Tables that keep the partitions and offsets that Kafka gave: nothing is copied, nothing may be missing or doubled."""
+"""Tables with Kafka's partitions and offsets: nothing is copied, and no offset may be missing or duplicated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ROOT = str(Path(__file__).parents[2])
 T0 = 1_700_000_000_000
 FIRST = {0: 0, 1: 1000}
-"""The first offset of each partition that the table has."""
+"""The first offset of each partition in the table."""
 
 
 def feed_config(**parts: Any) -> FeedConfig:

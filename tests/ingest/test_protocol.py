@@ -1,4 +1,4 @@
-"""L5 for `land`: killed at any step, run twice at once or by a zombie, the tables are those of one clean call."""
+"""L5 for `land`: after a kill at any step, concurrent calls or a zombie, the tables are those of one clean call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FEED = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
 
 
 class Killed(BaseException):
-    """What a killed process looks like from within: nothing after it runs."""
+    """Simulates a kill: no code after it runs."""
 
 
 def source(root: Path, more: int = 0) -> None:
@@ -94,7 +94,7 @@ def test_killed_before_any_step_and_called_again(tmp_path):
         land_locally(FEED, again, tmp_path, NOW)
         assert log_rows(again) == log_rows(expected), f"killed before {name}"
         assert landings(again) == landings(expected), f"killed before {name}"
-        assert files_of(again) == named_files(again), f"killed before {name}: files of dead attempts are left"
+        assert files_of(again) == named_files(again), f"killed before {name}: files of dead attempts remain"
 
 
 def test_a_dead_attempts_files_go_and_only_they(tmp_path):
@@ -221,9 +221,9 @@ def test_landing_nothing_leaves_no_attempt_behind(tmp_path):
     before = len(tables.state("activity"))
     assert land_locally(FEED, tables, tmp_path, T0 + 3 * HOUR).landings == ()
     kinds = [row.kind for row in tables.state("activity")]
-    assert kinds[before:] == ["PLAN", "NOTE"], "one interval is written without a look at the arrivals before"
+    assert kinds[before:] == ["PLAN", "NOTE"], "a single interval is planned without reading the arrival times first"
     assert land_locally(FEED, tables, tmp_path, T0 + 5 * HOUR).landings == ()
-    assert len(tables.state("activity")) == before + 2, "nothing arrived in three intervals: nothing is planned"
+    assert len(tables.state("activity")) == before + 2, "nothing is planned for intervals without arrivals"
 
 
 def test_a_source_that_changes_while_it_is_landed_is_noticed(tmp_path):
@@ -254,11 +254,11 @@ def test_sigkill_at_random_moments_then_again(tmp_path):
         )
         with process:
             assert process.stdout is not None
-            assert process.stdout.readline() == b"recover\n"  # it has begun
+            assert process.stdout.readline() == b"recover\n"  # the call has started
             time.sleep(seconds)
             process.send_signal(signal.SIGKILL)
         kills += process.returncode == -signal.SIGKILL
-    assert kills, "every process was done before it was killed: the moments are too late"
+    assert kills, "every process ended before its kill: kill them earlier"
     land_locally(FEED, tables, tmp_path, NOW)
     assert log_rows(tables) == log_rows(expected)
     assert landings(tables) == landings(expected)

@@ -1,4 +1,4 @@
-"""Spark and Python agree in which partition a key lies."""
+"""Spark and Python assign a key to the same partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`land` on Spark: sources, columns and tables as they come; and that it lands exactly what the engine without Spark lands."""
+"""`land` on Spark: all kinds of sources, columns and tables. It lands exactly what the engine without Spark lands."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_spark_writes_the_source_and_optimizes_it(spark, engine_at, tmp_path):
 
 
 def test_tables_whose_files_say_something_else_are_read_by_spark(spark, engine_at, tmp_path):
-    """Column mapping, deletion vectors, and a first landing after rows were deleted."""
+    """The table has column mapping and deletion vectors, and rows were deleted before its first landing."""
     tables, source_path = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/raw table"
     properties = "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true'"
     spark.sql(f"CREATE TABLE delta.`{source_path}` (user STRING, t BIGINT, day STRING, n INT) USING delta "

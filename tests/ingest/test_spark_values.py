@@ -1,4 +1,4 @@
-"""Formats, types and times in text: what Spark lands of what is written, and what it refuses or puts aside."""
+"""Formats, types and times as text: what Spark lands, what it refuses, and what it quarantines."""
 
 from __future__ import annotations
 

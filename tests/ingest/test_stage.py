@@ -1,4 +1,4 @@
-"""Staged files: durable, described, and with digests that no cut changes."""
+"""Staged files are durable and described, and their digests do not depend on cuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timestamps: extractors, what an invalid one gets, and D19's bound on the future. Vectorised and one by one agree."""
+"""Timestamps: extractors, policies for invalid ones, and D19's bound on the future. Vectorized and scalar code agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = 24 * HOUR
 
 
 def by_value(record, partition_time):
-    """Take the value for the timestamp; negative, None and text are invalid."""
+    """Use the value as the timestamp. Negative values, None and text are invalid."""
     if record.value.x == 13:
         raise ValueError("unlucky")
     return {7: None, 8: "eight"}.get(record.value.x, record.value.x)

@@ -1,4 +1,4 @@
-"""D16: what a landing waits for, and how far it releases."""
+"""D16: what a landing waits for, and which records it releases."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_it_never_falls_and_waiting_longer_never_raises_it(found, idle, lag, bef
 
 @st.composite
 def held_files(draw):
-    """Draw a partition's timestamps, cut into files, some of them released before."""
+    """Draw the timestamps of a partition, split into files."""
     times = draw(st.lists(st.integers(0, 20), min_size=1, max_size=30))
     cuts = sorted({0, len(times), *draw(st.lists(st.integers(0, len(times)), max_size=4))})
     files = [HeldFile("a", str(i), s, e, max(times[s:e])) for i, (s, e) in enumerate(pairwise(cuts))]
@@ -98,7 +98,7 @@ def test_release_is_up_to_the_first_record_above_the_watermark(drawn, earlier, l
 
 
 def test_a_task_that_takes_records_without_waiting_for_a_topic_is_enforced():
-    """KIP-353's metric: of each task, in how many epochs it was so."""
+    """KIP-353's metric counts these epochs by task."""
 
     def landing(number, released, given_up):
         ranges = {where: LandedRange(0, end, end, end) for where, end in released.items()}
@@ -115,4 +115,4 @@ def test_a_task_that_takes_records_without_waiting_for_a_topic_is_enforced():
     )
     told = {(epoch, p): feed.is_enforced(epoch, ["a", "b"], p) for epoch in (1, 2, 3) for p in (0, 1)}
     assert [where for where, is_enforced in told.items() if is_enforced] == [(2, 0)]
-    assert not feed.is_enforced(2, ["b"], 0), "the task does not read the topic that is given up"
+    assert not feed.is_enforced(2, ["b"], 0), "this task does not read the topic that was given up"

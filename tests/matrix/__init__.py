@@ -1,1 +1,1 @@
-"""The supported versions, each tried in an environment of its own: `make matrix`."""
+"""Test the supported versions, each in a separate environment: `make matrix`."""

@@ -18,12 +18,12 @@ BEGIN, END = "<!-- matrix:begin (written by `make matrix`) -->\n", "<!-- matrix:
 SHOWN = ("pyspark", "delta-spark", "deltalake", "pyarrow", "pandas", "apache-airflow")
 
 SPARK_TESTS = ("tests/end_to_end/test_cli.py", "tests/engine", "tests/ingest", "tests/protocol/test_protocol.py")
-"""What can differ with a version: sessions, sources, Arrow in the workers, Delta's log as Spark reads and writes it."""
+"""Tests of what depends on versions: sessions, sources, Arrow in the workers, and Delta logs read and written by Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One combination of versions; what is not pinned is the newest that the ranges of pyproject.toml allow."""
+    """One combination of versions. Unpinned packages have the newest version that pyproject.toml allows."""
 
     name: str
     python: str
@@ -49,7 +49,7 @@ ROWS = (
 
 
 def main() -> int:
-    """Run the rows that were asked for; return 1 if the tests of any failed."""
+    """Run the requested rows. Return 1 if tests of any row failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="ROW", help=f"default: all of {', '.join(row.name for row in ROWS)}"
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def run(row: Row) -> dict[str, object]:
-    """Install a row and run its tests; return its versions and how many tests passed and failed."""
+    """Install a row and run its tests. Return its versions and the numbers of passed and failed tests."""
     python = install(row)
     versions = json.loads(subprocess.run([python, "-c", _VERSIONS], capture_output=True, text=True, check=True).stdout)
     print(f"== {row.name}: Python {row.python}, {versions}", flush=True)
@@ -86,7 +86,7 @@ def run(row: Row) -> dict[str, object]:
 
 
 def install(row: Row) -> Path:
-    """Make the row's environment, or bring it up to date, and return its Python."""
+    """Create or update the row's environment, and return its Python."""
     folder = ENVIRONMENTS / row.name
     python = folder / "bin" / "python"
     if not python.exists():
@@ -98,7 +98,7 @@ def install(row: Row) -> Path:
 
 
 def _interpreter(version: str) -> str:
-    """Return a command for a Python version: the launcher on the path, or the interpreter of a pyenv."""
+    """Return the command of a Python version: the launcher on the path, or pyenv's interpreter."""
     pyenv = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
     return str(pyenv[-1]) if pyenv else f"python{version}"
 

@@ -11,6 +11,6 @@ from tests.object_store.server import s3_server
 
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Yield the settings for the bucket."""
+    """Run the server and yield the settings for its bucket."""
     with s3_server(tmp_path_factory.mktemp("s3")) as found:
         yield found

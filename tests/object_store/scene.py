@@ -1,4 +1,4 @@
-"""A small project with two targets, a local disk and a bucket."""
+"""A small project with two targets: a local disk and a bucket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THERE = ("--target", "bucket")
 
 
 def make(root: Path, settings: dict[str, str]) -> tuple[Bench, str]:
-    """Create a project with two targets and no landings; return it with the bucket's warehouse."""
+    """Create a project with two targets and no landings. Return it with the bucket's warehouse."""
     bench, warehouse = Bench(root), f"s3://{BUCKET}/{uuid4().hex[:8]}/warehouse"
     bench.write("conf/feeds/activity.yaml", FEED)
     bench.write("conf/jobs/counts.yaml", JOB)
@@ -32,7 +32,7 @@ def make(root: Path, settings: dict[str, str]) -> tuple[Bench, str]:
 
 
 def done(answer: Answer) -> Any:
-    """Check that a command succeeded and showed no secret; return its output."""
+    """Check that a command succeeded and showed no secret. Return its output."""
     assert answer.code == 0, answer.err
     assert "canary" not in answer.out + answer.err
     return json.loads(answer.out)

@@ -1,4 +1,4 @@
-"""moto's S3 server on loopback, in a separate process group. It stores everything in memory."""
+"""moto's S3 server on loopback, in a separate process group. It keeps all objects in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def overwriting(run):
 server.run_simple = overwriting(server.run_simple)
 {SERVE}
 """
-"""The same server without put-if-absent: it overwrites existing objects."""
+"""Code of the same server without put-if-absent: it overwrites existing objects."""
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def s3_server(folder: Path, code: str = SERVE) -> Iterator[dict[str, str]]:
 
 
 def client(settings: dict[str, str], *, makes_buckets: bool = False) -> fs.S3FileSystem:
-    """Return a client that does not use rewindow."""
+    """Return an S3 client that is independent of rewindow."""
     return fs.S3FileSystem(
         access_key=settings["AWS_ACCESS_KEY_ID"],
         secret_key=settings["AWS_SECRET_ACCESS_KEY"],

@@ -1,4 +1,4 @@
-"""Warehouses in a bucket: the same commands work, and the tables have the same rows. The server is moto.
+"""Warehouses in a bucket, with moto as the server: the same commands work, and the tables have the same rows.
 
 Tasks run in this process; `test_spark.py` uses Spark's workers.
 """
@@ -67,7 +67,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str])
 def test_several_runs_in_a_bucket_equal_one_run_on_a_disk(replayed: tuple[Bench, str]) -> None:
     bench, warehouse = replayed
     assert content(warehouse) == content(str(bench.warehouse))
-    assert not any("s3:" in str(path) for path in bench.root.rglob("*")), "nothing of it lies here"
+    assert not any("s3:" in str(path) for path in bench.root.rglob("*")), "nothing is written to the local disk"
 
 
 def test_a_sensor_reads_the_watermark_of_the_log(replayed: tuple[Bench, str]) -> None:
@@ -166,7 +166,7 @@ def test_a_store_without_put_if_absent_gets_no_ledger(tmp_path: Path) -> None:
         use(warehouse, settings)
         with pytest.raises(ConfigError, match="If-None-Match"):
             Ledger(table_path(warehouse, RUNS), "job").append([LedgerRow(1, "NOTE", {})])
-        assert [*objects(settings, "w")] == [], "not a trace"
+        assert [*objects(settings, "w")] == [], "no object is written"
 
 
 def test_no_object_contains_a_secret(replayed: tuple[Bench, str], settings: dict[str, str]) -> None:

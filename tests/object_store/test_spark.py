@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_workers_write_to_the_bucket(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
-    assert spark.conf.get("spark.jars", "") == "", "its JVM has no client for buckets"
+    assert spark.conf.get("spark.jars", "") == "", "the JVM must have no client for buckets"
     bench, warehouse = make(tmp_path / "project", settings)
     for number in range(HOURS):
         bench.rows(f"h{number}", hour(number))

@@ -1,7 +1,7 @@
-"""The naive twin: scenarios by definition, obvious and slow, with a switch for each decision that makes us differ.
+"""The naive twin: a slow, obvious implementation of the scenarios, with a switch for each decision that differs from Kafka.
 
-It shares nothing with the engine but the words of a scenario (`tests.oracle.vocabulary`). With a switch at Kafka's
-rule it must give what Kafka gave, with ours what the engine gave: that is the proof of a deviation.
+It shares only the vocabulary of a scenario (`tests.oracle.vocabulary`) with the engine. A deviation is proven if the twin
+gives Kafka's results with Kafka's rule, and the engine's results with ours.
 """
 
 from tests.oracle.graph import NotCoveredError

@@ -1,4 +1,4 @@
-"""Emit on window close (KIP-825): each window's result once, when it can take no record any more."""
+"""Emit on window close (KIP-825): each window's result is sent once, when the window accepts no more records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from tests.oracle.nodes import Node
 
 
 class Closing:
-    """What has closed since the last time, in the order of start and key. Kafka scans a store that has lost some."""
+    """Sends the windows that have closed since the last call, ordered by start and key.
+
+    Kafka scans a store from which some of them have expired (D11).
+    """
 
     def __init__(self, node: Node, rows: WindowRows, retention: int) -> None:
         self._node = node
@@ -18,7 +21,7 @@ class Closing:
         self._last_end: int | None = None
 
     def emit(self, size: int, last_closed_end: int) -> None:
-        """Send what ends at ``last_closed_end`` or before and was not sent before."""
+        """Send the windows that end at ``last_closed_end`` or earlier and were not sent before."""
         if last_closed_end - size < 0 or (self._last_end is not None and last_closed_end <= self._last_end):
             return
         first = 0 if self._last_end is None else self._last_end - size + 1
@@ -32,7 +35,7 @@ class Closing:
 
 
 class SessionClosing:
-    """The same for sessions, in the order of end, start and key."""
+    """The same for sessions, ordered by end, start and key."""
 
     def __init__(self, node: Node, rows: SessionRows) -> None:
         self._node = node
@@ -40,7 +43,7 @@ class SessionClosing:
         self._last: int | None = None
 
     def emit(self, close: int) -> None:
-        """Send what ends before ``close`` and was not sent before."""
+        """Send the sessions that end before ``close`` and were not sent before."""
         if close < 1 or (self._last is not None and close <= self._last):
             return
         due = [one for one in self._rows.values if (self._last or 0) <= one[0] < close]

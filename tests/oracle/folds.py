@@ -1,4 +1,4 @@
-"""How values become one, by the names that scenarios have for it."""
+"""The aggregations, by the names that scenarios use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.oracle.vocabulary import concat, reducer, text_of
 
 
 class Fold:
-    """An aggregation: what it starts with, and how it adds, subtracts and merges."""
+    """An aggregation: its start value, and how it adds, subtracts and merges."""
 
     def __init__(self, name: str, *, of_table: bool = False) -> None:
         self._name = name
@@ -16,7 +16,7 @@ class Fold:
         self.start: Any = {"count": 0, "concat": ""}.get(name)
 
     def add(self, state: Any, value: Any) -> Any:
-        """Return the state with a value; a state of None starts anew."""
+        """Return the state after a value. A state of None is empty."""
         if self._name == "count":
             return (state or 0) + 1
         if self._name == "concat":
@@ -24,13 +24,13 @@ class Fold:
         return value if state is None else reducer(self._name)(state, value)
 
     def subtract(self, state: Any, value: Any) -> Any:
-        """Return the state of a table without a row that it had."""
+        """Return a table's state without one of its rows."""
         if self._name == "concat":
             return f"{state}-{text_of(value)}"
         return state - (1 if self._name == "count" else value)
 
     def merge(self, state: Any, other: Any) -> Any:
-        """Return two sessions' states as one."""
+        """Merge the states of two sessions."""
         if self._name == "count":
             return (state or 0) + (other or 0)
         if self._name == "concat":

@@ -1,4 +1,4 @@
-"""The nodes of a scenario and what flows between them: depth first, in the order in which children were attached."""
+"""The nodes of a scenario. Records pass through them depth first, in the order in which children were attached."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ TABLES = (TableSource, TableMap, StreamAggregate, WindowAggregate, SessionAggreg
 
 
 class NotCoveredError(Exception):
-    """An operator that the twin does not know."""
+    """The twin does not implement an operator."""
 
 
 class ScriptedNode(Node):
-    """A processor with its script."""
+    """A processor node, which runs a script."""
 
     def __init__(self, setting: Setting, script: ScriptNode) -> None:
         super().__init__(setting)
@@ -55,7 +55,7 @@ class ScriptedNode(Node):
 
 
 class Graph:
-    """All nodes, their children, and what was sent to sinks."""
+    """All nodes, their children, and the records sent to sinks."""
 
     def __init__(
         self,
@@ -83,20 +83,20 @@ class Graph:
             self._children[sink["in"]].append((sink["name"], self._sink(sink["name"])))
 
     def start(self) -> None:
-        """Run what processors do at the start."""
+        """Run the ``on_init`` actions of the processors."""
         for node in self._nodes.values():
             if isinstance(node, ScriptedNode):
                 node.script.start()
 
     def send_on(self, name: str, message: Message) -> None:
-        """Take a message of a topic."""
+        """Process a message of a topic."""
         if name in self._nodes:
             self._nodes[name].take(message, 0)
         else:
             self._forward(name, message)
 
     def take_watermark(self, names: list[str], watermark: int) -> None:
-        """Tell the nodes of a task, upstream first, what nothing comes before any more."""
+        """Pass the watermark, lowered by each node's lag, to the nodes of a task, upstream first."""
         for name in names:
             node = self._nodes.get(name)
             lowered = watermark if node is None or watermark == LARGEST else watermark - lag(node)
@@ -104,17 +104,17 @@ class Graph:
                 node.take_watermark(lowered)
 
     def read_sent(self) -> list[dict[str, Any]]:
-        """Return what was sent since the last time."""
+        """Return what was sent since the last call."""
         sent, self._sent = self._sent, []
         return sent
 
     def buffers(self) -> dict[str, dict[str, Any]]:
-        """Return what waits in each suppress."""
+        """Return the content of each suppress buffer."""
         held = {name: node for name, node in self._nodes.items() if isinstance(node, Suppress)}
         return {name: {"entries": node.entries(), "bytes": node.size()} for name, node in held.items()}
 
     def stores(self) -> dict[str, list[dict[str, Any]]]:
-        """Return what each store shows."""
+        """Return the content of each store."""
         stores = {}
         for name, node in self._nodes.items():
             if isinstance(node, ScriptedNode) and "store" in node.setting.spec:
@@ -204,7 +204,7 @@ class Graph:
         return OPERATORS[op]
 
     def _crossing(self, topic: str, grouping: Mapping[str, Any], *, is_table: bool) -> Callable[[Message], None]:
-        """Return how records get to a repartition topic. Those without a key stay behind, unless a join is there."""
+        """Return a function that sends records to a repartition topic. Null keys cross only in front of a join."""
 
         def cross(message: Message) -> None:
             key, value, timestamp = message
@@ -226,7 +226,7 @@ class Graph:
         return spec
 
     def _above_finals(self, nodes: list[Mapping[str, Any]]) -> set[str]:
-        """Return the aggregates whose results are sent once, and what is between them and the suppress."""
+        """Return the aggregates that emit on close, and all nodes above them or above a suppress that sends finals only."""
         found = {node["name"] for node in nodes if (self._windows(node) or {}).get("emit") == "window_close"}
         for node in reversed(nodes):
             if node["name"] in found or node.get("until") == "window_closes":

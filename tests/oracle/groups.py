@@ -1,4 +1,4 @@
-"""A partition-group scenario, played by definition."""
+"""Play a partition-group scenario with the naive queues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.oracle.rules import Rules
 
 
 def play_group(scenario: Mapping[str, Any], rules: Rules) -> list[dict[str, Any]]:
-    """Return what each step gives, as the recorded results have it."""
+    """Return the result of each step, in the format of the recordings."""
     config, names = scenario["config"], list(scenario["partitions"])
     idle = config.get("max_task_idle_ms", 0)
     policy = config.get("timestamp_extractor", "fail")

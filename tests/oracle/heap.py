@@ -1,4 +1,4 @@
-"""What decides ties: a list in a sensible order, or Java's binary heap as `java.util.PriorityQueue` has it."""
+"""A priority queue with defined ties, or with those of Java's binary heap (`java.util.PriorityQueue`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Queue(Generic[T]):
-    """Gives back the smallest entry by ``order``; ties by ``tie``, or with ``is_java`` as Java's heap has them."""
+    """Returns the smallest entry by ``order``. Ties go to the smallest ``tie``; with ``is_java``, Java's heap decides."""
 
     def __init__(self, order: Callable[[T], int], tie: Callable[[T], int], *, is_java: bool) -> None:
         self.entries: list[T] = []
@@ -18,7 +18,7 @@ class Queue(Generic[T]):
         self._is_java = is_java
 
     def push(self, entry: T) -> None:
-        """Put an entry in."""
+        """Add an entry."""
         self.entries.append(entry)
         if not self._is_java:
             return
@@ -29,13 +29,13 @@ class Queue(Generic[T]):
         heap[at] = entry
 
     def first(self) -> T | None:
-        """Return the entry that `pop` would give."""
+        """Return the entry that `pop` would remove."""
         if not self.entries:
             return None
         return self.entries[0] if self._is_java else min(self.entries, key=lambda e: (self._order(e), self._tie(e)))
 
     def pop(self) -> T:
-        """Take the smallest entry out."""
+        """Remove and return the smallest entry."""
         first = self.first()
         assert first is not None
         if not self._is_java:

@@ -1,4 +1,4 @@
-"""Joins of two streams: records of a key that are close enough in time."""
+"""Joins of two streams: records with equal keys that are close enough in time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def joined(left: Any, right: Any) -> str:
 
 @dataclass
 class Lonely:
-    """A record without a partner so far."""
+    """A record that has no partner yet. ``values``: one per such record with this key, side and timestamp."""
 
     timestamp: int
     side: int
@@ -28,12 +28,12 @@ class Lonely:
     values: list[Any]
 
     def order(self) -> tuple[int, int, bytes]:
-        """Time, then right before left, then key."""
+        """Return the sort key: time, then right before left, then key."""
         return self.timestamp, -self.side, str(self.key).encode()
 
 
 class StreamStreamJoin(Node):
-    """Joins each record with those of the other side that are there; what finds none by its time goes with a null."""
+    """Joins each record with the stored ones of the other side. In outer joins, records without a partner get a null."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -42,7 +42,7 @@ class StreamStreamJoin(Node):
         self._grace: int = spec["grace"]
         self._retention = before + after + self._grace
         self._bounds: dict[int, tuple[int, int]] = {LEFT: (before, after), RIGHT: (after, before)}
-        """By side: how far back and how far ahead a partner may be."""
+        """By side: how far a partner's timestamp may be before and after the record's."""
         self._is_outer = {LEFT: spec["how"] != "inner", RIGHT: spec["how"] == "outer"}
         self._clock = -1
         self._kept: dict[int, list[Message]] = {LEFT: [], RIGHT: []}
@@ -109,7 +109,7 @@ class StreamStreamJoin(Node):
         return timestamp + after < self._clock
 
     def _send_lonely(self, side: int, timestamp: int) -> None:
-        """Send what found no partner and finds none any more."""
+        """Send the records that have found no partner and can no longer find one."""
         if self.follow_kafka("D12"):
             if timestamp != self._clock or not self._is_over(side, self._oldest_lonely):
                 return
@@ -121,7 +121,7 @@ class StreamStreamJoin(Node):
                 self._send(one.side, one.key, value, None, one.timestamp)
 
     def _last_looked_at(self) -> int:
-        """Return the time at which Kafka ends its search: it takes that for the oldest that is left."""
+        """Return the timestamp at which Kafka's search stops, which Kafka then regards as the oldest one left."""
         last = LARGEST
         is_open: set[int] = set()
         for one in sorted(self._lonely, key=Lonely.order):

@@ -1,4 +1,4 @@
-"""Joins with a table: a stream's records with what the table has just then, and two tables with each other."""
+"""Joins with the current content of a table: a stream with a table, and two tables with each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.oracle.scripts import Message
 
 
 class StreamTableJoin(Node):
-    """A record finds the table as it is; the table's updates send nothing."""
+    """Joins a record with the table's current value. The table's updates send nothing."""
 
     def take(self, message: Message, side: int, /) -> None:
         """See `Node`."""
@@ -25,13 +25,13 @@ class StreamTableJoin(Node):
 
 
 class TableTableJoin(Node):
-    """An update of either table finds the other as it is."""
+    """Joins an update of either table with the other's current value."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         how = setting.spec["how"]
         self._needs = {"inner": (True, True), "left": (True, False), "outer": (False, False)}[how]
-        """By side: whether there is no result without it."""
+        """By side: whether a result requires its value."""
         self._rows = Rows() if setting.spec.get("materialize") else None
 
     def take(self, message: Message, side: int, /) -> None:

@@ -1,4 +1,4 @@
-"""What operators remember, by definition: a dictionary, and what may still be seen of it."""
+"""The stores of the operators: dictionaries, and which of their entries are still visible."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Entry = tuple[Any, int]
 """A value and its timestamp."""
 
 SEGMENT_MS = 60_000
-"""Kafka drops expired windows by segments, at least this long."""
+"""Kafka drops expired windows by segment. A segment is at least this long."""
 
 
 def key_bytes(key: Any) -> bytes:
-    """Return what orders keys: the text, then for a window its start, and before that for a session its end."""
+    """Return the bytes that keys are sorted by: the text; then a session's end; then the start of a session or window."""
     if not isinstance(key, Windowed):
         return str(key).encode()
     times = (key.window.end_ms, key.window.start_ms) if key.window.is_session else (key.window.start_ms,)
@@ -28,7 +28,7 @@ class Rows:
         self.entries: dict[Any, Entry] = {}
 
     def get(self, key: Any) -> Entry | None:
-        """Return a key's entry."""
+        """Return the entry of a key."""
         return self.entries.get(key)
 
     def put(self, key: Any, value: Any, timestamp: int) -> None:
@@ -39,12 +39,12 @@ class Rows:
             self.entries[key] = (value, timestamp)
 
     def contents(self) -> list[dict[str, Any]]:
-        """Return all, as the format has it."""
+        """Return all visible entries, in the format of the recordings."""
         return [{"key": key, "value": value, "ts": at} for key, (value, at) in self.entries.items()]
 
 
 class WindowRows:
-    """One entry per key and start. What started ``retention`` before the newest start cannot be seen any more."""
+    """One entry per key and start. A window is visible while the newest start is less than ``retention`` later."""
 
     def __init__(self, retention: int, *, slack: int = 1) -> None:
         self.entries: dict[tuple[int, Any], Entry] = {}
@@ -53,7 +53,7 @@ class WindowRows:
         self._slack = slack
 
     def is_visible(self, start: int) -> bool:
-        """Say whether a window that starts then can be read."""
+        """Return whether a window with this start can be read."""
         return start >= self.newest - self._retention + self._slack
 
     def put(self, key: Any, start: int, value: Any, timestamp: int) -> None:
@@ -76,7 +76,7 @@ class WindowRows:
         return sorted((one for one in found if self.is_visible(one[0])), key=lambda one: one[0])
 
     def contents(self) -> list[dict[str, Any]]:
-        """Return all, as the format has it."""
+        """Return all visible entries, in the format of the recordings."""
         return [
             {"key": {"key": key, "start": start}, "value": value, "ts": at}
             for (start, key), (value, at) in self.entries.items()
@@ -85,25 +85,25 @@ class WindowRows:
 
 
 class SessionRows:
-    """One value a key, start and end. What ended ``retention`` before the newest end cannot be seen any more."""
+    """One value per key, start and end. A session is visible while the newest end is less than ``retention`` later."""
 
     def __init__(self, retention: int, *, slack: int = 1) -> None:
         self.values: dict[tuple[int, int, Any], Any] = {}
-        """By end, start and key."""
+        """The key is ``(end, start, key)``."""
         self.newest = -1
         self._retention = retention
         self._slack = slack
 
     def is_visible(self, end: int) -> bool:
-        """Say whether a session that ends then can be read."""
+        """Return whether a session with this end can be read."""
         return end >= self.visible_from(self.newest)
 
     def visible_from(self, newest: int) -> int:
-        """Return the first end that can be read once the newest is this."""
+        """Return the smallest end that can be read if the newest end is ``newest``."""
         return newest - self._retention + self._slack
 
     def is_in_live_segment(self, end: int) -> bool:
-        """Say whether Kafka has not dropped the segment of a session that ends then."""
+        """Return whether Kafka still has the segment of a session with this end."""
         length = max(self._retention // 2, SEGMENT_MS)
         return end // length >= (self.newest - self._retention) // length
 
@@ -116,7 +116,7 @@ class SessionRows:
             self.values[(end, start, key)] = value
 
     def near(self, key: Any, earliest_end: int, latest_start: int) -> list[tuple[int, int, Any]]:
-        """Return ``(start, end, value)`` of a key's sessions that reach into a range, by end."""
+        """Return the key's sessions that overlap a range as ``(start, end, value)``, in order of end."""
         found = [
             (end, start, value)
             for (end, start, other), value in self.values.items()
@@ -125,7 +125,7 @@ class SessionRows:
         return [(start, end, value) for end, start, value in sorted(found, key=lambda one: one[:2])]
 
     def contents(self) -> list[dict[str, Any]]:
-        """Return all, as the format has it."""
+        """Return all visible entries, in the format of the recordings."""
         return [
             {"key": {"key": key, "start": start, "end": end}, "value": value}
             for (end, start, key), value in self.values.items()

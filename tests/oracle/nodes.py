@@ -1,4 +1,4 @@
-"""What every operator of the twin is given, and those that remember nothing."""
+"""The base class of the twin's operators, and the stateless ones."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Handler = Callable[[Message], None]
 
 @dataclass
 class Origin:
-    """Where the record at hand comes from: Kafka counts the name of its topic among the bytes of a buffer."""
+    """The topic of the current record. Kafka counts the topic's name among the bytes of a buffer."""
 
     topic: str = ""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One node of a scenario and what it needs to know of the others."""
+    """One node of a scenario, and what it needs to know about the others."""
 
     spec: Mapping[str, Any]
     parents: list[Node]
@@ -31,43 +31,43 @@ class Setting:
     rules: Rules
     origin: Origin
     windows: Mapping[str, Any] | None = None
-    """The window node above it, if there is one."""
+    """The window node above the node, if any."""
     sends_old: bool = False
-    """Whether Kafka would have it send old values."""
+    """Whether the node sends old values in Kafka."""
     in_memory: bool = False
     has_finals: bool = False
-    """Whether it sends final results only, or a suppress below does."""
+    """Whether the node, or a node below it, sends final results only."""
 
 
 class Node:
-    """An operator. A table's message has a pair for a value: new and old."""
+    """An operator. In a table's message, the value is a pair of new and old value."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.send = setting.send
 
     def take(self, message: Message, side: int, /) -> None:
-        """Process a message of the parent with this number."""
+        """Process a message of the parent with the index ``side``."""
         raise NotImplementedError
 
     def take_watermark(self, watermark: int) -> None:
-        """Learn that nothing up to a time comes any more (D22)."""
+        """Learn that all records up to a time have arrived (D22)."""
 
     def get(self, key: Any) -> Entry | None:
-        """Return what the table has for a key, as a join below it sees it."""
+        """Return the table's entry for a key, as a join below it sees it."""
         raise NotImplementedError
 
     def contents(self) -> list[dict[str, Any]] | None:
-        """Return what the node's store shows at the end; None if it has none."""
+        """Return the entries of the node's store, or None if it has none."""
         return None
 
     def follow_kafka(self, number: str) -> bool:
-        """Say whether Kafka's rule holds."""
+        """Return whether Kafka's rule is in effect."""
         return self.setting.rules.follow_kafka(number)
 
 
 class Source(Node):
-    """A topic, a merge, or the way through a repartition: what comes goes on."""
+    """A topic, a merge or a repartition: it forwards every message."""
 
     def take(self, message: Message, _side: int, /) -> None:
         """See `Node`."""
@@ -75,7 +75,7 @@ class Source(Node):
 
 
 class StreamFilter(Node):
-    """Lets through what a predicate says."""
+    """Forwards the records whose value satisfies a predicate."""
 
     def take(self, message: Message, _side: int, /) -> None:
         """See `Node`."""
@@ -84,7 +84,7 @@ class StreamFilter(Node):
 
 
 class StreamMap(Node):
-    """Gives each record another value."""
+    """Maps the value of each record."""
 
     def take(self, message: Message, _side: int, /) -> None:
         """See `Node`."""
@@ -93,7 +93,7 @@ class StreamMap(Node):
 
 
 class SelectKey(Node):
-    """Gives each record another key."""
+    """Changes the key of each record."""
 
     def take(self, message: Message, _side: int, /) -> None:
         """See `Node`."""
@@ -102,7 +102,7 @@ class SelectKey(Node):
 
 
 class ToStream(Node):
-    """Makes records of a table's updates: the new values."""
+    """Turns a table's updates into records with the new values."""
 
     def take(self, message: Message, _side: int, /) -> None:
         """See `Node`."""

@@ -1,6 +1,6 @@
-"""Which tables send old values: those that something below needs them of, as Kafka asks for it node by node.
+"""Which tables send old values: those from which a node below needs them. Kafka decides this node by node.
 
-It shows in one place: a filter that is not told old values cannot know that there is nothing to withdraw.
+Results differ in one place: a filter without old values cannot know that there is nothing to withdraw.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queues of records in front of a task, by the text of KIP-353 and KIP-695."""
+"""The queues of a task, as KIP-353 and KIP-695 describe them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEVER_WAIT, LARGEST = -1, 2**63 - 1
 
 @dataclass
 class Waiting:
-    """One partition: all that waits, the time of what was taken, and what the consumer knows."""
+    """One partition: its buffered records, its partition time, and the lag that the consumer knows."""
 
     index: int
     policy: str = "fail"
@@ -25,7 +25,7 @@ class Waiting:
     dropped: int = 0
 
     def look(self) -> None:
-        """Find the next head: ``(offset, timestamp, record)``; timestamp -1 is one that was dropped."""
+        """Find the next head: ``(offset, timestamp, record)``. The timestamp -1 marks a dropped record."""
         last_dropped = None
         while self.head is None and self.rows:
             offset, timestamp, record = self.rows.pop(0)
@@ -42,7 +42,7 @@ class Waiting:
         self.head = self.head or last_dropped
 
     def size(self) -> int:
-        """Count what waits."""
+        """Return the number of buffered records."""
         return len(self.rows) + (self.head is not None)
 
 
@@ -64,7 +64,7 @@ class Queues:
         )
 
     def add(self, index: int, rows: list[tuple[int, int, Any]]) -> None:
-        """Put rows behind a partition's others."""
+        """Append rows to a partition."""
         partition = self.partitions[index]
         was_empty = partition.size() == 0
         partition.rows += rows
@@ -73,11 +73,11 @@ class Queues:
             self._heads.push(partition)
 
     def size(self) -> int:
-        """Count what waits anywhere."""
+        """Return the number of buffered records of all partitions."""
         return sum(partition.size() for partition in self.partitions)
 
     def is_ready(self, now: int) -> bool:
-        """Ask once, with all that asking does."""
+        """Return whether the task may take a record. Each call may start or clear the timers of empty partitions."""
         if self._max_idle == NEVER_WAIT:
             return True
         given_up = False
@@ -100,7 +100,7 @@ class Queues:
         return self.size() > 0
 
     def take(self) -> tuple[int, int, int, Any] | None:
-        """Take ``(index, offset, timestamp, record)`` of the smallest head."""
+        """Take the smallest head and return it as ``(index, offset, timestamp, record)``, or None if all are empty."""
         if not self.size():
             return None
         partition = self._heads.pop()

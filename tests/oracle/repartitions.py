@@ -1,4 +1,4 @@
-"""Where a scenario's graph is cut: above what needs records of a key together, if they may lie by another key."""
+"""Where a scenario's graph is cut: above a node that needs equal keys in one partition, if the key may have changed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ TOGETHER = ("aggregate", "to_table", "stream_stream_join", "stream_table_join")
 
 @dataclass
 class Part:
-    """One sub-topology: the topics it reads and the names of its nodes, topics included."""
+    """One sub-topology: the topics that it reads, and the names of its nodes including the topics."""
 
     topics: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
 
 def repartition_topic(node: str, side: int) -> str:
-    """Return the name of the topic in front of a node's input."""
+    """Return the name of the repartition topic of a node's input."""
     return f"{node}-repartition" if side == 0 else f"{node}-repartition-{side}"
 
 
 def grouped_tables(scenario: Mapping[str, Any]) -> set[str]:
-    """Return the nodes that group a table: all aggregates of one read the same topic."""
+    """Return the nodes that group a table. All aggregates below such a node read the same topic."""
     tables = {source["name"] for source in scenario["sources"] if source["kind"] == "table"}
     grouped = set()
     for node in scenario["nodes"]:
@@ -37,7 +37,7 @@ def grouped_tables(scenario: Mapping[str, Any]) -> set[str]:
 
 
 def cut_at_repartitions(scenario: Mapping[str, Any], *, is_one_task: bool) -> list[Part]:
-    """Return the parts, upstream first; with ``is_one_task`` all in one, as Kafka's test driver has them."""
+    """Return the parts, upstream first. With ``is_one_task`` there is a single part, as in Kafka's test driver."""
     rekeyed = {source["name"]: False for source in scenario["sources"]}
     part_of = {source["name"]: number for number, source in enumerate(scenario["sources"])}
     topics = list(part_of)

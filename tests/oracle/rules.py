@@ -1,4 +1,4 @@
-"""The switches: one for each decision of the design that makes us differ from Kafka Streams."""
+"""The switches: one for each decision that makes rewindow differ from Kafka Streams."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SWITCHES = {
     "D24": "bytes of a buffer: Kafka counts the name of an internal topic with the application's in front",
     "L1": "records of the same timestamp: Kafka takes the one that a binary heap happens to give first",
 }
-"""What Kafka Streams (or its test driver) does, by the number of the decision that says otherwise."""
+"""What Kafka Streams (or its test driver) does, by the number of the decision that differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which decisions are switched to Kafka's rule; all others are ours."""
+    """The decisions that are switched to Kafka's rule. The others follow ours."""
 
     kafka: frozenset[str] = frozenset()
 
     def follow_kafka(self, number: str) -> bool:
-        """Say whether Kafka's rule holds here."""
+        """Return whether Kafka's rule is in effect for a decision."""
         return number in self.kafka

@@ -1,4 +1,4 @@
-"""A processor node of a scenario, and its schedules, by definition."""
+"""The processor node of a scenario, and its schedules."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Message = tuple[Any, Any, int]
 
 
 class ScriptError(Exception):
-    """What ends a scenario: a script that throws, an unknown child, a negative timestamp, an interval below 1."""
+    """An error that ends a scenario, such as a script that throws, an unknown child or a negative timestamp."""
 
 
 @dataclass
 class Planned:
-    """One schedule: when it is due next, and whether somebody cancelled it."""
+    """One schedule: when it is next due, and whether it was cancelled."""
 
     number: int
     due: int
@@ -31,7 +31,7 @@ class Planned:
 
 
 class Clock:
-    """A time that moves forward, and what is due on the way."""
+    """A clock and its schedules."""
 
     def __init__(self, now: int, rules: Rules) -> None:
         self.now = now
@@ -41,14 +41,14 @@ class Clock:
         )
 
     def plan(self, due: int, interval: int, fire: Callable[[int], None]) -> Planned:
-        """Make a schedule."""
+        """Add a schedule."""
         planned = Planned(self.made, due, interval, fire)
         self.made += 1
         self._planned.push(planned)
         return planned
 
     def fire_due(self) -> None:
-        """Fire what is due, with the time it is now; a jump over several intervals fires once."""
+        """Fire the schedules that are due, at the current time. A jump over several intervals fires a schedule once."""
         while (planned := self._planned.first()) is not None and planned.due <= self.now:
             self._planned.pop()
             if planned.is_cancelled:

@@ -1,4 +1,4 @@
-"""Aggregates by session: records of a key that are no further apart than the gap."""
+"""Aggregates by session: neighbouring records of a key are at most the gap apart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.oracle.windows import retention_of
 
 
 class SessionAggregate(Node):
-    """One state a key and session. A merge withdraws the sessions that it joins, then sends what came of them."""
+    """One state per key and session. A merge withdraws the merged sessions, then sends the new one."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -35,7 +35,7 @@ class SessionAggregate(Node):
         gap = self._windows["gap"]
         self._clock = max(self._clock, timestamp)
         close = self._clock - self._windows["grace"] - gap
-        seen_from = min(close, self._rows.visible_from(self._clock))  # a watermark has moved the clock, but no rows
+        seen_from = min(close, self._rows.visible_from(self._clock))  # a watermark advances the clock, but adds no rows
         near = self._rows.near(key, max(timestamp - gap, seen_from), timestamp + gap)
         state, start, end = self._fold.start, timestamp, timestamp
         for other_start, other_end, other in near:

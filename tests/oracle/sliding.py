@@ -1,4 +1,4 @@
-"""Aggregates by sliding window (KIP-450): a window ends at each record, and one starts right after each."""
+"""Aggregates by sliding window (KIP-450): one window ends at each record, and one starts right after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tests.oracle.windows import WindowAggregate
 
 
 class SlidingAggregate(WindowAggregate):
-    """One state a key and window; both ends belong to the window. A window takes records at its end and grace too."""
+    """One state per key and window.
+
+    Both ends belong to a window, which accepts records until the clock is past its end plus grace.
+    """
 
     def take(self, message: Message, _side: int, /) -> None:
         """See `Node`."""
@@ -55,7 +58,7 @@ class SlidingAggregate(WindowAggregate):
         self._after(starts, right)
 
     def _take_early(self, key: Any, timestamp: int) -> None:
-        """Records before the first full window share the one that starts at 0."""
+        """Process a record before the first full window. Such records share the window that starts at 0."""
         known = self._rows.between(key, 0, timestamp + 1)
         starts, right, shared = [start for start, _ in known], None, None
         for start, entry in known:
@@ -72,7 +75,7 @@ class SlidingAggregate(WindowAggregate):
         self._into(0, shared)
 
     def _after(self, starts: list[int], right: Entry | None) -> None:
-        """Start the window right after the record, with what it then holds: the record itself is not in it."""
+        """Create the window that starts right after the record, without the record, if later ones are in it."""
         key, _, timestamp = self._record
         if timestamp + 1 not in starts and right is not None and right[1] > timestamp:
             self._rows.put(key, timestamp + 1, *right)
@@ -82,7 +85,7 @@ class SlidingAggregate(WindowAggregate):
         self._closing.emit(self._windows["diff"], close - 1)
 
     def _into(self, start: int, entry: Entry | None) -> None:
-        """Put the record into a window with this content."""
+        """Add the record to a window that has this content."""
         key, value, timestamp = self._record
         if start + self._windows["diff"] < self._close:
             return

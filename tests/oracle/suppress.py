@@ -1,4 +1,4 @@
-"""Suppress (KIP-328): updates wait in a buffer, one a key, until their time has come or the buffer is full."""
+"""Suppress (KIP-328): a buffer holds one update per key until a time limit passes or the buffer is full."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ UNKNOWN = -1
 
 @dataclass
 class Held:
-    """What waits for a key: since when, what was sent before it, its newest update, and the topic that came from."""
+    """The buffered update of a key.
+
+    ``since``: its buffer time; ``prior``: the value sent before it; ``new`` and ``old``: the newest update, which came from
+    ``topic``.
+    """
 
     since: int
     prior: Any
@@ -28,14 +32,14 @@ class Held:
 
 
 def byte_size(value: Any) -> int:
-    """Return the length of a value as Kafka writes it."""
+    """Return the length of a value in bytes, as Kafka serializes it."""
     if value is None:
         return 0
     return 8 if isinstance(value, int) else len(str(value).encode())
 
 
 def held_size(key: Any, held: Held) -> int:
-    """Return the bytes of an entry: its time, key, context (timestamp, offset, partition, topic) and values."""
+    """Return the size of an entry in bytes: time, key, context (timestamp, offset, partition, topic) and values."""
     values = byte_size(held.prior) + byte_size(held.new)
     if held.old is not None and held.old != held.prior:
         values += byte_size(held.old)
@@ -43,7 +47,7 @@ def held_size(key: Any, held: Held) -> int:
 
 
 def upstream_grace(node: Node) -> int | None:
-    """Return how long after its end a window takes records: the longest of the aggregates above."""
+    """Return the longest grace period of the aggregates above; for sessions, gap plus grace. None if there are none."""
     windows = node.setting.windows
     if node.setting.spec["op"] == "aggregate" and windows is not None:
         grace: int = windows.get("grace", 0)
@@ -53,7 +57,7 @@ def upstream_grace(node: Node) -> int | None:
 
 
 def windows_above(node: Node) -> Mapping[str, Any] | None:
-    """Return the window node of the nearest aggregate at or above a node, if there is one."""
+    """Return the window node of the nearest aggregate at or above a node, if any."""
     if node.setting.spec["op"] == "aggregate":
         return node.setting.windows
     found = [windows_above(parent) for parent in node.setting.parents]
@@ -61,7 +65,7 @@ def windows_above(node: Node) -> Mapping[str, Any] | None:
 
 
 class Suppress(Node):
-    """Holds updates back; what leaves, leaves in the order of time and key bytes."""
+    """Holds updates back. They leave in the order of time and key bytes."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -73,7 +77,7 @@ class Suppress(Node):
         self._limit = spec.get("ms", grace)
         windows = windows_above(setting.parents[0]) or {}
         if self._is_final and windows.get("type") in ("session", "sliding") and not self.follow_kafka("D10"):
-            # The end belongs to these windows.
+            # The end belongs to these windows, so they close 1 ms later.
             self._limit += 1
         buffer = spec.get("buffer", {})
         self._max_records, self._max_bytes = buffer.get("max_records"), buffer.get("max_bytes")
@@ -106,21 +110,21 @@ class Suppress(Node):
         self._emit_due()
 
     def get(self, key: Any) -> Entry | None:
-        """See `Node`: while an update waits, what was sent before it."""
+        """See `Node`. While an update is buffered, return the value sent before it."""
         held = self.held.get(key)
         if held is None:
             return self.setting.parents[0].get(key)
         return None if held.prior is None else (held.prior, UNKNOWN)
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return what waits, in the order in which it leaves."""
+        """Return the buffered updates in the order in which they leave."""
         return [
             {"key": as_written(key), "value": held.new, "buffer_time": held.since, "ts": held.timestamp}
             for key, held in sorted(self.held.items(), key=self._order)
         ]
 
     def size(self) -> int:
-        """Return the bytes of all that waits."""
+        """Return the size of all buffered updates in bytes."""
         return sum(held_size(key, held) for key, held in self.held.items())
 
     def _emit_due(self) -> None:
@@ -148,7 +152,7 @@ class Suppress(Node):
 
 
 def as_written(key: Any) -> Any:
-    """Return a key as the format has it."""
+    """Return a key in the format of the recordings."""
     if isinstance(key, Windowed):
         return {"key": key.key, "start": key.window.start_ms, "end": key.window.end_ms}
     return key

@@ -1,4 +1,4 @@
-"""Tables: sources, filters and maps with or without a store, and grouping by another key."""
+"""Tables: sources, filters and maps with or without a store, regrouping, and aggregates without windows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.oracle.vocabulary import key_selector, predicate, value_mapper
 
 
 class TableSource(Node):
-    """A topic as a table: the last value of each key, in the order of the records, whatever their timestamps."""
+    """A topic as a table: the last value of each key by offset, regardless of timestamps."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -37,9 +37,9 @@ class TableSource(Node):
 
 
 class TableMap(Node):
-    """A filter or a map of values; a filter makes a tombstone of what it does not let through.
+    """A filter or a map of values. A filter sends a tombstone for a value that does not pass.
 
-    A filter that knows the old value (``sends_old``) does not send a tombstone for what was not there.
+    A filter that knows the old value (``sends_old``) sends no tombstone if nothing passed before.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -79,7 +79,7 @@ class TableMap(Node):
 
 
 def regrouped(by: dict[str, Any], message: Message) -> list[Message]:
-    """Return an update of a table by its new key: one update, or what goes from one key and what comes to another."""
+    """Return a table's update by new key: one update, or a removal from one key and an addition to another."""
     key, (new, old), timestamp = message
     select = key_selector(by)
     new_key = None if new is None else select(key, new)
@@ -91,7 +91,7 @@ def regrouped(by: dict[str, Any], message: Message) -> list[Message]:
 
 
 class StreamAggregate(Node):
-    """One state a key of a stream."""
+    """One state per key of a stream."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -122,7 +122,7 @@ class StreamAggregate(Node):
 
 
 class TableAggregate(StreamAggregate):
-    """One state a key of a grouped table: what went is subtracted, then what came is added."""
+    """One state per key of a grouped table. The old value is subtracted, then the new one is added."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)

@@ -1,4 +1,4 @@
-"""A driver scenario, played by definition: a task is a list of queues and two clocks in front of a graph of nodes."""
+"""Play a driver scenario with the naive twin: a task is a list of queues and two clocks in front of a graph of nodes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from tests.oracle.rules import Rules
 from tests.oracle.scripts import STREAM, WALL, Clock, Message, ScriptError
 
 APPLICATION = "oracle"
-"""What the recording application was called: Kafka's internal topics begin with it, and buffers count their names."""
+"""The recording application's id. Names of Kafka's internal topics start with it, and buffers count their bytes."""
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass
 class Result:
-    """What each step sent, what then waited in buffers, what the stores hold, the step of an error (-1: building)."""
+    """The result of a scenario.
+
+    ``steps`` and ``buffers``: what each step sent, and what was then buffered. ``error_step``: -1 means while building.
+    """
 
     init: Rows = field(default_factory=list)
     steps: list[Rows] = field(default_factory=list)
@@ -31,7 +34,7 @@ class Result:
 
 
 class TwinTask:
-    """One sub-topology: its topics in order, what waits in them and its clocks."""
+    """One sub-topology: its topics in order, their queues, and its clocks."""
 
     def __init__(self, part: Part, config: Mapping[str, Any], rules: Rules) -> None:
         self.topics, self.names = part.topics, part.names
@@ -40,7 +43,7 @@ class TwinTask:
 
 
 def play(scenario: Mapping[str, Any], rules: Rules) -> Result:
-    """Play a scenario under some rules."""
+    """Play a scenario under these rules."""
     return _Twin(scenario, rules).result
 
 
@@ -112,7 +115,10 @@ class _Twin:
         stream.fire_due()
 
     def _end_epoch(self, watermark: int) -> None:
-        """Let each task, upstream first, take what crossed to it and then the watermark; the largest time is the end."""
+        """End the epoch of each task, upstream first: it processes all that is queued, then the watermark.
+
+        The largest time means the end of the input.
+        """
         self._origin.topic = ""
         for task in self._tasks:
             while task.queues.size():

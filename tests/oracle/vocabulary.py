@@ -1,7 +1,7 @@
-"""The words of a scenario file: predicates, mappings, keys and aggregates as data, so that recordings can be played.
+"""The vocabulary of a scenario file: predicates, mappings, keys and aggregates as data.
 
-The player builds topologies from them and the naive twin computes with them; neither has its own meaning for a word.
-A scenario's values are integers (Kafka's long) or text, its keys text; a windowed key is a `Windowed`.
+The player builds topologies from it and the naive twin computes with it, so a word has one meaning for both. A scenario's
+values are integers (Kafka's long) or text, its keys text. A windowed key is a `Windowed`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def text_of(value: Any) -> str:
 
 
 def predicate(spec: Json) -> Callable[[Any], bool]:
-    """Return a predicate on values. A null value makes it false, but for ``is_null`` and ``not``."""
+    """Return a predicate on values. It is false for a null value, except ``is_null`` and ``not``."""
     ((word, operand),) = spec.items()
     if word == "not":
         inner = predicate(operand)
@@ -42,7 +42,7 @@ def predicate(spec: Json) -> Callable[[Any], bool]:
 
 
 def value_mapper(spec: Json) -> Callable[[Any], Any]:
-    """Return a mapping of values. A null value stays null."""
+    """Return a mapping of values. It maps null to null."""
     ((word, operand),) = spec.items()
     mappers: dict[str, Callable[[Any], Any]] = {
         "add": lambda value: value + operand,
@@ -56,7 +56,7 @@ def value_mapper(spec: Json) -> Callable[[Any], Any]:
 
 
 def key_selector(spec: Json) -> Callable[[Any, Any], Any]:
-    """Return a new key of key and value; null if what it is made from is null."""
+    """Return a function that makes a key from key and value. The new key is null if its input is null."""
     ((word, operand),) = spec.items()
     of_key: dict[str, Callable[[Any], Any]] = {
         "key_prefix": lambda key: text_of(key)[:operand],
@@ -74,7 +74,7 @@ def key_selector(spec: Json) -> Callable[[Any, Any], Any]:
 
 
 def reducer(name: str) -> Callable[[Any, Any], Any]:
-    """Return how two values become one. ``first`` and ``last`` take them as they are, the others ignore a null."""
+    """Return a function that combines two values. ``first`` and ``last`` may return a null, the others ignore nulls."""
     simple: dict[str, Callable[[Any, Any], Any]] = {
         "first": lambda one, _other: one,
         "last": lambda _one, other: other,
@@ -93,5 +93,5 @@ def reducer(name: str) -> Callable[[Any, Any], Any]:
 
 
 def concat(aggregate: str, value: Any) -> str:
-    """Return the aggregate with the value's text, parted by a comma."""
+    """Append the value's text to the aggregate, separated by a comma."""
     return f"{aggregate},{text_of(value)}" if aggregate else text_of(value)

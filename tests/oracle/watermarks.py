@@ -1,4 +1,4 @@
-"""Watermarks by definition (D22): below what holds results back a watermark is lowered by the longest it can hold."""
+"""Watermarks (D22): below a node that holds results back, the watermark is lowered by the longest possible delay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.oracle.suppress import windows_above
 
 
 def held_back(node: Node) -> int:
-    """Return the longest that a result of a node lies behind what it was made from."""
+    """Return how far the timestamp of a node's result can be behind the time at which it is sent."""
     spec = node.setting.spec
     if spec["op"] == "stream_stream_join" and spec["how"] != "inner":
         span: int = max(spec["before"], 0) + max(spec["after"], 0)
@@ -28,7 +28,7 @@ def held_back(node: Node) -> int:
 
 
 def longest(windows: Mapping[str, Any]) -> int:
-    """Return how long after the first record that it can hold a window is over. A session's result has its end as time."""
+    """Return the longest time until a window closes, from the smallest possible timestamp of its result (a session's end)."""
     grace: int = windows.get("grace", 0)
     if windows["type"] == "session":
         gap: int = windows["gap"]
@@ -41,5 +41,5 @@ def longest(windows: Mapping[str, Any]) -> int:
 
 
 def lag(node: Node) -> int:
-    """Return by how much the watermark is lowered above a node: the most that the way from any source can hold."""
+    """Return by how much the watermark is lowered above a node: the longest total delay on a path from any source."""
     return max((lag(parent) + held_back(parent) for parent in node.setting.parents), default=0)

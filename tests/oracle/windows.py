@@ -1,4 +1,4 @@
-"""Aggregates by time window: tumbling, hopping and unlimited ones."""
+"""Aggregates by tumbling, hopping and unlimited windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.oracle.scripts import Message, ScriptError
 
 
 def needed_retention(windows: Mapping[str, Any]) -> int:
-    """Return for how long Kafka keeps a window by default, from its start (a session: from its end)."""
+    """Return Kafka's default retention of a window, counted from its start (of a session: from its end)."""
     if windows["type"] == "unlimited":
         return LARGEST
     size: int = windows[{"session": "gap", "sliding": "diff"}.get(windows["type"], "size")]
@@ -24,9 +24,9 @@ def needed_retention(windows: Mapping[str, Any]) -> int:
 
 
 def retention_of(setting: Setting) -> int:
-    """Return for how long an aggregate's store keeps a window: here a millisecond at least, so that it keeps any.
+    """Return the retention of an aggregate's store. Ours is at least 1 ms, so that the store keeps anything at all (D10).
 
-    Raises `ScriptError` for a retention that is shorter than the windows need.
+    Raises `ScriptError` if the retention is shorter than the windows need.
     """
     assert setting.windows is not None
     needed = needed_retention(setting.windows)
@@ -37,7 +37,7 @@ def retention_of(setting: Setting) -> int:
 
 
 class WindowAggregate(Node):
-    """One state a key and window. A window takes a record until its node's clock reaches its end and grace."""
+    """One state per key and window. A window accepts records until the node's clock reaches its end plus grace."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -48,7 +48,7 @@ class WindowAggregate(Node):
         self._emits = setting.windows.get("emit") == "window_close"
         retention = retention_of(setting)
         is_kept = setting.windows["type"] == "sliding" and setting.has_finals and not self.follow_kafka("D10")
-        # The store of emit on close is read by time, and shows a window at exactly its retention too.
+        # The store of emit on close is read by time, so a window exactly as old as the retention is still visible.
         self._rows = WindowRows(retention, slack=0 if is_kept or self._emits else 1)
         self._closing = Closing(self, self._rows, retention)
 

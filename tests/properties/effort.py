@@ -1,4 +1,4 @@
-"""How many examples a property tries: few by default, as many as the profile says if it wants a deep search."""
+"""The number of examples of a property: few by default, more in a profile for deep searches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ DEEP = 1_000
 
 
 def examples(number: int) -> settings:
-    """Return settings with half that many examples, or as many as a profile wants that searches deep.
+    """Return settings with half this number of examples, or with the number of a deep profile.
 
-    Half, so that the fast part of the tests stays about a minute; `HYPOTHESIS_PROFILE=deep` is what looks for bugs.
+    Half keeps the fast tests at about a minute. `HYPOTHESIS_PROFILE=deep` searches for bugs.
     """
     wanted = settings().max_examples
     return settings(max_examples=wanted if wanted >= DEEP else number // 2)

@@ -1,4 +1,4 @@
-"""L2 for what users take instead of dice: cuts, batches and restarts change no number, no id and no key."""
+"""L2 for random numbers, UUIDs and idempotency keys: cuts, batches and restarts do not change them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.properties.effort import examples
 
 
 class Drawing(Processor):
-    """Draws wherever a processor may: at records, in punctuations of both clocks, and at an epoch's end."""
+    """Draws numbers and ids in every callback: for records, punctuations of both clocks, and at an epoch's end."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -80,5 +80,5 @@ def test_cuts_change_nothing(given_epochs: list[Epoch], follows: str, end: str, 
     values = [row.record.value for row in whole[0]]
     ids = [value[index] for value in values for index in (0, 3)]
     firsts = {(row.topic, value[0]) for row, value in zip(whole[0], values, strict=True)}
-    assert len(firsts) == len(values), "each call has an id of its own"
-    assert len(set(ids)) == len(values) + len(values) // 2, "and so have those of the nodes below"
+    assert len(firsts) == len(values), "each call has a distinct id"
+    assert len(set(ids)) == len(values) + len(values) // 2, "the nodes below draw distinct ids too"

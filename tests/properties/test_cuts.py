@@ -1,4 +1,4 @@
-"""L2: one run over many epochs, or many runs over a few each, give the same outputs, offsets, state and metrics."""
+"""L2: one run over many epochs and many runs over a few each give the same outputs, offsets, state and metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def replayed(
     jumps: list[int] | None = None,
     **varied: Any,
 ) -> tuple[Any, ...]:
-    """Replay in runs that end at the cuts; return all that L2 compares."""
+    """Replay in runs that end at the cuts. Return everything that L2 compares."""
     replay = LocalReplay(build(steps), partitions=PARTITIONS, semantics=semantics)
     bounds = [0, *sorted({cut for cut in cuts if 0 < cut < len(given_epochs)}), len(given_epochs)]
     for number, (start, end) in enumerate(pairwise(bounds)):

@@ -1,4 +1,4 @@
-"""The test driver and a replay are the same tasks: piped at once or landed as an epoch, records give the same."""
+"""The test driver equals a replay: records piped in one call give the same results as an epoch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.properties.topologies import TOPICS, build, plans
 @examples(80)
 def test_piped_or_landed(steps: list[tuple[Any, ...]], given_epochs: list[Epoch], time_from: str, end: str) -> None:
     parts = build(steps).sub_topologies()
-    # Several internal topics of one task are ordered among each other in a replay only (D21, L1).
+    # Only a replay orders several internal topics of one task among each other (D21, L1).
     assume(all(len(part.sources) == 1 or not any(s.is_internal for s in part.sources) for part in parts))
-    # At the very end a wall-clock punctuation has the place of its due time, before what the watermark said (D21).
+    # In the final run, a wall-clock punctuation is sorted by its due time, before what the watermark sends (D21).
     assume(end == "open" or time_from == "records")
     semantics = Semantics(stream_time_from=time_from)
     replay = LocalReplay(build(steps), semantics=semantics)

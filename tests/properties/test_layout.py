@@ -1,4 +1,4 @@
-"""L3: batch size, the order of tasks and the seed of Python's hashes change nothing."""
+"""L3: batch size, the order of tasks and Python's hash seed change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L2 for ported code and for effects on the world outside: cuts change neither what is sent nor the idempotency keys."""
+"""L2 for legacy processors and external effects: cuts change neither the results nor the idempotency keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarn
 
 
 class Summing(Transformer):
-    """Doubles each record, tells how many it has seen now and then, and at times forwards in the old way."""
+    """Forwards each record, returns another one for two of three, and reports its count in punctuations, with legacy calls."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -68,4 +68,4 @@ def test_cuts_change_nothing(given_epochs: list[Epoch], stream_time: str, size: 
     cut = replayed(given_epochs, size=size, semantics=semantics)
     assert (cut[0], *cut[2:]) == (whole[0], *whole[2:])
     keys = whole[1]
-    assert len(keys) == len(set(keys)), "each call has an idempotency key of its own"
+    assert len(keys) == len(set(keys)), "each call has a distinct idempotency key"

@@ -1,4 +1,4 @@
-"""L1: Kafka's "take the head record with the smallest timestamp" is one sort, inside an epoch."""
+"""L1: within an epoch, Kafka's rule "take the head record with the smallest timestamp" is one sort."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOGS = st.lists(st.lists(st.integers(0, 12), max_size=8), min_size=1, max_size=4
 
 
 def taken_by_kafka(logs: list[list[int]]) -> list[tuple[int, int]]:
-    """Take the smallest head again and again; of several the one whose topic stands first."""
+    """Repeatedly take the smallest head; of equal ones, the one whose topic comes first."""
     queues = [deque(enumerate(log)) for log in logs]
     taken = []
     while any(queues):

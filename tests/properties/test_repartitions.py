@@ -1,4 +1,4 @@
-"""D21: the internal log of an epoch has an order of its own, whichever task ran first."""
+"""D21: the order of an epoch's internal log does not depend on which task ran first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST = 2**63 - 1
 
 
 class Crossing(Processor):
-    """Sends on every record twice, its punctuations, and what the epoch's end says."""
+    """Forwards every record twice, and one record for each punctuation and each end of an epoch."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -39,7 +39,7 @@ class Crossing(Processor):
 
 
 class Arriving(Processor):
-    """Says what came, from where in the internal log."""
+    """Forwards each record with its offset in the internal log."""
 
     def process(self, record: Record) -> None:
         self.context.forward(record.with_value((record.value, self.context.record_metadata.offset)))
@@ -75,7 +75,7 @@ def test_records_cross_in_the_order_of_running_maximum_task_and_number(given_epo
 
 
 def seen(epoch: Epoch, numbers: dict[int, int], task: int, timestamp: int) -> list[tuple[str, Any, Any, int]]:
-    """Return the records of a task up to and including the next one."""
+    """Return the task's records up to and including its next one."""
     mine = [record for record in epoch.records if partition_of(record[1], PARTITIONS) == task]
     assert mine[numbers[task]][3] == timestamp
     return mine[: numbers[task] + 1]

@@ -1,4 +1,4 @@
-"""What a review found once, each as one run against many: the small cases that random ones rarely hit."""
+"""Bugs that a review found, each as one run compared with many: small cases that random data rarely hit."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_the_end_of_time_is_no_timestamp() -> None:
 
 
 def test_words_that_semantics_does_not_know_are_refused() -> None:
-    with pytest.raises(ConfigError, match="stream_time_from is one of records, watermark, not 'watermarks'"):
+    with pytest.raises(ConfigError, match="stream_time_from must be one of records, watermark, not 'watermarks'"):
         Semantics(stream_time_from="watermarks")
 
 

@@ -1,4 +1,4 @@
-"""When schedules fire (D2-D6, D8): a model that tries one millisecond after the other, against the driver."""
+"""When schedules fire (D2-D6, D8): the driver equals a model that tries every millisecond."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Spec:
 
 @dataclass
 class Model:
-    """One schedule: the grid it is on once it knows, and the first millisecond it may fire at."""
+    """One schedule: its grid, once the clock is known, and the first millisecond at which it may fire."""
 
     spec: Spec
     number: int
@@ -37,7 +37,7 @@ class Model:
     earliest: int = 0
 
     def made_at(self, now: int) -> None:
-        """Learn the clock when the schedule is made; it may be unknown."""
+        """Set the grid from the clock at the time of `schedule`, which may be unknown."""
         spec = self.spec
         if spec.start is not None and (now != UNKNOWN or spec.type is STREAM):
             self.base, self.earliest = spec.start, spec.start if spec.start >= now else now + 1
@@ -46,14 +46,14 @@ class Model:
             self.earliest = now if spec.shift is not None else now + 1
 
     def clock_began(self, now: int) -> None:
-        """Learn the first value of a clock that was unknown."""
+        """Set the grid from the first value of an unknown clock."""
         if self.base is None:
             self.made_at(now)
             if self.spec.type is STREAM and self.spec.shift is None:
-                self.earliest = now  # a plain one fires at the first record (D2)
+                self.earliest = now  # without a shift or start time, it fires at the first record (D2)
 
     def due(self) -> int | None:
-        """Return the next millisecond at which it is due."""
+        """Return the next millisecond at which the schedule is due."""
         if self.base is None:
             return None
         at = self.earliest
@@ -63,7 +63,7 @@ class Model:
 
 
 def expected(specs: list[Spec], steps: list[tuple[str, int]], *, glides: bool) -> list[tuple[Any, ...]]:
-    """Say what happens, by definition."""
+    """Return the expected events."""
     models = [Model(spec, number) for number, spec in enumerate(specs)]
     clocks = {STREAM: UNKNOWN, WALL: UNKNOWN if glides else 0}
     happened: list[tuple[Any, ...]] = []
@@ -101,7 +101,7 @@ def expected(specs: list[Spec], steps: list[tuple[str, int]], *, glides: bool) -
 
 
 class Told(Processor):
-    """Schedules what it is told, and tells what happens."""
+    """Makes the given schedules and forwards every event."""
 
     def __init__(self, specs: list[Spec]) -> None:
         self.specs = specs

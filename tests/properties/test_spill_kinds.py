@@ -1,4 +1,4 @@
-"""Stores of every kind: spilling or in memory, and after an attempt that was rolled back."""
+"""Stores of every kind are equal whether they spill or not, and after an attempt that was rolled back."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ KINDS = ["key-value", "window", "session", "join", "records", "versioned", "buff
 
 @st.composite
 def stories(draw: st.DrawFn, kinds: list[str]) -> tuple[StoreBuilder, list[Step]]:
-    """Draw a store and calls of its methods; ``attempt``: calls that are then rolled back."""
+    """Draw a store and calls of its methods. The calls in an ``attempt`` are rolled back."""
     store, types = draw(st.sampled_from(kinds)), draw(st.sampled_from(list(TYPES)))
     key, value, keys = TYPES[types]
     methods = steps_of(store, keys, values(types))
@@ -131,7 +131,7 @@ def called(store: Any, name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def observed(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Iterator[Any]:
-    """Perform the steps; yield everything observable, except in attempts that are rolled back."""
+    """Perform the steps. Yield everything observable, except in attempts that are rolled back."""
     store = make()
     undo = Undo(store)
     rows: dict[Any, Any] = {}

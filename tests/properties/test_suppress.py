@@ -1,4 +1,4 @@
-"""Suppress on random tables: cuts make no difference, nor does a buffer on disk, and each key's updates stay in order."""
+"""Suppress on random tables: neither cuts nor a spilling buffer change the results, and updates of a key keep their order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PLANS = st.one_of(LIMITS, st.just(("closes", 0, "first")))
 
 
 def topology(plan: tuple[str, int, str], buffer: BufferConfig) -> Topology:
-    """Suppress counts by window, and where the plan allows it a table of values too."""
+    """Suppress windowed counts and, for limits that do not need windows, a table of values."""
     kind, limit, time = plan
     builder = StreamsBuilder()
     stream = builder.stream("in")

@@ -1,4 +1,4 @@
-"""Tables over random updates: what they say in the end is what their definitions say, and a cut makes no difference."""
+"""Tables over random updates end with the rows that their definitions give, and cuts change nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.properties.effort import examples
 
 KEYS = ("a", "b", "c", "d")
 VALUES = st.none() | st.sampled_from([*KEYS, "", "x"])
-"""A left row's value names a row of the right table; the empty one names none."""
+"""A left row's value is a key of the right table. The empty value refers to none."""
 EPOCHS = epochs(("L", "R"), keys=KEYS, values=VALUES)
 CUTS = st.lists(st.integers(1, 4))
 HOWS = st.sampled_from(["inner", "left", "outer"])
@@ -36,7 +36,7 @@ def replayed(topology: Topology, given_epochs: list[Epoch], cuts: list[int], **v
 
 
 def check_cuts(make: Callable[[], Topology], given_epochs: list[Epoch], cuts: list[int]) -> LocalReplay:
-    """Replay whole and cut; return the whole replay after it was found equal."""
+    """Check that a replay in one run equals a cut one, and return the former."""
     whole = replayed(make(), given_epochs, [], restarts=False, batch=1)
     cut = replayed(make(), given_epochs, cuts, backwards=True)
     assert whole.sent == cut.sent
@@ -46,7 +46,7 @@ def check_cuts(make: Callable[[], Topology], given_epochs: list[Epoch], cuts: li
 
 
 def last_sent(replay: LocalReplay, topic: str = "out") -> dict[str, Any]:
-    """Return what a reader of an output knows in the end."""
+    """Return the final value of each key in an output."""
     last: dict[str, Any] = {}
     for sent in replay.sent:
         if sent.topic == topic:
@@ -55,7 +55,7 @@ def last_sent(replay: LocalReplay, topic: str = "out") -> dict[str, Any]:
 
 
 def table_of(topic: str, given_epochs: list[Epoch]) -> dict[str, Any]:
-    """Return what a table says in the end: the last value of each key."""
+    """Return the final rows of a table: the last value of each key."""
     last = {key: value for epoch in given_epochs for name, key, value, _ in epoch.records if name == topic}
     return {key: value for key, value in last.items() if value is not None}
 
@@ -102,7 +102,7 @@ def test_a_join_by_key_says_in_the_end_what_the_tables_say(
 
 @st.composite
 def chains(draw: st.DrawFn) -> list[tuple[str, bool]]:
-    """Return verbs to put above a group, each with a store or without."""
+    """Draw the verbs above a group, each with or without a store."""
     verbs = st.sampled_from(["filter", "map", "join", "left", "outer", "suppress", "source"])
     return draw(st.lists(st.tuples(verbs, st.booleans()), max_size=4))
 
@@ -132,7 +132,7 @@ def chained(builder: StreamsBuilder, chain: list[tuple[str, bool]]) -> KTable:
 def test_a_group_takes_back_exactly_what_it_was_given(
     given_epochs: list[Epoch], cuts: list[int], chain: list[tuple[str, bool]]
 ) -> None:
-    """Below any verbs a group has the rows that were sent last: D13, for every key, at the end of every epoch."""
+    """A group below any verbs has exactly the rows that were sent last (D13)."""
 
     def make() -> Topology:
         builder = StreamsBuilder()
@@ -155,7 +155,7 @@ def test_a_group_takes_back_exactly_what_it_was_given(
 
 def _without(rows: list[str], value: str) -> list[str]:
     left = list(rows)
-    left.remove(value)  # fails if it was never given
+    left.remove(value)  # fails if it was never added
     return left
 
 

@@ -1,4 +1,4 @@
-"""L2 over the real codec: checkpoints and outputs go through Arrow columns, as in a run, between any two epochs."""
+"""L2 with the real codec: between any two epochs, checkpoints and outputs pass through Arrow columns, as in a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A row of what is hard to keep."""
+    """A row of types that are hard to preserve."""
 
     price: Decimal | None
     ratio: float | None
@@ -47,7 +47,7 @@ class Whole(NamedTuple):
     seen: Any = None
 
     def size(self) -> int:
-        """Count the parts."""
+        """Return the number of parts."""
         return len(self.parts)
 
 
@@ -83,7 +83,7 @@ KEYS = {
 
 
 class Remembers(Processor):
-    """Says what it has kept, and changes in place what it was given."""
+    """Forwards what its store holds, and changes values that it read in place."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -136,7 +136,7 @@ def topology(key: Any, value: Any) -> Topology:
 
 
 def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, is_cut: bool) -> Any:
-    """Return all that is sent, and what the stores have in the end; or the first words of the error."""
+    """Return everything that was sent, and the rows of the stores at the end."""
     logs = {
         "in": (log_shape((Column("key", "json"),), is_scalar=True), log_shape((Column("v", "json"),), is_scalar=True))
     }
@@ -176,7 +176,7 @@ def replayed(key: Any, value: Any, epochs: list[list[tuple[Any, Any, int]]], *, 
 
 
 def through_arrow(key: Any, value: Any, changes: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Return changes as a changelog gives them back."""
+    """Return changes as a changelog returns them."""
     gone = (None,) * len(value.columns)
     encoded = [(*key.encode(k), *(gone if v is None else value.encode(v))) for k, v in changes]
     batch = encode(encoded, arrow_schema([*key.columns, *value.columns]), "changelog")
@@ -186,7 +186,7 @@ def through_arrow(key: Any, value: Any, changes: list[tuple[Any, Any]]) -> list[
 
 
 def outcome(*given: Any, is_cut: bool) -> Any:
-    """Return what a replay gives; of one that fails the error's class alone, as it may fail at another place."""
+    """Return the result of a replay, or the class of its error. The message may differ, because cuts can move the error."""
     try:
         return replayed(*given, is_cut=is_cut)
     except RewindowError as error:

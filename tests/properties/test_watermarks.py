@@ -1,4 +1,4 @@
-"""D22: where time follows the watermark, windows close for quiet keys too, and nothing that is due comes too late."""
+"""D22: if time follows the watermark, windows of idle keys close too, and no result is late for a window below."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def one_level(size: int, grace: int) -> Topology:
 def finals_by_definition(
     given_epochs: list[Epoch], size: int, grace: int, *, from_watermark: bool
 ) -> dict[int, list[tuple[int, Final]]]:
-    """Say for each partition which finals each epoch sends, in order."""
+    """Return for each partition the final results that each epoch sends, in order."""
     sent: dict[int, list[tuple[int, Final]]] = {}
     for partition in range(PARTITIONS):
         counts: dict[tuple[int, str], int] = defaultdict(int)
@@ -58,7 +58,7 @@ def finals_by_definition(
 def closed(
     counts: dict[tuple[int, str], int], clock: int, size: int, grace: int, epoch: int
 ) -> list[tuple[int, Final]]:
-    """Take out what the clock has closed, by window end and key."""
+    """Remove and return the windows that the clock has closed, by window end and key."""
     over = sorted(window for window in counts if window[0] + size + grace <= clock)
     return [(epoch, (key, start, counts.pop((start, key)))) for start, key in over]
 
@@ -77,7 +77,7 @@ def test_finals_are_sent_when_their_window_is_over(given_epochs: list[Epoch], si
 
 
 def two_levels(size: int, grace: int) -> Topology:
-    """Hourly counts, summed up per day: a window below a window, across a repartition."""
+    """Sum windowed counts in larger windows: a window below a window, across a repartition."""
     builder = StreamsBuilder()
     (
         builder.stream("in")
@@ -109,7 +109,7 @@ def test_a_window_below_a_window_sees_all_that_is_due_to_it(given_epochs: list[E
 
 
 def pairs_by_window(before: int, after: int, grace: int) -> Topology:
-    """Pairs and what has no partner, counted by window across a repartition: the grace there is what a join holds back."""
+    """Count the results of an outer join by window, across a repartition, with the join's longest delay as grace period."""
     builder = StreamsBuilder()
     windows = JoinWindows.of(f"{after}ms", grace=f"{grace}ms").before(f"{before}ms")
     joined = builder.stream("L").outer_join(builder.stream("R"), lambda one, other: (one, other), windows, name="pairs")
@@ -138,7 +138,7 @@ SPANS = st.integers(0, 12)
 def test_a_window_below_a_join_sees_what_found_no_partner(
     steps: list[tuple[str, str, int]], before: int, after: int, grace: int
 ) -> None:
-    """Records that come in order, one an epoch, each complete through its own time."""
+    """The records are in order, one per epoch, and each epoch is complete up to its record."""
     now, given_epochs = 0, []
     for number, (topic, key, later) in enumerate(steps):
         now += later

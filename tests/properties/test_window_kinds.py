@@ -1,4 +1,4 @@
-"""Windows of every kind: cuts and layouts change nothing, finals come once, and in two ways that agree."""
+"""Windows of every kind: cuts and layouts change nothing, and final results are sent once, equally in two ways."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEPT = st.sampled_from([None, "1d"])
 
 
 def windows() -> st.SearchStrategy[Any]:
-    """Return windows that close."""
+    """Return windows of the kinds that close."""
 
     def made(kind: Any, length: int, grace: int) -> Any:
         return kind.of(f"{max(length, int(kind is TimeWindows))}ms", grace=f"{grace}ms")
@@ -94,7 +94,7 @@ A_CLOSED_SESSION_IS_MERGED = [Epoch((("in", "a", 0, 0), ("in", "a", 0, 3), ("in"
 def test_finals_come_once_and_both_ways_agree(
     given_epochs: list[Epoch], kind: Any, retention: str | None, time: str
 ) -> None:
-    """What leaves on close is what suppress lets through, and what the last update said (D10, D11)."""
+    """Emit on close and suppress send the same results, which equal the last updates (D10, D11)."""
     sent, late = {}, {}
     for word in ("update", "emit", "suppress"):
         replay = LocalReplay(
@@ -108,7 +108,7 @@ def test_finals_come_once_and_both_ways_agree(
     assert Counter(sent["emit"]) == Counter(sent["suppress"])
     assert max(Counter(key for _, key, *_ in sent["emit"]).values(), default=1) == 1
     assert late["emit"] == late["suppress"]
-    if isinstance(kind, TimeWindows) or retention:  # else updates have a store that forgets a millisecond sooner
+    if isinstance(kind, TimeWindows) or retention:  # else the store of updates expires windows 1 ms earlier
         assert late["emit"] == late["update"]
     if not isinstance(kind, SessionWindows) and retention:
         last = {one[1]: one for one in sent["update"]}
@@ -125,7 +125,7 @@ A_WATERMARK_CLOSES_A_SESSION = [
 @example(A_WATERMARK_CLOSES_A_SESSION, SessionWindows.of("19ms", grace="0ms"), "watermark")
 @examples(50)
 def test_every_record_that_is_not_late_is_in_a_final_result(given_epochs: list[Epoch], kind: Any, time: str) -> None:
-    """Tumbling windows and sessions have each record once, however far time jumps."""
+    """Tumbling windows and sessions count each record once, however far time jumps."""
     if isinstance(kind, SlidingWindows):
         return
     replay = LocalReplay(topology(kind, "emit"), partitions=PARTITIONS, semantics=Semantics(stream_time_from=time))

@@ -1,4 +1,4 @@
-"""What ``==`` does not distinguish."""
+"""A comparison that is stricter than ``==``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def told(value: Any) -> Any:
-    """Return all that ``==`` does not distinguish: classes, orders of dictionaries, signs of zeros, digits."""
+    """Return the value with what ``==`` ignores: its classes, the order of dictionaries, signs of zeros, digits of decimals."""
     if isinstance(value, dict):
         return [dict, *((told(key), told(item)) for key, item in value.items())]
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Random topologies out of today's verbs, as data: hypothesis draws the data, `build` makes the topology."""
+"""Random topologies as data: Hypothesis draws the data, and `build` makes the topology."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOPICS = ("left", "right")
 
 @dataclass(frozen=True)
 class Planned:
-    """A schedule of `Busy`. ``name`` None: unnamed."""
+    """A schedule of `Busy`, unnamed if ``name`` is None."""
 
     type: PunctuationType
     interval_ms: int
@@ -43,7 +43,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Busy:
-    """A processor that does all that a processor may: a store, schedules of every kind, cancelling, timestamps."""
+    """A processor that uses everything: a store, schedules of every kind, cancelling, timestamps."""
 
     name: str
     in_init: tuple[Planned, ...]
@@ -79,7 +79,7 @@ class _Busy(Processor):
 
     def process(self, record: Record) -> None:
         context, total = self.context, self.count("total")
-        record = record.with_key(_text_key(record.key, None))  # as its punctuations' keys: one form of key below it
+        record = record.with_key(_text_key(record.key, None))  # one type of key below, as punctuations use text
         self.count(str(record.key))
         self.in_this_epoch += 1
         counts = (self.seen.get(str(record.key)), self.in_this_epoch)
@@ -125,7 +125,7 @@ def planned(draw: st.DrawFn) -> Planned:
 
 @st.composite
 def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
-    """Draw a list of steps: the verb, which stream it goes on from, and what it needs."""
+    """Draw a list of steps: a verb, the stream to which it is applied, and its arguments."""
     steps: list[tuple[Any, ...]] = [("merge",)] if draw(st.booleans()) else []
     for number in range(draw(st.integers(1, 4))):
         verb = draw(
@@ -154,7 +154,7 @@ def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
 
 
 def build(steps: list[tuple[Any, ...]]) -> Topology:
-    """Make the topology that the steps say; every stream has a sink."""
+    """Build the topology of the steps. Every stream has a sink."""
     builder = StreamsBuilder()
     streams = [builder.stream(topic) for topic in TOPICS]
     for number, (verb, *needs) in enumerate(steps):
@@ -199,7 +199,7 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
 
 
 def _joined(verb: str, name: str, one: KStream, other: KStream, how: str, *spans: int) -> KStream:
-    """Join two streams, or a stream with a table that is made of the other; through repartitions if they are no logs."""
+    """Join two streams, or a stream with the table of the other one. Streams other than logs are repartitioned first."""
     if not (one.node in TOPICS and other.node in TOPICS):
         one, other = one.select_key(_text_key), other.select_key(_text_key)
     before, after, grace = (f"{span}ms" for span in spans)

@@ -1,4 +1,4 @@
-"""Two ways to commit: files directly, and rows through Spark. Each with its tables, engines, names and ledgers."""
+"""The two ways to commit, files directly and rows through Spark, each with its tables, engines, names and ledgers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _numbers = count()
 
 @dataclass
 class Backend:
-    """One way to commit. Tables are given with a fresh look each time."""
+    """One way to commit. Each call of ``tables`` opens the tables again."""
 
     root: Path
     tables: Callable[[], DeltaTables]
@@ -59,7 +59,7 @@ class Backend:
     feeds: Callable[[], LandingTables]
     landing_engine: LandingEngine
     rows_of: Callable[[str], pa.Table]
-    """The rows of the log of a feed, or of the quarantine (no name)."""
+    """Returns the rows of a feed's log, or of the quarantine if the name is empty."""
 
     def job(self, branch: str) -> Job:
         """Return the job bound to a branch's tables."""
@@ -75,12 +75,12 @@ class Backend:
         return Job(scene.JOB, code, binding, feed)
 
     def running(self, branch: str, through: int | None = None) -> Steps:
-        """Give the steps of one run by an attempt of its own, with a fresh look at the tables."""
+        """Return the steps of one run, by a new attempt that opens the tables again."""
         request = RunRequest(branch=branch, through_landing=through)
         return steps(self.job(branch), request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
 
     def run(self, branch: str, *throughs: int) -> dict[str, str]:
-        """Run up to each landing; return the hashes of the outputs."""
+        """Run up to each landing. Return the content hashes of the outputs."""
         for through in throughs:
             drive(self.running(branch, through))
         return self.outputs(branch)
@@ -91,14 +91,14 @@ class Backend:
         return {target: digest for target, digest in found.items() if target.startswith("output/")}
 
     def landing(self, config: FeedConfig, now_ms: int, **asked: Any) -> Any:
-        """Give the steps of one `land` by an attempt of its own; whoever was at it before is dead."""
+        """Return the steps of one `land` by a new attempt. All earlier attempts count as dead."""
         tables = self.feeds()
         spec = feed_spec(config, project_root=str(self.root), warehouse=tables.warehouse)
         who = Attempt(uuid4().hex, "here", os.getpid(), 1)
         return landing_steps(spec, tables, self.landing_engine, LandRequest(now_ms, **asked), who, lambda _: False)
 
     def landed(self, feed: str) -> dict[str, Any]:
-        """Return all that is landed of a feed, but who did it: landings, log, quarantine."""
+        """Return everything landed for a feed, except the attempts: landings, log, quarantine."""
         names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
         ledger = self.feeds().state(feed)
         return {
@@ -108,7 +108,7 @@ class Backend:
         }
 
     def land_scene(self, seed: int) -> None:
-        """Land the epochs of the crash tests' scene, each under its own watermark."""
+        """Land the epochs of the crash tests' scene, each with its own watermark."""
         for number, epoch in enumerate(scene.epochs(seed), start=1):
             rows = [{"key": key, "value": value, "t": time} for _, key, value, time in epoch.records]
             if rows:
@@ -156,7 +156,7 @@ def direct(root: Path) -> Backend:
 
 
 def through_spark(spark: SparkSession, root: Path) -> Backend:
-    """Return the backend of a catalog; its schemas lie below a folder."""
+    """Return the backend of a catalog whose schemas are below a folder."""
     home = f"spark_catalog.protocol_{next(_numbers)}"
     for schema in (home, f"{home}_out"):
         spark.sql(f"CREATE SCHEMA {schema} LOCATION '{root / schema}'")

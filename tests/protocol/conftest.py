@@ -1,4 +1,4 @@
-"""Through Spark a run takes ten times as long: of that backend `make test` runs what is marked so, `make cluster` all."""
+"""The tests through Spark take ten times as long. `make test` runs only the quick ones, and `make cluster` runs all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", params=["direct", "spark"])
 def backend(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Backend:
-    from tests.protocol import backends  # Spark only where it is needed
+    from tests.protocol import backends  # imports Spark only where it is needed
 
     root = tmp_path_factory.mktemp(request.param)
     return backends.direct(root) if request.param == "direct" else backends.through_spark(spark, root)

@@ -1,4 +1,4 @@
-"""Tables of a catalog as sources: what of them is new, without a look at a file."""
+"""Tables of a catalog as sources: what is new in them is found without opening a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def governed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> B
 
 @pytest.fixture(scope="module")
 def raw(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Make:
-    """Make empty tables `raw_sources.<name>` whose files lie in a warehouse of files, as `raw.<name>`."""
+    """Return a function that creates an empty table `raw_sources.<name>`. In the warehouse of files it is `raw.<name>`."""
     root = tmp_path_factory.mktemp("raw")
     spark.sql(f"CREATE SCHEMA spark_catalog.raw_sources LOCATION '{root / 'raw'}'")
 
@@ -65,7 +65,7 @@ def test_what_is_new_is_told_by_the_history(governed: Backend, spark: SparkSessi
     config = feed(table)
     first = look(governed, config)
     assert first.fresh == (Piece(NEW_ROWS),)
-    assert first.governed.after is None, "all that is there"
+    assert first.governed.after is None, "the first look reads the whole table"
     add(spark, table, ("ann", 1, 1, 1))
     second = look(governed, config, first.position, ReadWindow(0, HOUR))
     assert (second.fresh, second.rest) == ((Piece(NEW_ROWS),), (Piece(OLD_ROWS),))

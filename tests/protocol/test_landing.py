@@ -1,4 +1,4 @@
-"""`land` on both backends: the same landings, log and quarantine, wherever it dies and whoever else is at it."""
+"""`land` on both backends: the same landings, log and quarantine, wherever it is killed and whoever else lands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def feed(name: str) -> FeedConfig:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what one clean call of files lands."""
+    """Return what one clean call lands on the backend of files."""
     files = backends.direct(tmp_path_factory.mktemp("clean"))
     write_source(str(files.root), SEED, hours=4)
     drive(files.landing(feed("clean"), LATER_MS))
@@ -37,7 +37,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture
 def files(backend: Backend) -> Path:
-    """Let the source be as it is at first: two hours."""
+    """Reset the source to its first two hours."""
     for hour in range(4):
         (backend.root / "raw" / f"hour-{hour}.parquet").unlink(missing_ok=True)
     write_source(str(backend.root), SEED)
@@ -88,7 +88,7 @@ def test_two_who_publish_at_once_add_nothing_twice(backend: Backend, files: Path
     one = backend.landing(feed("two"), LATER_MS)
     while not next(one).startswith("publish events"):
         pass
-    drive(backend.landing(feed("two"), LATER_MS))  # it recovers: it publishes what the first decided
+    drive(backend.landing(feed("two"), LATER_MS))  # recovers first: publishes what the first decided
     drive(one)
     assert backend.landed("two") == expected
 

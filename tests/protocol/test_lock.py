@@ -1,4 +1,4 @@
-"""Two processes that would commit through Spark on one local disk: the second is told to come back."""
+"""If two processes commit through Spark on one local disk, the second must try again later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol on both backends: files committed directly, and rows committed through Spark. The same tables of both."""
+"""The protocol gives the same tables on both backends: files committed directly, and rows committed through Spark."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SEED = 3
 
 @pytest.fixture(scope="module")
 def jobs(backend: Backend) -> Backend:
-    """Give the backend with the scene landed in it."""
+    """Return the backend with the landed scene."""
     backend.land_scene(SEED)
     return backend
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the outputs of one clean run of files."""
+    """Return the outputs of one clean run on the backend of files."""
     files = backends.direct(tmp_path_factory.mktemp("clean"))
     files.land_scene(SEED)
     return files.run("clean", scene.LANDINGS)
@@ -92,7 +92,7 @@ def test_two_who_publish_at_once_add_nothing_twice(jobs: Backend, expected: dict
     one = jobs.running("two", scene.LANDINGS)
     while not next(one).startswith("publish output"):
         pass
-    assert jobs.run("two", scene.LANDINGS) == expected  # it recovers: it publishes what the first decided
+    assert jobs.run("two", scene.LANDINGS) == expected  # recovers first: publishes what the first decided
     drive(one)
     assert jobs.outputs("two") == expected
 

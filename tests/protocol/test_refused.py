@@ -1,4 +1,4 @@
-"""What works on files is refused where a catalog governs the tables, before Spark starts; the message says what to do."""
+"""Features that need files are refused for tables of a catalog, before Spark starts, with a message that says what to do."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Action = Callable[[ProcessorContext, Record], None]
 
 
 def driver(supplier: Callable[[], Processor], **settings: Any) -> TopologyTestDriver:
-    """Make a driver of one processor with the children c1 and c2, which prefix values with their names."""
+    """Return a driver of one processor with the children c1 and c2, which prefix values with their names."""
     return TopologyTestDriver(topology(supplier), **settings)
 
 

@@ -168,14 +168,14 @@ def test_a_type_that_cannot_be_bound_names_the_fix(declared: Any, words: str) ->
 
 
 class Keyed(NamedTuple):
-    """A row whose names clash with a key's."""
+    """A row whose field names clash with those of a key."""
 
     key: int
     key_key: int
 
 
 class Cased(NamedTuple):
-    """Two names to Python, one to Spark."""
+    """A row with two field names that Spark does not distinguish."""
 
     Name: int
     name: int

@@ -1,4 +1,4 @@
-"""Canonical JSON: the text gives the value back, and equal values give equal texts."""
+"""Canonical JSON: values round-trip, and equal values give equal texts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_types_come_back_too(value: Any) -> None:
 
 
 def shape(value: Any) -> Any:
-    """Return what `==` does not distinguish: 1, True and 1.0, the classes of tuples."""
+    """Return the value with its classes, because `==` does not distinguish 1, True and 1.0, or classes of tuples."""
     if isinstance(value, dict):
         return {"dict": {dump_value(key): (shape(key), shape(item)) for key, item in value.items()}}
     if isinstance(value, list):

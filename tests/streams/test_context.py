@@ -1,4 +1,4 @@
-"""The processor context: forwarding and its order, timestamps, metadata, stores."""
+"""The processor context: forwarding, timestamps, metadata and stores."""
 
 from __future__ import annotations
 

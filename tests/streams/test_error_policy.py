@@ -1,4 +1,4 @@
-"""Error policies: `fail`, `retry n`, `quarantine`, and that a failed attempt leaves no trace."""
+"""Error policies: `fail`, `retry n` and `quarantine`. A failed attempt leaves no trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STORES = (
 
 
 class Clumsy(Processor):
-    """Do everything that can be rolled back, then fail ``fails`` times at the value "bad"."""
+    """Does everything that can be rolled back, then fails ``fails`` times on the value "bad"."""
 
     fails = 0
 
@@ -72,7 +72,7 @@ class Clumsy(Processor):
         context.drop(record, "mine", reason="every one")
         if record.value == "bad":
             self.kv.put("tried", 1)
-            self.win.put(record.key, 9, time + 1000)  # all other windows would expire
+            self.win.put(record.key, 9, time + 1000)  # would expire all other windows
             self.ses.put(_session(record.key, time + 1000), 9)
             self.past.put(record.key, None, time + 1000)
             self.near.put(record.key, 9, time + 1000)
@@ -116,7 +116,7 @@ GOOD = [("first", 0, 3), ("b", 0, 12), ("c", 0, 14), ("b", 0, 25), ("first", 0, 
 @pytest.mark.parametrize("position", range(len(GOOD) + 1))
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 def test_a_quarantined_record_leaves_no_trace_but_its_row(position: int, *, cut: bool) -> None:
-    """The result is that of a record at the same offset that does nothing."""
+    """The results equal those with a record that does nothing at the same offset."""
 
     class Skips(Clumsy):
         def process(self, record: Record) -> None:

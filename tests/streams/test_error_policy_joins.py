@@ -26,7 +26,7 @@ from rewindow.testing import TopologyTestDriver
 
 
 class Shaky:
-    """A joiner that fails at one of its calls."""
+    """A joiner that fails in one of its calls."""
 
     fails_at = 0
 

@@ -33,7 +33,7 @@ def kept(retention_ms: int) -> JoinStore:
 
 
 def restarted(store: Any, rows: list[tuple[Any, Any]]) -> Any:
-    """Return the store restored from all changes so far; the new ones are added to ``rows``."""
+    """Return the store restored from all changes so far. New changes are added to ``rows``."""
     rows += store.take_changes()
     again = type(store)(store.builder)
     again.restore(rows, store.clock_ms)

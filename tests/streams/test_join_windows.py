@@ -28,9 +28,9 @@ def test_one_side_may_be_negative_but_not_more_than_the_other() -> None:
 
 
 def test_negative_differences_are_refused() -> None:
-    with pytest.raises(ConfigError, match="difference is 0 or more"):
+    with pytest.raises(ConfigError, match="difference must be 0 or more"):
         JoinWindows.of("-1s", grace="0s")
-    with pytest.raises(ConfigError, match="grace is 0 or more"):
+    with pytest.raises(ConfigError, match="grace must be 0 or more"):
         JoinWindows.of("1s", grace="-1s")
 
 

@@ -1,4 +1,4 @@
-"""The documented bytes of keys: they decide partitions and ties, so they may never change."""
+"""The documented bytes of keys. They decide partitions and ties, so they may never change."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ CASES: dict[str, tuple[dict[str, int], Callable[[TopologyTestDriver], Any], str]
 @pytest.mark.parametrize("name", CASES)
 def test_an_exceeded_limit_names_everything(name: str) -> None:
     limits, play, said = CASES[name]
-    play(driver())  # by default there is room
+    play(driver())  # the default limits are large enough
     with pytest.raises(LimitError, match=re.escape(said)) as caught:
         play(driver(**limits))
     assert f"the limit {name} is {limits[name]}, and" in str(caught.value)

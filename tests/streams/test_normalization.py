@@ -1,4 +1,4 @@
-"""L2 in stores: a value that is put reads at once as a restart gives it back, equal and of the same class, or is refused."""
+"""L2 in stores: after `put`, a value reads as after a restart, equal and of the same class, or `put` refuses it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Outer(NamedTuple):
 
 
 class Colour(enum.StrEnum):
-    """Equal to a str, but of another class."""
+    """A class whose members are equal to a str."""
 
     RED = "red"
 

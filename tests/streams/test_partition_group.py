@@ -54,7 +54,7 @@ def test_a_partition_without_data_is_waited_for_and_then_given_up() -> None:
     assert run(one, 1049) == []
     assert run(one, 1050) == ["b7", "b3"]
     add(one, A, 20)
-    assert run(one, 1050) == []  # b is empty again: its own timer starts here
+    assert run(one, 1050) == []  # b is empty again, so its timer starts here
     assert run(one, 1100) == ["a20"]
 
 
@@ -81,7 +81,7 @@ def test_two_empty_partitions_are_waited_for_one_after_the_other() -> None:
     one = group(50, A, B, C)
     add(one, A, 1)
     assert run(one, 0) == []
-    assert run(one, 50) == []  # b is given up, and only now c is looked at
+    assert run(one, 50) == []  # b is given up, and c is checked only now
     assert run(one, 99) == []
     assert run(one, 100) == ["a1"]
     add(one, A, 2)

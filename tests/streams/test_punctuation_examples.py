@@ -1,4 +1,4 @@
-"""Examples P01 to P25 of the semantics reference: when schedules fire, through the driver."""
+"""Examples P01 to P25 of the semantics reference, through the driver: when schedules fire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: which are rejected, and which survive a run, a replacement or a cancellation."""
+"""Which schedules are rejected, and which survive a run, a replacement or a cancellation."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def planning(**plan: Any) -> type[Planning]:
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        ({"interval": "0s"}, "interval is at least 1 ms"),
-        ({"interval": "-5ms"}, "interval is at least 1 ms"),
-        ({"start_time": "-1ms"}, "start_time is at least 0 ms"),
+        ({"interval": "0s"}, "interval must be at least 1 ms"),
+        ({"interval": "-5ms"}, "interval must be at least 1 ms"),
+        ({"start_time": "-1ms"}, "start_time must be at least 0 ms"),
         ({"start_time": "1ms", "time_shift": "1ms"}, "not both"),
         ({"callback": print}, "not a method of this processor"),
         ({"callback": lambda _now: None}, "not a method of this processor"),

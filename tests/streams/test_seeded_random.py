@@ -1,4 +1,4 @@
-"""Deterministic random numbers and ids: their values are pinned, because the results of a replay depend on them."""
+"""Deterministic random numbers and ids. Their values are pinned, because the results of a replay depend on them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def drawn(node: str = "draw") -> list[Any]:
 
 def test_a_call_id_depends_on_record_node_and_count() -> None:
     found = drawn()
-    assert found == drawn(), "and again"
+    assert found == drawn(), "a second draw gives the same values"
     ids = [one for first, second, _ in [*found, *drawn("other")] for one in (first, second)]
     assert len(ids) == len(dict.fromkeys(ids)) == 8
     for text in ids:

@@ -1,4 +1,4 @@
-"""Columns of tables: both sides of an update, versions, and the messages of a foreign-key join, through Arrow."""
+"""Columns of tables through Arrow: old and new values, versions, and the messages of a foreign-key join."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewindow.streams.state.versioned_store import Version, VersionKey
 
 
 class Price(NamedTuple):
-    """A row that may be of nulls."""
+    """A row whose fields may be null."""
 
     amount: Decimal | None
     tags: list[str] | None

@@ -14,7 +14,7 @@ from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 
 
 class Times(Processor):
-    """Forward the clocks."""
+    """Forwards the clocks."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context

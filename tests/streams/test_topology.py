@@ -1,4 +1,4 @@
-"""The topology: validation, sub-topologies and their order, and watermark lags."""
+"""The topology: validation, the order of sub-topologies, and watermark lags."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def going_round() -> Topology:
         (topic_read_twice, "topic 'events' has a source already"),
         (unknown_store, "needs the store 'seen'"),
         (two_stores_of_one_name, "two stores are called 's'"),
-        (nothing_read, "reads at least one topic"),
+        (nothing_read, "must read at least one topic"),
         (written_by_two_parts, "written by two sub-topologies"),
         (going_round, "again-repartition form a cycle"),
     ],

@@ -1,4 +1,4 @@
-"""The versioned store (KIP-889): against its definition over the whole history, and across checkpoints."""
+"""The versioned store (KIP-889) equals its definition over the whole history, also across checkpoints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made(builder: StoreBuilder) -> VersionedStore:
 
 
 class History:
-    """All puts, searched for each read."""
+    """A store that keeps all puts and searches them for each read."""
 
     def __init__(self, history: int) -> None:
         self.history, self.clock, self.taken = history, -1, dict[tuple[str, int], Any]()
@@ -113,7 +113,7 @@ def test_a_value_that_is_changed_in_place_does_not_change_in_the_store() -> None
 
 
 def test_misuse_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="the history is 0 or more"):
+    with pytest.raises(ConfigError, match="the history must be 0 or more"):
         versioned_store("s", history="-1ms")
     store = made(versioned_store("s", history="10ms"))
     with pytest.raises(DataError, match="0 or more"):

@@ -15,7 +15,7 @@ Made = Callable[[KStream], KStream]
 
 
 def driver(verb: Made) -> TopologyTestDriver:
-    """Make a driver of one node with the children ``left`` and ``right``, which add their names to values."""
+    """Return a driver of one node with the children ``left`` and ``right``, which add their names to values."""
     builder = StreamsBuilder()
     stream = verb(builder.stream("in"))
     children = [stream.map_values(lambda value, n=name: (n, value), name=name) for name in ("left", "right")]

@@ -1,4 +1,4 @@
-"""Damaged tables of the scene's job, fixed by the engine of this process."""
+"""Fix drifted tables of the scene's job with the engine in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _names = count()
 
 
 def fix(warehouse: str, targets: Collection[str] | None = (), **job: object) -> Republished:
-    """Fix what is damaged, and publish ``targets`` (None: all) anew in any case."""
+    """Fix drifted tables, and republish ``targets`` (None: all) in any case."""
     tables = DeltaTables(warehouse)
     machine = republish(
         a_job(tables, **job),  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A small warehouse without Spark: a landed log, a job on it, and the real runner over the engine of this process."""
+"""A small warehouse without Spark: a landed log, a job, and the real runner with an engine in this process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def topology(aggregate: AggregateSpec = COUNT) -> Topology:
 
 
 def land(warehouse: str, landings: int = 3) -> Feed:
-    """Land a log of a few users, one landing an hour."""
+    """Land a log with a few users, one landing per hour."""
     feed = a_feed(landings)
     schema = feed.definition.logs[TOPIC]
     columns = (*LOG_COLUMNS, *schema.key, *schema.value)
@@ -115,7 +115,7 @@ def a_job(
     build: Callable[[], Topology] | None = None,
     quarantine: str | None = None,
 ) -> Job:
-    """Bind the job, or another topology under its name, to what is landed."""
+    """Bind the job, or another topology under its name, to the landed feed."""
     feed = tables.feed("activity")
     build = build or partial(topology, aggregate)
     code = JobCode(build, partial(log_shapes, dict(feed.definition.logs)), Semantics())
@@ -129,7 +129,7 @@ def a_job(
 
 
 def changelog(warehouse: str, store: str) -> str:
-    """Return where the changelog of a store of the job lies."""
+    """Return the path of the changelog of one of the job's stores."""
     return table_path(warehouse, a_job(DeltaTables(warehouse)).binding.tables[f"changelog/{store}"].path)
 
 
@@ -143,7 +143,7 @@ def machine(
     quarantine: str | None = None,
     **request: object,
 ):
-    """Give the steps of one run, made by an attempt whose predecessors are all dead."""
+    """Return the steps of one run by a new attempt. All earlier attempts count as dead."""
     tables = DeltaTables(warehouse)
     asked = RunRequest(branch=branch, **request)  # type: ignore[arg-type]
     who = Attempt(attempt, "here", os.getpid(), 1)
@@ -152,12 +152,12 @@ def machine(
 
 
 def replay(warehouse: str, attempt: str, branch: str = "main", **request: object):
-    """Make one run, whole."""
+    """Execute all steps of one run."""
     return drive(machine(warehouse, attempt, branch, **request))
 
 
 def one_by_one(folder: Path, runs: int, landings: int | None = None) -> str:
-    """Make a warehouse of so many landings, of which the first are taken by a run each; return where it is."""
+    """Create a warehouse with ``landings`` landings, replay the first ``runs`` of them in one run each, and return its path."""
     warehouse = str(folder / "w")
     land(warehouse, landings or runs)
     for landing in range(1, runs + 1):
@@ -166,7 +166,7 @@ def one_by_one(folder: Path, runs: int, landings: int | None = None) -> str:
 
 
 def finish(warehouse: str) -> None:
-    """Make runs until there is nothing to do."""
+    """Run until nothing is left to do."""
     for number in count():
         if isinstance(replay(warehouse, f"heir-{number}"), UpToDate):
             return

@@ -18,7 +18,7 @@ from tests.tables.test_tables import staged
 
 
 def reports(spec: RunSpec, feed: Feed) -> list[TaskReport]:
-    """What the tasks of a right run over these epochs say."""
+    """Return the reports of a correct run over these epochs."""
     return [TaskReport(0, p, (), {}, (), {"events": 10 * len(spec.epochs)}) for p in range(feed.definition.partitions)]
 
 

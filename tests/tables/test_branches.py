@@ -1,4 +1,4 @@
-"""Time travel on real tables: what a table holds after a rewind, on a branch, after a promotion, published anew."""
+"""Branch operations on real tables: their rows after a rewind, on a branch, after a promotion, and republished."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def runs_in(warehouse: str, branch: str = "main") -> list[int]:
 
 @pytest.fixture(scope="module")
 def five_runs(tmp_path_factory):
-    """Five landings, taken one by one."""
+    """Return a warehouse with five landings, each replayed by one run."""
     return one_by_one(tmp_path_factory.mktemp("five"), runs=5)
 
 
 @pytest.fixture
 def warehouse(five_runs, tmp_path):
-    """Give a copy of a warehouse with five runs: nothing in it says where it lies."""
+    """Return a copy of the warehouse with five runs. A warehouse can be copied because it contains no absolute paths."""
     return shutil.copytree(five_runs, str(tmp_path / "w"))
 
 
@@ -64,7 +64,7 @@ def test_a_rewind_takes_the_later_rows_out_and_a_replay_brings_them_back(warehou
     assert set(runs_in(warehouse)) <= kept
     finish(warehouse)
     assert content_hash(totals(warehouse)) == before
-    assert tables.hashes(JOB, "main")  # stores and metrics can be read, and count the live chain only
+    assert tables.hashes(JOB, "main")  # stores and metrics can be read, without rows of rewound runs
 
 
 def test_what_a_rewound_branch_says_is_what_a_branch_says_that_never_went_further(warehouse):
@@ -223,7 +223,7 @@ def test_a_run_that_is_made_otherwise_is_shown_by_its_first_row(tmp_path, monkey
     replay(warehouse, "a")
     (run,) = DeltaTables(warehouse).state(JOB).branch("main").runs
     take = CountFold.take
-    monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
+    monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts every record twice
     found = verified(warehouse, run).differences
     assert set(found) == {"changelog/sums", "changelog/closed", "output/totals"}
     assert "before, not now: {'user':" in found["output/totals"]

@@ -1,4 +1,4 @@
-"""A job that was changed on an old checkpoint: refused with what would become of each store, and accepted where it can be."""
+"""A changed job on an old checkpoint: the refusal states what would happen to each store; compatible changes can be accepted."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_accepted_change_goes_on_and_stands_in_the_plan(
 ) -> None:
     changed = built(more=True, where=True)
     go_on(warehouse, changed, "b", accept_changes=True, through_landing=3)
-    go_on(warehouse, changed, "c")  # from here on it is the job's own checkpoint
+    go_on(warehouse, changed, "c")  # the checkpoint now fits the changed job
     plans = [row.body for row in DeltaTables(warehouse).ledger(JOB).read() if row.kind == PLAN]
     assert ["node not-null: is new" in plan.get("accepted", ()) for plan in plans] == [False, True, False]
     unedited = str(tmp_path_factory.mktemp("unedited"))

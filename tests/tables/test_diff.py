@@ -1,4 +1,4 @@
-"""What differs between two tables: found bucket by bucket as a naive comparison finds it, whatever the cut."""
+"""The diff of two tables by partitions equals a naive comparison, for any number of partitions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> TableDiff:
-    """Row by row, in dictionaries."""
+    """Compare row by row, with dictionaries."""
     values = [name for name in first.column_names if name not in {*keys, "_run", "_offset"}]
     versions: list[dict[Any, Any]] = []
     for side in (first, second):
@@ -82,7 +82,7 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> T
 def _value(value: Any) -> Any:
     if not isinstance(value, float):
         return value
-    return math.nan if math.isnan(value) else value + 0.0  # the one NaN: what is the same object is equal in a tuple
+    return math.nan if math.isnan(value) else value + 0.0  # one NaN object, which equals itself inside a tuple
 
 
 def _as_values(found: TableDiff) -> Any:

@@ -1,4 +1,4 @@
-"""gc of a feed: many small files become few, no row is lost or changed, and whoever planned on the old ones finds them."""
+"""gc of a feed merges many small files, loses and changes no row, and keeps files that a planned run needs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def land(warehouse: str, hours: int) -> None:
 
 @pytest.fixture(scope="module")
 def landed(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Six hours landed in four calls."""
+    """Return a warehouse with six hours, landed in four calls."""
     warehouse = str(tmp_path_factory.mktemp("feed") / "w")
     scene.write_source(warehouse, 7, hours=HOURS)
     for hours in (1, 2, 4, HOURS):
@@ -106,7 +106,7 @@ def test_jobs_give_the_same_tables_after_it_and_beside_it(landed: str, warehouse
     assert replayed(shutil.copytree(landed, str(tmp_path / "first")), [HOURS]) != {}
     scene.run_until(warehouse, [2])
     running = scene.running(DeltaTables(warehouse), "main", 4)
-    for step in running:  # it has planned on the old files
+    for step in running:  # this run has planned to read the old files
         if step.startswith("execute"):
             break
     assert gc(warehouse, is_quiet=False).into > 0

@@ -1,4 +1,4 @@
-"""gc: snapshots stand for what came before, nothing that counts is lost, nothing that does not stays."""
+"""gc of a job: snapshots replace older rows, nothing that a branch needs is lost, and everything else is deleted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _names = count()
 
 @pytest.fixture(scope="module")
 def six_runs(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Eight landings, six of them taken one by one."""
+    """Return a warehouse with eight landings, the first six replayed by one run each."""
     return one_by_one(tmp_path_factory.mktemp("six"), runs=6, landings=8)
 
 
@@ -59,7 +59,7 @@ def hashes(warehouse: str, branch: str = "main") -> dict[str, str]:
 
 
 def grow_old(warehouse: str, days: int = 3) -> None:
-    """Let all files be some days old."""
+    """Make all files some days older."""
     for file in Path(warehouse).rglob("*"):
         seconds = file.stat().st_mtime - days * 86_400
         os.utime(file, (seconds, seconds))
@@ -126,7 +126,7 @@ def test_dead_attempts_leave_nothing(warehouse: str) -> None:
             break
     assert list(Path(warehouse).rglob("deadbeef*"))
     gc(warehouse)
-    assert list(Path(warehouse).rglob("deadbeef*")), "not committed yet is not dead"
+    assert list(Path(warehouse).rglob("deadbeef*")), "an attempt without COMMIT may be alive"
     finish(warehouse)
     done = gc(warehouse, keep_ms=FOR_EVER)
     assert done.reports == 1

@@ -1,4 +1,4 @@
-"""A look at a table shows what a handle that reads the log from its beginning shows, whatever happened to it meanwhile."""
+"""A cached handle shows the same table as a handle that reads the whole log, whatever happened in between."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_look_is_as_good_as_one_from_the_beginning(
         elif held:
             held.pop(0)
         assert _known(_open(path)) == _known(DeltaTable(path)), actions[: number + 1]
-    assert len({id(table._table) for table in held}) == len(held), "two takers share a handle"
+    assert len({id(table._table) for table in held}) == len(held), "two users share a handle"
 
 
 def test_what_nobody_wrote_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,4 +138,4 @@ def _known(table: DeltaTable) -> tuple[object, ...]:
 
 
 def _never(*_: object) -> Callable[..., None]:
-    raise AssertionError("the log was read from its beginning")
+    raise AssertionError("the whole log was read")

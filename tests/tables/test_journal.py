@@ -64,5 +64,5 @@ def test_a_journal_that_is_gone_or_damaged_is_an_error(journal):
     file.unlink()
     with pytest.raises(StorageError):
         journal.read(kept, "attempt1")
-    with pytest.raises(StorageError, match="nothing of attempt"):
+    with pytest.raises(StorageError, match="no longer has the reports of attempt"):
         Journal(journal.path + "x", "job").read(kept, "attempt1")

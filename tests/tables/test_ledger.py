@@ -57,7 +57,7 @@ def test_a_number_that_is_taken_is_anothers(path):
     ledger = Ledger(path, "job")
     assert ledger.append([row(1, who="a")])
     assert not ledger.append([row(1, who="b")])
-    assert not ledger.append([row(1, who="a")]), "the same words by another writer are another's row"
+    assert not ledger.append([row(1, who="a")]), "an equal row of another writer is not ours"
     assert ledger.read() == [row(1, who="a")]
 
 
@@ -262,4 +262,4 @@ def test_two_processes_lose_nothing_and_double_nothing(path):
     )
     for who in "ab":
         assert [row.body["n"] for row in rows if row.body["who"] == who] == list(range(100))
-    assert sum(lost) > 0, "they never met: this run proved nothing"
+    assert sum(lost) > 0, "the processes never competed, so this run proves nothing"

@@ -1,4 +1,4 @@
-"""Records at which user code fails, through real files: a row of the quarantine in the same commit, or an error."""
+"""Records on which user code fails, through real files: a quarantine row in the same commit, or an error."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_by_default_it_fails_and_nothing_is_committed(warehouse: str) -> None:
 
 
 def project(folder: Path, more: str) -> Project:
-    """Make a project whose job is bound to what is landed."""
+    """Write a project for the landed feed, with additional lines in the job's file."""
     files = {
         "conf/targets/local.yaml": "target: local\nwarehouse: .\n",
         "conf/jobs/poisoned.yaml": f"job: poisoned\ntopology: poisoned_job:build\nfeed: activity\n"
@@ -90,7 +90,7 @@ def test_the_job_s_file_says_policies_and_limits(warehouse: str) -> None:
     given = project(folder, "on_error: {p: retry 2 quarantine}\nlimits: {store_rows: 5}").bind("poisoned")
     assert QUARANTINE_TARGET in given.binding.tables
     assert given.code.settings.limits == Limits(store_rows=5)
-    assert not given.code.settings.keeps_dropped, "late records are counted only, as before"
+    assert not given.code.settings.keeps_dropped, "by default, late records are only counted"
     assert given.binding.fingerprint == default.binding.fingerprint
     with pytest.raises(ConfigError, match="names 'q', which is not a node with code"):
         project(folder, "on_error: {q: fail}").bind("poisoned")

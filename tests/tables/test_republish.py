@@ -1,4 +1,4 @@
-"""What another hand did to tables is found and fixed: every kind of harm, and what cannot be fixed said."""
+"""Drift of every kind is found and fixed, and what cannot be fixed is reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _names = count()
 
 @pytest.fixture(scope="module")
 def three_runs(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Four landings, three of them taken one by one."""
+    """Return a warehouse with four landings, the first three replayed by one run each."""
     return one_by_one(tmp_path_factory.mktemp("three"), runs=3, landings=4)
 
 
@@ -111,7 +111,7 @@ HARMS: dict[Callable[[str], None], tuple[str, int]] = {
     update_changelog: ("changelog/sums", 3),
     delete_metrics: ("metrics", 0),
 }
-"""Each with the table that is found damaged, and how many runs have to be made again."""
+"""Each with the table that has drifted, and the number of runs that must be repeated."""
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
@@ -149,7 +149,7 @@ def test_what_is_not_harmed_is_left_alone_unless_it_is_asked_for(warehouse: str)
 def test_the_next_run_says_so(warehouse: str, harm: Callable[[str], None]) -> None:
     harm(warehouse)
     if harm is drop_log:
-        finish(warehouse)  # what was staged is there: a run publishes it
+        finish(warehouse)  # the staged files still exist, so a run publishes them
         return
     assert found(warehouse) == ["output/totals"]
     with pytest.raises(StorageError, match=f"rewindow republish {JOB}`"):
@@ -173,7 +173,7 @@ def test_a_run_that_gives_other_rows_stops_it(warehouse: str, monkeypatch: pytes
     before = len(DeltaTables(warehouse).ledger(JOB).read())
     remove_a_file(warehouse)
     take = CountFold.take
-    monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
+    monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts every record twice
     with pytest.raises(
         InvariantError, match=r"main/2 was repeated and gave other rows than it committed. changelog/closed: before"
     ):
@@ -197,7 +197,7 @@ def test_it_can_be_killed_anywhere(warehouse: str, three_runs: str) -> None:
 
 
 def _steps(warehouse: str, stop: int) -> bool:
-    """Go so many steps; whether there were more."""
+    """Stop at step number ``stop``. Return False if there are fewer steps."""
     tables = DeltaTables(warehouse)
     who: Iterator[Attempt] = (Attempt(f"killed-{next(_names)}") for _ in count())
     machine = republish(a_job(tables), Asked("main"), lambda: next(who), LocalEngine(), tables, Repair(tables))

@@ -26,7 +26,7 @@ def warehouse(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory) -> dict[str, str]:
-    """What one clean run over all landings gives."""
+    """Return the hashes after one clean run over all landings."""
     warehouse = str(tmp_path_factory.mktemp("clean"))
     land(warehouse, LANDINGS)
     replay(warehouse, "clean")
@@ -219,7 +219,7 @@ def test_a_retry_that_makes_other_rows_than_were_staged_is_stopped(tmp_path, mon
     land(warehouse)
     stop_before("commit", machine(warehouse, "first"))
     take = CountFold.take
-    monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts all twice
+    monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts every record twice
     with pytest.raises(InvariantError, match=r"not deterministic: .* before, not now: \{'user'.*--replan"):
         replay(warehouse, "second")
     assert replay(warehouse, "third", replan=True).spec.repeats is None

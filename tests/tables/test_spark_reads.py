@@ -1,4 +1,4 @@
-"""What delta-rs commits, Spark reads: the same rows, pruned by the same statistics."""
+"""Spark reads what delta-rs commits: the same rows, pruned by the same statistics."""
 
 from __future__ import annotations
 

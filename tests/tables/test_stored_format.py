@@ -1,4 +1,4 @@
-"""What another version of rewindow stored is refused with exit code 76 and instructions, before anything is changed."""
+"""Data stored by another version of rewindow is refused with exit code 76 and instructions, before anything is changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def rewrite(path: Path, found: object) -> None:
-    """Let the rows of a ledger state another format; None: state nothing, as 0.1 did."""
+    """Change the format that the rows of a ledger state. None removes it, as in 0.1."""
     rows = read_rows(str(path))
     bodies = [json.loads(text) for text in rows["body"].to_pylist()]
     assert all(body.pop("format") == FORMAT for body in bodies)
@@ -54,7 +54,7 @@ def test_every_command_refuses_ledgers_of_another_version(template, tmp_path, co
     answer = bench.run(*command.split())
     assert answer.code == 76, answer
     assert says in answer.err
-    assert str(bench.warehouse / "rewindow") in answer.err, "it names the table"
+    assert str(bench.warehouse / "rewindow") in answer.err, "the message names the table"
     assert bench.files() == before
 
 

@@ -1,4 +1,4 @@
-"""Suppress over runs: put into a running job and taken out, a bound that ends the run, a buffer that goes to disk."""
+"""Suppress over several runs: added to and removed from a job, with a limit that ends the run, with a spilling buffer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEW = max_records(2)
 
 
 def held_back(limit: str | None, buffer: BufferConfig | None = None, *, name: str = "slower") -> Topology:
-    """Count by user, and hold the updates back for a time; None: not at all."""
+    """Count by user, and suppress the updates for a time limit. None: no suppress."""
     builder = StreamsBuilder()
     counts = builder.stream("events").group_by_key().count(store="sums")
     if limit is not None:
@@ -112,7 +112,7 @@ def test_a_full_buffer_ends_the_run_and_nothing_is_committed(warehouse):
         run(warehouse, 1, "90m", buffer=FEW.shut_down_when_full())
     assert full.value.exit_code == 71
     assert DeltaTables(warehouse).state(JOB).committed == ()
-    # A bound changes no row, so a larger one fits.
+    # A buffer limit affects no rows, so a larger one is compatible.
     run(warehouse, 1, "90m", buffer=FEW.shut_down_when_full().with_max_records(100))
     run(warehouse, 2, "90m")
 
@@ -149,7 +149,7 @@ def test_what_is_dropped_is_in_the_quarantine_with_its_source_node_and_reason(wa
         "landing": 1,
     }
     assert row["_run"] == report.spec.run
-    # Whether they are kept is no difference: the next run may count them only.
+    # Keeping dropped records does not affect compatibility: the next run may only count them.
     land(warehouse, LANDINGS + 1)
     assert isinstance(replay(warehouse, "counting", build=builder.build), RunReport)
     assert len(read_rows(table_path(warehouse, QUARANTINE)).to_pylist()) == len(rows)

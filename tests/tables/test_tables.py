@@ -216,7 +216,7 @@ def test_a_staged_file_that_is_gone_or_cut_short_stops_the_commit(path):
 
 
 def test_files_that_another_published_and_took_away_since_the_look_are_no_error(path):
-    """A run that is held between its look and its commit, while others publish for it, rewrite the table and clean up."""
+    """While a run is paused between open and commit, others may publish its files, rewrite the table and clean up."""
     file, before = staged(path, "one"), open_table(path)
     assert commit_files(path, [file], app_id=APP, version=1)
     (Path(path) / file.path).unlink()

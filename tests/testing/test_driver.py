@@ -16,7 +16,7 @@ from rewindow.testing.partition_group import InvalidTimestamp
 
 
 def counts() -> Topology:
-    """Count by the first letter after a repartition, and also forward the records."""
+    """Count by first letter after a repartition, and also forward the records."""
     builder = StreamsBuilder()
     stream = builder.stream("in")
     stream.group_by(lambda key, _value: key[:1], key=str).count(store="counts").to_stream().to("counts")

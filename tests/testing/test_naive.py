@@ -1,4 +1,4 @@
-"""The naive twin on facts that no recording covers: what Kafka does, and what rewindow does instead."""
+"""The naive twin in cases that no recording covers: what Kafka does, and what rewindow does instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests import oracle
 Step = tuple[str, str | None, str, int]
 """Topic, key, value, timestamp."""
 Sent = list[list[tuple[str, Any, int]]]
-"""By step: key (with its window), value, timestamp."""
+"""By step: key (a window's key has its window), value, timestamp."""
 
 
 def windows(emit: str, **window: Any) -> list[dict[str, Any]]:

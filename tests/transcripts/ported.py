@@ -1,6 +1,6 @@
-"""Topologies of the proposals' old forms (KIP-138, KIP-251), as code that is being ported has them.
+"""Topologies with the API from before KIP-138 and KIP-251, as in code that is being ported.
 
-The classes are made when a case is played: the old forms warn where they are used.
+The classes are created when a case is played, because the old API warns where it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rewindow import (
 
 
 def punctuate() -> Topology:
-    """Make KIP-138's equivalent of a one-argument schedule in a processor."""
+    """Call KIP-138's one-argument ``schedule`` in a processor."""
 
     class Old(LegacyProcessor):
         def init(self, context: ProcessorContext) -> None:
@@ -37,7 +37,7 @@ def punctuate() -> Topology:
 
 
 def transformer() -> Topology:
-    """Make KIP-138's equivalent of a one-argument schedule in a transformer: a null is not forwarded."""
+    """Call KIP-138's one-argument ``schedule`` in a transformer. A null result is not forwarded."""
 
     class Old(Transformer):
         def init(self, context: ProcessorContext) -> None:
@@ -54,7 +54,7 @@ def transformer() -> Topology:
 
 
 def forwards() -> Topology:
-    """Make a processor that uses each overload of ``forward`` that KIP-251 names."""
+    """Use each overload of ``forward`` that KIP-251 names."""
 
     class Old(LegacyProcessor):
         def init(self, context: ProcessorContext) -> None:
@@ -82,7 +82,7 @@ def forwards() -> Topology:
 
 
 def by_partition(type: str, interval: str) -> Topology:  # noqa: A002 - KIP-138's word
-    """Make a schedule over two topics, which says the stream time that it was fired at."""
+    """Forward stream time in each punctuation of a schedule over two topics."""
 
     class Scheduled(Processor):
         def init(self, context: ProcessorContext) -> None:
@@ -98,7 +98,7 @@ def by_partition(type: str, interval: str) -> Topology:  # noqa: A002 - KIP-138'
 
 
 def told_times() -> Topology:
-    """Make a topology that says of each record of two topics what the stream time is when it is taken."""
+    """Append to each record of two topics the stream time at which it is processed."""
 
     class Telling(Processor):
         def process(self, record: Record) -> None:
@@ -117,7 +117,7 @@ def _one(verb: Any) -> Topology:
 
 
 def joined(kind: str) -> Topology:
-    """Make a join of two streams whose records lie up to 10 ms apart."""
+    """Join the records of two streams that are up to 10 ms apart."""
     builder = StreamsBuilder()
     left, right = builder.stream("a"), builder.stream("b")
     join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[kind]

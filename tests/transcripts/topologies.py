@@ -1,4 +1,4 @@
-"""The small topologies that the transcripts play."""
+"""Small topologies for the transcripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STREAM, WALL = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME
 
 
 class Scheduled(Processor):
-    """Schedules once and says when it is called; of records it says nothing."""
+    """Makes one schedule and forwards a record per punctuation. It ignores its input."""
 
     def __init__(self, type_: PunctuationType, interval: str, alignment: dict[str, str]) -> None:
         self.type, self.interval, self.alignment = type_, interval, alignment
@@ -43,7 +43,7 @@ def scheduled(type: str, interval: str, **alignment: str) -> Topology:  # noqa: 
 
 
 class Hybrid(Processor):
-    """KIP-138's pattern: stream time, with an upper bound in wall-clock time. Each side re-arms the other, by name."""
+    """KIP-138's hybrid pattern: stream time with an upper bound in wall-clock time. Each schedule re-arms the other by name."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -77,7 +77,7 @@ def hybrid() -> Topology:
 
 
 class Stamping(Processor):
-    """KIP-251: what `To` says, else what the record says, else the input's time."""
+    """KIP-251: the timestamp comes from `To`, else from the record, else from the input."""
 
     def process(self, record: Record) -> None:
         context = self.context
@@ -144,7 +144,7 @@ def negative() -> Topology:
 def suppressed(
     limit: str = "1h", records: int | None = None, size: int | None = None, full: str = "emit_early", **time: str
 ) -> Topology:
-    """Hold a table's updates back. A letter of a value weighs 100 bytes: KIP-328's byte tables count letters."""
+    """Suppress a table. Each letter of a value takes 100 bytes, because KIP-328's byte examples count letters."""
     buffer = unbounded() if records is None else max_records(records)
     if size is not None:
         buffer = max_bytes(size)
@@ -158,7 +158,7 @@ def suppressed(
 
 
 def rate_limited_windows(limit: str, buffer_time: str) -> Topology:
-    """Hold the updates of hourly counts back for a time."""
+    """Suppress hourly counts for a time limit."""
     builder = StreamsBuilder()
     counts = builder.stream("in").group_by_key().windowed_by(TimeWindows.of("1h", grace="1d")).count(store="counts")
     counts.suppress(until_time_limit(limit, buffer_time=buffer_time), name="held").to_stream().to("out")
@@ -166,7 +166,7 @@ def rate_limited_windows(limit: str, buffer_time: str) -> Topology:
 
 
 def twice_counted() -> Topology:
-    """Count by the first letter what a suppress lets through: old values are taken back, new ones are added."""
+    """Group the updates of a suppress by first letter. The result is a trace of the added and subtracted values."""
     builder = StreamsBuilder()
     held = builder.table("in", store="in").suppress(until_time_limit("2ms"), name="held")
     grouped = held.group_by(lambda key, value: (key[0], value))
@@ -182,7 +182,7 @@ def twice_counted() -> Topology:
 
 
 def few_events() -> Topology:
-    """KIP-328's first example; the alert is a record."""
+    """KIP-328's first example. The alert is a record."""
     builder = StreamsBuilder()
     (
         builder.stream("events")

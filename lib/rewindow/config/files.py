@@ -131,7 +131,7 @@ def known_keys(model: type[BaseModel], where: Sequence[int | str]) -> list[str]:
     for step in where:
         names = {field.alias or name: field for name, field in model.model_fields.items()}
         field = names.get(str(step))
-        if field is not None:  # otherwise the key of a mapping, whose model the step before found
+        if field is not None:  # otherwise `step` is a key of a mapping, so the model stays
             model = next(iter(_models(field.annotation)), model)
     return [field.alias or name for name, field in model.model_fields.items()]
 

@@ -139,7 +139,7 @@ def _snapshot(job: str, run: CommittedRun, tables: Tables, gc: JobGc, every: int
             yield from _publish_all(job, tables)
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
     except NotNowError:
-        return False  # the next `gc` makes it
+        return False  # the next `gc` writes the snapshot
     return row is not None
 
 

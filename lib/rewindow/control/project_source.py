@@ -165,7 +165,7 @@ class Source:
                 continue
             statements = known.bindings[unit.name]
             found.update(_digests(unit, statements))
-            if unit.module not in started:  # importing a module runs what it has besides definitions
+            if unit.module not in started:  # an import also runs the module's other statements
                 started[unit.module] = None
                 waiting.append(Unit(unit.module, MODULE))
             waiting += [other for statement in statements for other in self._references(known, statement)]
@@ -183,7 +183,7 @@ class Source:
                         chain.append(step.attr)
                         step = parents.get(id(step))
                     yield from self._imported(*module.imports[one.id], chain)
-        if "*" in module.imports:  # any name may come from there
+        if "*" in module.imports:  # any name may come from this import
             yield from self._whole(module.imports["*"][0])
 
     def _imported(self, base: str, attribute: str | None, chain: list[str]) -> Iterator[Unit]:
@@ -195,7 +195,7 @@ class Source:
         if module is None:
             return
         if not path:
-            yield from self._whole(base)  # the module itself is handed on: anything of it may be used
+            yield from self._whole(base)  # the module is used as a value, so any part may be used
         elif path[0] in module.bindings:
             yield Unit(base, path[0])
         elif path[0] in module.imports:

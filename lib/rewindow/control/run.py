@@ -227,6 +227,6 @@ def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Genera
     yield from update(tables, spec.job, step, decide)
     state = tables.state(spec.job)
     if state.find_run(spec.run) is None:
-        message = f"run {spec.name}: its COMMIT row was appended and is gone. Restore the ledger table"
+        message = f"run {spec.name}: its COMMIT row was appended and has disappeared. Restore the ledger table"
         raise InvariantError(message)
     return state

@@ -47,7 +47,7 @@ class KStream(RecordVerbs):
             if not isinstance(stream, KStream) or stream.graph is not self.graph:
                 message = (
                     f"merge of {self.node!r} with {getattr(stream, 'node', stream)!r}: give it streams of the same "
-                    "StreamsBuilder; of a table its to_stream()"
+                    "StreamsBuilder, and table.to_stream() for a table"
                 )
                 raise TopologyError(message)
         node = self.graph.add("merge", stateless.PassThrough(), *(stream.node for stream in streams), name=name)

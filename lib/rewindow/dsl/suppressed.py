@@ -135,7 +135,7 @@ def _buffer(buffer: object, where: str) -> BufferConfig:
     if buffer is None:
         return _UNBOUNDED
     if not isinstance(buffer, BufferConfig):
-        message = f"{where}({buffer!r}): the buffer is unbounded(), max_records(n) or max_bytes(n)"
+        message = f"{where}({buffer!r}): the buffer must be unbounded(), max_records(n) or max_bytes(n)"
         raise TopologyError(message)
     return buffer
 

@@ -249,6 +249,6 @@ def to_all(children: Sequence[Take]) -> Take:
 def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:
     milliseconds = to_ms(value)
     if milliseconds < at_least:
-        message = f"schedule({what}={value!r}): {what} is at least {at_least} ms"
+        message = f"schedule({what}={value!r}): {what} must be at least {at_least} ms"
         raise ConfigError(message)
     return milliseconds

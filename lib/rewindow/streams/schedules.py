@@ -66,7 +66,7 @@ class Schedules:
     ) -> Cancellable:
         """See `ProcessorContext.schedule`. ``now_ms`` is the clock that ``type_`` names."""
         if time_shift_ms is not None and start_time_ms is not None:
-            raise ConfigError(f"{node}: a schedule has a time_shift or a start_time, not both (D4)")
+            raise ConfigError(f"{node}: a schedule may have a time_shift or a start_time, not both (D4)")
         method = self._method_name(node, callback)
         identity = self._identity(node, name)
         known = self._known.get((node, identity))

@@ -31,7 +31,7 @@ class SeededRandom:
     def getrandbits(self, k: int) -> int:
         """Return an integer of ``k`` random bits. Raises `DataError` if ``k`` is negative."""
         if k < 0:
-            raise DataError(f"getrandbits({k}): the number of bits is 0 or more")
+            raise DataError(f"getrandbits({k}): the number of bits must be 0 or more")
         while self._left < k:
             block = hashlib.sha256(self._seed + self._round.to_bytes(8)).digest()
             self._round += 1

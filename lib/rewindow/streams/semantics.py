@@ -51,5 +51,5 @@ class Semantics:
             given = getattr(self, name)
             if given not in list(kind):
                 words = ", ".join(kind)
-                raise ConfigError(f"semantics: {name} is one of {words}, not {given!r}")
+                raise ConfigError(f"semantics: {name} must be one of {words}, not {given!r}")
             object.__setattr__(self, name, kind(given))

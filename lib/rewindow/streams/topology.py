@@ -100,7 +100,7 @@ class Topology:
         Raises `TopologyError` for a cycle, a topic written by two parts, or a topology without a source.
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
-            raise TopologyError("a topology reads at least one topic: add a source")
+            raise TopologyError("a topology must read at least one topic: add a source")
         parts = in_run_order(connected(self.nodes.values()))
         used = [self._stores_of(part) for part in parts]
         check_written_once(parts)

@@ -1,4 +1,4 @@
-"""The command: make scenarios, play them on both, count."""
+"""The command: generate scenarios, play them on both, and count the verdicts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.conformance.verdict import FAILED, judge
 
 
 def main() -> int:
-    """Play new scenarios on Kafka and on rewindow, whole and cut; return 1 if one failed."""
+    """Play new scenarios on Kafka and on rewindow, whole and cut. Return 1 if one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.oracle", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--like", default="", help="only in the manner of files with this in their names")
+    parser.add_argument("--like", default="", help="only vary scenarios of files whose names contain this")
     parser.add_argument("--keep", type=Path, help="write the scenarios with Kafka's results to this file")
     options = parser.parse_args()
     files = [file for file in vector_files() if options.like in file.stem]

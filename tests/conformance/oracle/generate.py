@@ -1,4 +1,4 @@
-"""New scenarios in the manner of given ones: the same graphs with other windows, bounds, joins and inputs."""
+"""Generate scenarios from given ones: the same graphs with other windows, bounds, joins and inputs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _record(record: dict[str, Any], rng: random.Random) -> None:
 
 
 def _batched(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
-    """Now and then give three steps at once."""
+    """Sometimes combine three steps into one batch."""
     if len(steps) < 5 or rng.random() > 0.3:
         return steps
     first = rng.randint(0, len(steps) - 3)

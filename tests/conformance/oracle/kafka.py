@@ -1,4 +1,4 @@
-"""The real Kafka Streams, behind four Java classes that read the scenarios' format (`java/Oracle.java`)."""
+"""The real Kafka Streams, driven by four Java classes that read the format of the scenarios (`java/Oracle.java`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOURCES = Path(__file__).with_name("java")
 
 
 def play(scenarios: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Play scenarios and return each with what Kafka gave, in the format of the recorded ones.
+    """Play scenarios and return each with Kafka's result, in the format of the recordings.
 
     Raises `SystemExit` if Maven or a JDK is missing, or the oracle itself fails.
     """
@@ -30,7 +30,7 @@ def play(scenarios: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _built() -> str:
-    """Compile the oracle where its sources are newer, and return its class path."""
+    """Compile the oracle if its sources are newer, and return its class path."""
     folder = cache_dir().parent / "oracle"
     jars, classes = folder / "classpath.txt", folder / "classes"
     sources = sorted(SOURCES.glob("*.java"))

@@ -172,7 +172,7 @@ def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Decided
     rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
     for _ in range(_WRITES_MAX):
         blocks: dict[str, list[Block]] = {}
-        for spec in feed.logs if due.slots else ():  # without slots only the watermark rises
+        for spec in feed.logs if due.slots else ():  # without slots nothing is written: only the watermark rises
             yield f"write {spec.topic}"
             blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
             if spec.source.format not in TABLE_FORMATS:

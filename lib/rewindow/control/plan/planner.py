@@ -53,7 +53,7 @@ def plan_run(
     seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
     is_newer = branch.head is not None and feed.definition.generation > branch.head.spec.generation
     if is_newer and request.through_landing is None and request.through_ms is None:
-        check_landings(branch, feed)  # even if there is nothing to run, its rows are no longer those of the feed
+        check_landings(branch, feed)  # even if there is nothing to run: the branch's rows may be outdated
     if through <= branch.last_epoch and not seals:
         return UpToDate(_why_nothing(branch, feed, through))
     if branch.is_sealed:

@@ -46,7 +46,7 @@ def _is_edited(
     name: str, one: Mapping[str, str], other: Mapping[str, str], before: JobBinding, now: JobBinding
 ) -> bool:
     if name not in one or name not in other:
-        # Unless the other binding uses the name for a different store.
+        # Added or removed, unless the other binding uses the name for a different store.
         return name not in (now if name in one else before).stores
     is_switched = one[name] != other[name] and any(
         "(until_time_limit, limit=0," in text for text in (one[name], other[name])

@@ -17,7 +17,7 @@ from rewindow.engine.spark.jars import cache_dir, find_jars, pyspark_home
 from rewindow.engine.spark.java import find_java
 
 _TIMEOUT_S: Final = 300
-_KEPT: Final = 3  # one per installation, but not without limit
+_KEPT: Final = 3  # archives of other installations are kept, up to this number
 _TRAIN = """
 import sys, tempfile
 from rewindow.engine.spark.session import end_session, local_session

@@ -195,7 +195,7 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
         *_, start_ms, end_ms = encode(windowed)
         normal = Windowed(key.normalize(windowed.key), Window(coerce_long(start_ms), coerce_long(end_ms), session))
         if normal.window != windowed.window:
-            message = f"{windowed.window!r} was given where {normal.window!r} would come back"
+            message = f"{windowed.window!r} was given, but would be read back as {normal.window!r}"
             raise DataError(message)
         return normal
 

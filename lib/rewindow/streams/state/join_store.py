@@ -47,7 +47,7 @@ def join_store(name: str, *, retention: str | int | timedelta, key: Any = None, 
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
-        message = f"join_store({name!r}, retention={retention!r}): the retention is 0 or more"
+        message = f"join_store({name!r}, retention={retention!r}): the retention must be 0 or more"
         raise ConfigError(message)
     return StoreBuilder(name, JOIN, key, value, retention_ms=retention_ms)
 

@@ -26,7 +26,7 @@ def session_store(name: str, *, retention: str | int | timedelta, key: Any = Non
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
-        message = f"store {name!r}: the retention ({retention!r}) is 0 or more"
+        message = f"store {name!r}: the retention ({retention!r}) must be 0 or more"
         raise ConfigError(message)
     return StoreBuilder(name, SESSION, key, value, retention_ms=retention_ms)
 
@@ -150,7 +150,9 @@ class SessionStore(GroupedStore):
         """Return a session as a checkpoint gives it back, with the rows of its key in memory."""
         key, (start_ms, end_ms, _) = session
         if start_ms.__class__ is not int or end_ms.__class__ is not int or not 0 <= start_ms <= end_ms:
-            message = f"store {self.name!r}: a session has a start and an end in epoch milliseconds, not {session!r}"
+            message = (
+                f"store {self.name!r}: a session must have a start and an end in epoch milliseconds, not {session!r}"
+            )
             raise DataError(message)
         if key.__class__ is not self._keys.exact_class:
             key = self._keys.normalize(key)

@@ -214,7 +214,7 @@ class SpilledGroups:
         rows = []
         for row_key, value in taken.items():
             if value is not None:
-                self._key_type.normalize(self._rows.position(row_key)[0])  # so that the type of the keys is known
+                self._key_type.normalize(self._rows.position(row_key)[0])  # records the type of the keys
                 rows.append(self._spilled_row(row_key, value, None))
         spill.write(sorted((row for row in rows if row[3] is None or row[3] > expired_ms), key=itemgetter(0)))
 

@@ -76,7 +76,7 @@ class WindowSpill:
         for rows in self._live():
             rows.flush()
         for start_ms, rows in self._expired:
-            if self._windows.get(start_ms) is not rows:  # otherwise the expiry was rolled back
+            if self._windows.get(start_ms) is not rows:  # unless the expiry was rolled back
                 rows.delete_spilled()
         self._expired.clear()
 

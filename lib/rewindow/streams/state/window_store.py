@@ -176,7 +176,7 @@ class WindowStore(Store):
     def _advance_to(self, start_ms: int) -> KeyRows | None:
         """Return the rows of a new window, advancing the clock; None if the window has expired."""
         if start_ms.__class__ is not int:
-            message = f"store {self.name!r}: the start of a window is epoch milliseconds, not {start_ms!r}"
+            message = f"store {self.name!r}: the start of a window must be epoch milliseconds, not {start_ms!r}"
             raise DataError(message)
         if start_ms > self._newest_start_ms:
             self._newest_start_ms = start_ms

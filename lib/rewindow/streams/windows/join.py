@@ -44,7 +44,9 @@ class JoinWindows:
         """
         difference_ms = to_ms(difference)
         if difference_ms < 0:
-            message = f"JoinWindows.of({difference!r}): the difference is 0 or more; before() and after() may be less"
+            message = (
+                f"JoinWindows.of({difference!r}): the difference must be 0 or more (before() and after() may be less)"
+            )
             raise ConfigError(message)
         if grace is not None:
             return cls(difference_ms, difference_ms, grace_of("JoinWindows", grace))
@@ -83,7 +85,7 @@ class JoinWindows:
         until_ms = to_ms(retention)
         least_ms = self.size_ms if self.is_eager else self.needed_retention_ms
         if until_ms < least_ms:
-            message = f"until({retention!r}): the records of a join are kept for at least {least_ms} ms"
+            message = f"until({retention!r}): the records of a join must be kept for at least {least_ms} ms"
             raise ConfigError(message)
         return replace(self, until_ms=until_ms)
 
@@ -111,7 +113,7 @@ class JoinWindows:
         if changed.size_ms < 0:
             message = (
                 f"{what}: the window would end before it starts (before {changed.before_ms} ms, after "
-                f"{changed.after_ms} ms): their sum is 0 or more"
+                f"{changed.after_ms} ms): their sum must be 0 or more"
             )
             raise ConfigError(message)
         return changed

@@ -35,7 +35,7 @@ class SlidingWindows(Windows):
         """
         difference_ms = to_ms(difference)
         if difference_ms < 0:
-            message = f"SlidingWindows.of({difference!r}): the maximum difference of two timestamps is 0 or more"
+            message = f"SlidingWindows.of({difference!r}): the maximum difference of two timestamps must be 0 or more"
             raise ConfigError(message)
         return cls(difference_ms, grace_of("SlidingWindows", grace))
 
@@ -78,7 +78,7 @@ class SessionWindows(Windows):
         """
         gap_ms = to_ms(gap)
         if gap_ms < 0:
-            message = f"SessionWindows.of({gap!r}): the gap is 0 or more"
+            message = f"SessionWindows.of({gap!r}): the gap must be 0 or more"
             raise ConfigError(message)
         return cls(gap_ms, grace_of("SessionWindows", grace))
 

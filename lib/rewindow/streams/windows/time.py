@@ -87,7 +87,7 @@ class TimeWindows(GridWindows):
         """
         size_ms = to_ms(size)
         if size_ms < 1:
-            message = f"TimeWindows.of({size!r}): a window is at least 1 ms long"
+            message = f"TimeWindows.of({size!r}): a window must be at least 1 ms long"
             raise ConfigError(message)
         return cls(size_ms, size_ms, grace_of("TimeWindows", grace))
 
@@ -98,7 +98,9 @@ class TimeWindows(GridWindows):
         """
         advance_ms = to_ms(advance)
         if not 0 < advance_ms <= self.size_ms:
-            message = f"advance_by({advance!r}): the advance is more than 0 and at most the size, {self.size_ms} ms"
+            message = (
+                f"advance_by({advance!r}): the advance must be more than 0 and at most the size, {self.size_ms} ms"
+            )
             raise ConfigError(message)
         return replace(self, advance_ms=advance_ms)
 
@@ -175,7 +177,7 @@ class UnlimitedWindows(GridWindows):
         """Set the start: epoch milliseconds, or a duration since 1970. Raises `ConfigError` if it is negative."""
         start_ms = to_ms(start)
         if start_ms < 0:
-            message = f"start_on({start!r}): no window starts before 1970-01-01T00:00Z, which is 0"
+            message = f"start_on({start!r}): a window cannot start before 1970-01-01T00:00Z, which is 0"
             raise ConfigError(message)
         return UnlimitedWindows(start_ms, MAX_MS - start_ms)
 
@@ -196,7 +198,7 @@ def grace_of(kind: str, grace: str | timedelta) -> int:
     """Return the grace of a kind of windows in milliseconds. Raises `ConfigError` if it is negative."""
     grace_ms = to_ms(grace)
     if grace_ms < 0:
-        message = f"{kind}.of(grace={grace!r}): the grace is 0 or more"
+        message = f"{kind}.of(grace={grace!r}): the grace must be 0 or more"
         raise ConfigError(message)
     return grace_ms
 
@@ -210,6 +212,8 @@ def until_of(windows: Windows, retention: str | timedelta) -> int:
     )
     until_ms = to_ms(retention)
     if until_ms < windows.needed_retention_ms:
-        message = f"until({retention!r}): windows are kept for at least {windows.needed_retention_ms} ms, including their grace"
+        message = (
+            f"until({retention!r}): windows must be kept for at least {windows.needed_retention_ms} ms, with grace"
+        )
         raise ConfigError(message)
     return until_ms

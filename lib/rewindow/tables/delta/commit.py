@@ -86,9 +86,9 @@ def create_table(
                 mode="ignore",
                 partition_by=list(partition_by),
                 configuration={**_CONFIGURATION, **(configuration or {})},
-                # Without this the slower of two processes creates the table again, as version 1, with another id.
+                # With retries, the slower of two processes would create the table again, as version 1 with another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
-                raise_if_key_not_exists=False,  # some properties are our own
+                raise_if_key_not_exists=False,  # some properties are ours, not Delta's
                 storage_options=options_of(path),
             )
         except Exception as error:  # noqa: BLE001 - another process may have created it: the log decides
@@ -136,7 +136,7 @@ def commit_files(
             return was_sent
         gaps = gaps + 1 if last != version - 1 else 0
         if gaps:
-            if gaps < _LOOKS:  # a stale handle or listing; there may be several in a row
+            if gaps < _LOOKS:  # the handle or listing is stale, perhaps repeatedly
                 time.sleep(0.002 * 2**attempt)
                 continue
             message = (

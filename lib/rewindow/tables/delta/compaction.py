@@ -141,8 +141,8 @@ def _commit(table: DeltaTable, actions: Sequence[AddAction | RemoveAction]) -> N
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            # Delta alone lets two commits remove the same files. The transaction id makes the second merge fail, and
-            # without retries any other commit in between (OPTIMIZE) does.
+            # Delta itself lets two commits remove the same files. The transaction id makes a second merge fail. Because
+            # there are no retries, any other commit in between (OPTIMIZE) makes this one fail.
             commit_properties=CommitProperties(app_transactions=[Transaction(app_id, version)], max_commit_retries=0),
         )
     except Exception:  # noqa: BLE001 - the commit may have landed: the log decides

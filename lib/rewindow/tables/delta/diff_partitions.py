@@ -48,7 +48,7 @@ def partition_pairs(
             files = [side / str(number) for side in pair]
             with pa.OSFile(str(files[0])) as one, pa.OSFile(str(files[1])) as other:
                 readers = pa.ipc.open_stream(one), pa.ipc.open_stream(other)
-                # A partition that a second split leaves whole has one key, or nearly so.
+                # If a split does not divide a partition, its rows have one key, or nearly so. It is not split again.
                 yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
 
 

@@ -126,7 +126,7 @@ def _published(warehouse: str, job: str, state: JobState, branch: str) -> Iterat
         epoch = due.restart.epoch
         published = (table.transaction_version(publication_id(job, due.target, epoch)) or 0) if table else 0
         is_on_its_way = epoch > 1 and published < due.restart.ordinal
-        if not is_on_its_way and published <= len(due.publications):  # otherwise another process knows a newer state
+        if not is_on_its_way and published <= len(due.publications):  # more publications than we know: our state is old
             yield due, table, published
 
 

@@ -129,7 +129,7 @@ def _is_elsewhere(
     try:
         offsets = pc.min_max(folder.read_table(name, ["offset"])["offset"]).as_py()
     except StorageError:
-        return False  # what it held is unknown
+        return False  # its offsets are unknown
     return offsets["min"] is None or is_covered(offsets["min"], offsets["max"], parts.get(log_partition, ()))
 
 

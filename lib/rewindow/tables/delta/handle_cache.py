@@ -111,7 +111,7 @@ def take(path: str) -> Handle:
     Raises as `DeltaTable` does, and `StorageError` (74) if a commit is an empty file.
     """
     cached = _cached.pop(path, None)
-    if cached and _mark(path, cached.version) == cached.mark:  # otherwise it is another table
+    if cached and _mark(path, cached.version) == cached.mark:  # otherwise the table was replaced
         handle = Handle.of(path, cached)
         listed_ns = _listed_ns(path)
         if listed_ns == cached.listed_ns and _mark(path, cached.version + 1) is None:

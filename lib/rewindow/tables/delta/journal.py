@@ -92,7 +92,7 @@ class Journal:
             reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
             message = (
-                f"the journal {self.path} has nothing of attempt {attempt} any more: restore its files from a copy"
+                f"the journal {self.path} no longer has the reports of attempt {attempt}: restore its files from a copy"
             )
             raise StorageError(message)
         return sorted(reports, key=_task)

@@ -99,7 +99,7 @@ class Ledger:
         texts = tuple(stored_body(row.body, token) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
-        seen = self._seen  # what the caller decided on; if it is stale, Delta rejects the commit
+        seen = self._seen  # the state on which the caller decided; if it is stale, Delta rejects the commit
         if seen is None or len(seen.rows) != first - 1:
             seen = self._look_or_create()
         for attempt in range(_ATTEMPTS):

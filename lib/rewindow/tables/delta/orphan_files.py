@@ -102,7 +102,7 @@ class JobOrphanFiles:
         old = left_before(table, keep_ms) if table else set()
         unknown = left_before(table, max(keep_ms, UNKNOWN_MS)) if table else set()
         counts, known = self._counting(path, targets), self._known()
-        is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may be reading what left it
+        is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may still read removed files
         for name, size, _ in folder.files():
             if name in listed or not name.endswith(".parquet"):
                 continue

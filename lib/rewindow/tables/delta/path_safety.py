@@ -23,7 +23,7 @@ def safe_path(warehouse: str, full: str) -> str:
         real = os.path.realpath(path)
         if os.path.commonpath((root, real)) != root:
             message = (
-                f"{path} leads by a symbolic link out of the warehouse, to {real}. Put the files themselves into the "
+                f"{path} leads out of the warehouse through a symbolic link, to {real}. Put the files themselves into the "
                 "warehouse, or name their folder as the warehouse"
             )
             raise ConfigError(message)

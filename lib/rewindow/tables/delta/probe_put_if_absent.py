@@ -36,7 +36,7 @@ def check_store(path: str) -> None:
         DeltaTable.create(probe, _SCHEMA, storage_options=options_of(probe))
         if any(_winners(probe, turn) > 1 for turn in range(ROUNDS)):
             message = (
-                f"{path}: its store lets two writers put one version, so a committed row could be lost. Use a store that "
+                f"{path}: its store lets two writers write the same version, so a committed row could be lost. Use a store that "
                 "supports If-None-Match (README, Object stores), or a local folder as the warehouse"
             )
             raise ConfigError(message)

@@ -54,7 +54,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 after=due.restart.ordinal - 1 if is_restart else 0,
                 table=handle,
                 retract=_retract(job, due, removed, is_restart=is_restart),
-                # Otherwise a writer with a stale view could append rows that the restart left out.
+                # Otherwise a writer with a stale view could append rows that the republication removed.
                 closes=[publication_id(job, due.target, epoch) for epoch in range(1, due.restart.epoch)]
                 if is_restart
                 else (),

@@ -124,7 +124,7 @@ class _TableLook:
             if commit is None:
                 message = (
                     f"{self._name}: version {version} was cleaned out of its Delta log before it was landed. Land more "
-                    "often than delta.logRetentionDuration, or again: `rewindow land FEED --new-generation`"
+                    "often than delta.logRetentionDuration, or land everything again: `rewindow land FEED --new-generation`"
                 )
                 raise SourceError(message)
             self._check_only_adds(commit)
@@ -208,7 +208,7 @@ class _TableLook:
                 )
                 message = (
                     f"{self._name}: {piece.path} was rewritten by OPTIMIZE {gone} before it was landed. "
-                    "Land more often than that, or all again: `rewindow land FEED --new-generation`"
+                    "Land before each OPTIMIZE, or land everything again: `rewindow land FEED --new-generation`"
                 )
                 raise SourceError(message)
 

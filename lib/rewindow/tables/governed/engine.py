@@ -89,7 +89,7 @@ class RowsEngine(SparkEngine):
     def stage_rows(
         self,
         target: str,
-        root: str,  # noqa: ARG002 - the journal is where they go
+        root: str,  # noqa: ARG002 - the rows go to the journal
         attempt: str,
         columns: Sequence[Column],
         rows: Iterable[tuple[Any, ...]],

@@ -101,7 +101,7 @@ class SparkJournal:
         for file in staged:
             path = block_path(attempt, file.target, file.path)
             if digests.get(path) != [file.file_digest]:
-                what = "is not what was staged" if path in digests else "is gone"
+                what = "differs from what was staged" if path in digests else "is gone"
                 message = f"the journal {self.table}: {path} {what}. Nothing was committed: run again"
                 raise StorageError(message)
 

@@ -101,7 +101,7 @@ class SparkLedger:
             table = self._spark.table(self._table.quoted)
             found = table.where(F.col("name") == self.name).collect()
             for row in [] if found else table.select("body").limit(1).collect():
-                load_body(row["body"], str(self._table))  # a new name does not join a table of another format
+                load_body(row["body"], str(self._table))  # fails if the table has rows of another format
         rows = sorted(found, key=lambda row: int(row["seq"]))
         numbers = [row["seq"] for row in rows]
         if numbers != list(range(1, len(numbers) + 1)):

@@ -143,7 +143,7 @@ def _check_same_table(
     if versions[0].number > position["version"] + 1:
         message = (
             f"{name}: version {position['version'] + 1} was cleaned out of its history before it was landed. Land more "
-            "often than delta.logRetentionDuration, or again: `rewindow land FEED --new-generation`"
+            "often than delta.logRetentionDuration, or land everything again: `rewindow land FEED --new-generation`"
         )
         raise SourceError(message)
 

@@ -150,7 +150,7 @@ class CatalogTables:
             failure = error
         staged = journal.reports(spec.attempt.id)
         if summary("", staged) != summary("", reports):
-            message = f"attempt {spec.attempt.id} is not in the journal as it was reported ({failure}): run again"
+            message = f"attempt {spec.attempt.id} differs in the journal from its reports ({failure}): run again"
             raise StorageError(message) from failure
         return summary(spec.attempt.id, staged)
 
@@ -158,7 +158,7 @@ class CatalogTables:
         """Check that an attempt made the same rows as the attempt that it repeats, if that one staged a complete run."""
         before = self.journal(spec.job).reports(spec.repeats) if spec.repeats else []
         if not any(report.sub_topology == len(spec.binding.topology) for report in before):
-            return  # it died before all reports were in the journal, and so proves nothing
+            return  # it died before it reported completely, so there is nothing to compare
         try:
             audit_counts(spec, feed, before)
         except InvariantError:
@@ -174,7 +174,9 @@ class CatalogTables:
         """Read back all that was staged; return the COMMIT of the attempt. Raises as the adapter of files does."""
         reports = self.journal(spec.job).reports(spec.attempt.id)
         if summary(spec.attempt.id, reports) != staged:
-            raise StorageError(f"attempt {spec.attempt.id} is not what was staged. Nothing was committed: run again")
+            raise StorageError(
+                f"attempt {spec.attempt.id} differs from what was staged. Nothing was committed: run again"
+            )
         audit_counts(spec, feed, reports)
         self.journal(spec.job).check(spec.attempt.id, [file for report in reports for file in report.files])
         return commit_of(state, spec, staged, reports)

@@ -72,7 +72,7 @@ def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[Prod
     made_by = {epoch.number: epoch.run for epoch in epochs}
     if made_by.get(position["epoch"]) != position["run"]:
         message = (
-            f"epoch {position['epoch']} of the job {job}, which was landed, is no longer that of run {position['run']}: "
+            f"epoch {position['epoch']} of the job {job} was landed from run {position['run']}, which no longer made it: "
             "the job was rewound, or a branch was promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
         )
         raise SourceError(message)
