@@ -22,10 +22,12 @@ MACHINES = (
     "control/branch.py",
     "control/repair.py",
     "control/gc.py",
+    "control/reset.py",
     "control/ingest/land.py",
     "control/gc_feed.py",
     "tables/delta/compaction.py",
     "tables/delta/publish.py",
+    "tables/delta/reset.py",
     "tables/delta/feeds.py",
 )
 """Where steps are named."""
@@ -56,10 +58,7 @@ WRAPPED = {
 """What lasts and has sites around it in `sites.Sites`."""
 
 EXEMPT = {
-    (
-        "tables/delta/feeds.py",
-        "add_columns",
-    ),  # a step of its own: columns of a new generation, made before anything is planned
+    ("tables/delta/feeds.py", "add_columns"),  # before a log is published: adds only what is missing, each time
     ("tables/delta/files.py", "delete_dir"),  # a verify's own scratch folder
     ("tables/delta/probe_put_if_absent.py", "create"),  # a bucket is asked what it does, in a folder of the probe's own
     ("tables/delta/probe_put_if_absent.py", "create_write_transaction"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
+from rewindow.tables.shared.publications import publication_id
 from tests.control.ledgers import TOPIC, a_feed, planned
+from tests.tables.repairing import fix
 from tests.tables.scene import JOB, a_job, changelog, finish, land, replay
 
 HERE = TopicPartition(TOPIC, 1)
@@ -71,12 +74,14 @@ def test_a_changelog_that_lost_rows_is_an_error(warehouse, sums):
         finish(warehouse)
 
 
-def test_a_table_that_somebody_dropped_is_published_again(warehouse, sums):
-    for file in (Path(sums) / "_delta_log").iterdir():
-        file.unlink()
-    (Path(sums) / "_delta_log").rmdir()
+def test_a_table_that_somebody_dropped_is_reported_and_published_again(warehouse, sums):
+    shutil.rmtree(Path(sums) / "_delta_log")
+    with pytest.raises(StorageError, match="is gone"):
+        finish(warehouse)
+    fix(warehouse)
     finish(warehouse)
-    assert DeltaTable(sums).transaction_version(f"rewindow.pub/{JOB}/changelog/sums/1") == 3
+    ledger = DeltaTables(warehouse).state(JOB).ledger
+    assert DeltaTable(sums).transaction_version(publication_id(ledger, JOB, "changelog/sums", 2)) == 3
 
 
 def test_a_table_of_another_job_is_refused(warehouse):
