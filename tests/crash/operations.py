@@ -15,10 +15,10 @@ from rewindow.control import branch as branching
 from rewindow.control import repair as republish
 from rewindow.control.gc import collect
 from rewindow.control.gc_feed import collect_feed
-from rewindow.control.reset import reset
 from rewindow.control.plan.branches import LedgerRow, Standing
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.spec import MAIN
+from rewindow.control.reset import reset
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc_feed import FeedGc

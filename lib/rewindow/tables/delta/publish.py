@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.spec import TableSpec
+from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import StorageError
 from rewindow.tables.delta.claims import check_claim, is_published
 from rewindow.tables.delta.commit import (
@@ -60,7 +60,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
         table = open_table(path)
         if table is None:
             if epoch == 1:
-                check_not_gone(path, job, state, due)
+                _check_not_gone(path, job, state, branch, due)
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
         if not published and epoch == 1:
@@ -108,10 +108,11 @@ def prepare(warehouse: str, job: str, state: JobState, branch: str, tables: Mapp
             check_claim(warehouse, created, job, state, branch, target, table.path)
 
 
-def check_not_gone(path: str, job: str, state: JobState, due: Due) -> None:
+def _check_not_gone(path: str, job: str, state: JobState, branch: str, due: Due) -> None:
     """Raise `StorageError` (74) for a missing table that a committed run has written: its files are gone, too."""
     if was_prepared(state, due):
-        message = f"the table {path} is gone. Publish it again: `rewindow republish {job}`"
+        option = "" if branch == MAIN else f" --branch {branch}"
+        message = f"the table {path} is gone. Publish it again: `rewindow republish {job}{option}`"
         raise StorageError(message)
 
 
