@@ -77,15 +77,16 @@ def test_two_commits_of_one_plan_are_refused():
 
 
 def test_a_reset_forgets_everything_but_the_number_of_rows():
-    rows = [replace(one, token="old") for one in run_rows(run_rows([], "a"), "b", through_landing=3)]
+    old, new = "old", "new"
+    rows = [replace(one, token=old) for one in run_rows(run_rows([], "a", through_landing=1), "b")]
     state = fold(rows)
-    assert state.ledger == "old"
+    assert state.ledger == old
     row = decide_reset(state, ["out/foreign"])
     assert row is not None
-    state = fold([*rows, replace(row, token="new")])
-    assert (state.rows, state.ledger, state.branches, state.committed) == (len(rows) + 1, "new", {}, ())
+    state = fold([*rows, replace(row, token=new)])
+    assert (state.rows, state.ledger, state.branches, state.committed) == (len(rows) + 1, new, {}, ())
     assert state.reset is not None
-    assert state.reset.ledger == "old"
+    assert state.reset.ledger == old
     assert state.reset.tables["out/foreign"] == {}
     assert {"output/totals": 1} in state.reset.tables.values()
     assert decide_reset(state, []) is None
