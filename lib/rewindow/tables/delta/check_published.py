@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from deltalake import DeltaTable
+
 from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, rows_of, table_files
@@ -21,42 +23,53 @@ from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
     due_rows,
-    due_tables,
     net,
     older_ledger,
-    publication_id,
     was_prepared,
 )
 
 
-def check_published(warehouse: str, job: str, state: JobState, branch: str) -> None:
-    """Check by `quick` that the tables of a branch are what was published.
+def check_published(warehouse: str, job: str, state: JobState, branch: str, now: Callable[[], JobState]) -> None:
+    """Check that the tables of a branch are what was published. ``now`` reads the ledger again.
 
-    Raises `StorageError` (74) naming `republish`.
+    Raises `StorageError` (74) naming `republish`; `CheckpointError` (76) if a table has publications that the ledger lacks,
+    because an older copy of the ledger was restored and would repeat their numbers.
     """
-    for found in quick(warehouse, job, state, branch):
-        option = "" if branch == "main" else f" --branch {branch}"
-        message = (
-            f"{found.path} {found.what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). "
-            f"Publish it again: `rewindow republish {job}{option}`"
-        )
-        raise StorageError(message)
+    for due, table, published in published_tables(warehouse, job, state, branch):
+        if published > len(due.publications):
+            newer = now()
+            if newer.rows == state.rows:  # otherwise another process has committed since
+                path = table_path(warehouse, due.table.path)
+                raise older_ledger(path, job, published, len(due.publications))
+            check_published(warehouse, job, newer, branch, now)
+            return
+        found = _drift(warehouse, state, due, table, published)
+        if found is not None:
+            option = "" if branch == MAIN else f" --branch {branch}"
+            message = (
+                f"{found.path} {found.what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). "
+                f"Publish it again: `rewindow republish {job}{option}`"
+            )
+            raise StorageError(message)
 
 
 def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
     """Yield the tables that are gone or lack files, and the outputs that do not have the rows that were published."""
     for due, table, published in published_tables(warehouse, job, state, branch):
-        path = table_path(warehouse, due.table.path)
-        if table is None:
-            if was_prepared(state, due):
-                yield Drift(due.target, path, "is gone")
-            continue
-        files = table_files(path, table)
-        what = lacking(path, _own_files(files, due, published))
-        if what is None and due.target.startswith(OUTPUT):
-            what = _counted(Folder(path), files, due_rows(due, published), state)
-        if what is not None:
-            yield Drift(due.target, path, what)
+        found = _drift(warehouse, state, due, table, published)
+        if found is not None and published <= len(due.publications):
+            yield found
+
+
+def _drift(warehouse: str, state: JobState, due: Due, table: DeltaTable | None, published: int) -> Drift | None:
+    path = table_path(warehouse, due.table.path)
+    if table is None:
+        return Drift(due.target, path, "is gone") if was_prepared(state, due) else None
+    files = table_files(path, table)
+    what = lacking(path, _own_files(files, due, published))
+    if what is None and due.target.startswith(OUTPUT):
+        what = _counted(Folder(path), files, due_rows(due, published), state)
+    return None if what is None else Drift(due.target, path, what)
 
 
 def lacking(path: str, files: Sequence[TableFile]) -> str | None:
@@ -92,21 +105,3 @@ def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], s
     if found.total() != wanted.total() or (is_split_by_run and found != wanted):
         return difference_of(wanted, found, state)
     return None
-
-
-def check_not_ahead(warehouse: str, job: str, state: JobState, branch: str, now: Callable[[], JobState]) -> None:
-    """Check that no table of a branch has publications that the ledger lacks. ``now`` reads the ledger again.
-
-    Raises `CheckpointError` (76): an older copy of the ledger was restored, and would repeat their numbers.
-    """
-    for due in due_tables(state, branch):
-        path = table_path(warehouse, due.table.path)
-        table = open_table(path)
-        app_id = publication_id(state.ledger, job, due.target, due.restart.epoch)
-        published = (table.transaction_version(app_id) or 0) if table else 0
-        if published > len(due.publications):  # unless another process has committed since
-            newer = now()
-            if newer.rows == state.rows:
-                raise older_ledger(path, job, published, len(due.publications))
-            check_not_ahead(warehouse, job, newer, branch, now)
-            return

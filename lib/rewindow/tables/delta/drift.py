@@ -80,6 +80,8 @@ class Files:
 def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Files) -> Iterator[Drift]:
     """Yield the tables of a branch that are not what was published. Reads files."""
     for due, table, published in published_tables(warehouse, job, state, branch):
+        if published > len(due.publications):
+            continue
         path = table_path(warehouse, due.table.path)
         if table is None:
             if due.publications:
@@ -93,14 +95,17 @@ def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Fi
 def published_tables(
     warehouse: str, job: str, state: JobState, branch: str
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield each table with the number of its publications, but not tables that are about to be republished."""
+    """Yield each table with the number of its publications, but not tables that are about to be republished.
+
+    If that is more than the state names, another process knows a newer state, or the ledger is an older copy.
+    """
     for due in due_tables(state, branch):
         table = open_table(table_path(warehouse, due.table.path))
         epoch = due.restart.epoch
         app_id = publication_id(state.ledger, job, due.target, epoch)
         published = (table.transaction_version(app_id) or 0) if table else 0
         is_on_its_way = table is not None and epoch > 1 and published < due.restart.ordinal
-        if not is_on_its_way and published <= len(due.publications):  # otherwise another process knows a newer state
+        if not is_on_its_way:
             yield due, table, published
 
 

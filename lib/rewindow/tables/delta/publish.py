@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
-from rewindow.errors import StorageError
+from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, is_published
 from rewindow.tables.delta.commit import (
     OWNER,
@@ -27,6 +27,7 @@ from rewindow.tables.delta.commit import (
     adopt_table,
     commit_files,
     create_table,
+    existing_table,
     open_table,
     table_path,
 )
@@ -119,11 +120,16 @@ def _check_not_gone(path: str, job: str, state: JobState, branch: str, due: Due)
 def _create(warehouse: str, job: str, state: JobState, branch: str, target: str, table: TableSpec) -> DeltaTable:
     path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
     owner = {} if table.path in SHARED_TABLES else {OWNER: job}
-    existing = open_table(path)
-    if existing is not None and _is_leftover(existing, path, job, state, branch, target, table):
+    try:
+        created = create_table(path, schema, table.partition_by, configuration=owner)
+        check_owner(path, created, job)
+    except (CheckpointError, ConfigError):
+        existing = existing_table(path)
+        if not _is_leftover(existing, path, job, state, branch, target, table):
+            raise
         adopt_table(path, existing, schema, owner)
-    created = create_table(path, schema, table.partition_by, configuration=owner)
-    check_owner(path, created, job)
+        created = create_table(path, schema, table.partition_by, configuration=owner)
+        check_owner(path, created, job)
     check_writable(path, created)
     return created
 

@@ -15,7 +15,7 @@ from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import branch_hashes
-from rewindow.tables.delta.check_published import check_not_ahead, check_published
+from rewindow.tables.delta.check_published import check_published
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import content_hash, count_rows
@@ -206,8 +206,7 @@ class DeltaTables:
 
         Raises `StorageError` (74), or `CheckpointError` (76) if the tables have publications that the ledger lacks.
         """
-        check_not_ahead(self.warehouse, job, state, branch, lambda: self.state(job))
-        check_published(self.warehouse, job, state, branch)
+        check_published(self.warehouse, job, state, branch, lambda: self.state(job))
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last result is cached."""
