@@ -61,7 +61,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
         table = open_table(path)
         if table is None:
             if epoch == 1:
-                _check_not_gone(path, job, state, branch, due)
+                _check_not_lost(path, job, state, branch, due, reports)
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
         if not published and epoch == 1:
@@ -109,9 +109,18 @@ def prepare(warehouse: str, job: str, state: JobState, branch: str, tables: Mapp
             check_claim(warehouse, created, job, state, branch, target, table.path)
 
 
-def _check_not_gone(path: str, job: str, state: JobState, branch: str, due: Due) -> None:
-    """Raise `StorageError` (74) for a missing table that a committed run has written: its files are gone, too."""
-    if was_prepared(state, due):
+def _check_not_lost(path: str, job: str, state: JobState, branch: str, due: Due, reports: Reports) -> None:
+    """Raise `StorageError` (74) for a missing table that a run has written, unless all that was staged for it is there.
+
+    Otherwise the empty table that is created here would look like one that was never published.
+    """
+    if not was_prepared(state, due):
+        return
+    sizes = Folder(path).sizes()
+    runs = [run for publication in due.publications for run in publication.adds]
+    here = [run for run in runs if (own := run.spec.binding.tables.get(due.target)) and own.path == due.table.path]
+    staged = [file for run in here for report in reports(run) for file in report.files if file.target == due.target]
+    if any(sizes.get(file.path) != file.bytes for file in staged):
         option = "" if branch == MAIN else f" --branch {branch}"
         message = f"the table {path} is gone. Publish it again: `rewindow republish {job}{option}`"
         raise StorageError(message)
