@@ -47,7 +47,12 @@ HARMS: dict[str, Harm] = {
     "swapped with another": _swap,
     "with other content": _replace,
 }
-_COPY = "from a copy"
+SAME_SIZE = ("with a flipped bit",)
+"""Found by whoever reads the file."""
+OTHER_SIZE = tuple(how for how in HARMS if how not in SAME_SIZE)
+"""Found by the listing before each command."""
+_COPY, _REPUBLISH = "from a copy", "rewindow republish counts"
+_STATE = "state/counts/sums/*/_partition=1/*.parquet"
 
 
 def _kind(
@@ -76,8 +81,10 @@ def _delta_log(what: str, path: str, command: str) -> Iterator[Case]:
 
 CASES = [
     *_kind("a log file", "logs/activity/events/generation=1/**/*.parquet", "run counts", "land a new generation"),
-    *_kind("a changelog file", "state/counts/sums/*/_partition=1/*.parquet", "run counts", "--branch"),
-    *_kind("an output file", "alerts/totals/*.parquet", "show counts --hashes", _COPY),
+    *_kind("a changelog file", _STATE, "run counts", "--branch", without=OTHER_SIZE),
+    *_kind("a changelog file", _STATE, "run counts", _REPUBLISH, without=SAME_SIZE),
+    *_kind("an output file", "alerts/totals/*.parquet", "show counts --hashes", _COPY, without=OTHER_SIZE),
+    *_kind("an output file", "alerts/totals/*.parquet", "show counts", _REPUBLISH, without=SAME_SIZE),
     *_kind("a journal file", "rewindow/journal/job=counts/*.parquet", "run counts", _COPY),
     *_kind("a runs ledger file", "rewindow/runs/name=counts/*.parquet", "run counts", _COPY),
     *_kind("a landing ledger file", "rewindow/landings/name=activity/*.parquet", "land activity", _COPY),

@@ -11,6 +11,8 @@ from rewindow.control.plan.branch_decisions import decide_branch, decide_drop, d
 from rewindow.control.plan.branches import JobState, LedgerRow, Standing
 from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, fold
 from rewindow.control.plan.planner import UpToDate, check_is_pending
+from rewindow.control.plan.reset import decide_reset
+from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import Commit, RunRequest, RunSpec, add_digests
 from rewindow.errors import CheckpointError, InvariantError, RewindowError
 from rewindow.tables.shared.publications import net
@@ -72,6 +74,30 @@ def test_two_commits_of_one_plan_are_refused():
     rows = run_rows([], "a")
     with pytest.raises(InvariantError):
         fold([*rows, LedgerRow(3, COMMIT, rows[1].body)])
+
+
+def test_a_reset_forgets_everything_but_the_number_of_rows():
+    old, new = "old", "new"
+    rows = [replace(one, token=old) for one in run_rows(run_rows([], "a", through_landing=1), "b")]
+    state = fold(rows)
+    assert state.ledger == old
+    row = decide_reset(state, ["out/foreign"])
+    assert row is not None
+    state = fold([*rows, replace(row, token=new)])
+    assert (state.rows, state.ledger, state.branches, state.committed) == (len(rows) + 1, new, {}, ())
+    assert state.reset is not None
+    assert state.reset.ledger == old
+    assert state.reset.tables["out/foreign"] == {}
+    assert {"output/totals": 1} in state.reset.tables.values()
+    assert decide_reset(state, []) is None
+
+
+def test_files_of_runs_before_a_reset_stay_for_the_retention():
+    rows = run_rows([], "a")
+    reset = decide_reset(fold(rows), [])
+    assert reset is not None
+    rows = [*rows, reset]
+    assert dead_attempts(rows, fold(rows)) == frozenset()
 
 
 def test_a_note_has_no_effect():

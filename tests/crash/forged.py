@@ -11,6 +11,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, FENCE, PLAN
 from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REPUBLISH, REWIND
 from rewindow.control.plan.ledger_state_gc import FORGET
+from rewindow.control.plan.reset import RESET
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import InvariantError
 from tests.control.ledgers import HOUR, a_feed, commit_row, plan_row, planned, run_rows
@@ -66,6 +67,12 @@ def _rewound() -> Rows:
     return [*_and(rows, REWIND, branch="main", to=1, head=3), replace(late, seq=late.seq + 1)]
 
 
+def _reset() -> Rows:
+    rows = _pending(_runs(1, 2))
+    late = commit_row(rows, planned(rows[:-1], "one", FEED, through_landing=3))
+    return [*_and(rows, RESET, was="", tables={}), replace(late, seq=late.seq + 1)]
+
+
 def _promote(rows: Rows, **change: Any) -> Rows:
     body = {"branch": "trial", "into": "main", "branch_head": _head(rows, "trial"), "head": _head(rows, "main")}
     return _and(rows, PROMOTE, **{**body, "tables": {}, **change})
@@ -106,6 +113,8 @@ FORGED: dict[str, Callable[[], Rows]] = {
     "a forgetting of nobody": lambda: _and(_runs(1, 2), FORGET, runs=[99]),
     "a drop of main": lambda: _and(_runs(1), DROP, branch="main"),
     "a second drop": lambda: _and(_and(_branched(), DROP, branch="trial"), DROP, branch="trial"),
+    "a reset of another ledger": lambda: _and(_runs(1), RESET, was="another", tables={}),
+    "a commit that a reset fenced": _reset,
     "a table anew that is not there": lambda: _and(_runs(1), REPUBLISH, branch="main", target="output/none"),
 }
 

@@ -90,7 +90,7 @@ def _replayed(warehouse: str) -> View:
                 found = read_rows(path).to_pylist()
                 if branch.standing is Standing.OPEN:
                     _check_output(branch, target, found)
-                _check_ordinal(path, target, branch)
+                _check_ordinal(path, target, branch, state.ledger)
                 rows[table.path] = sorted(_text(row) for row in found)
             else:
                 _check_shared(path, target, state.naming(table.path))
@@ -110,9 +110,9 @@ def _check_output(branch: Branch, target: str, rows: Sequence[Mapping[str, Any]]
     assert not by_run, f"{target} has rows of runs that do not count: {dict(by_run)}"
 
 
-def _check_ordinal(path: str, target: str, branch: Branch) -> None:
+def _check_ordinal(path: str, target: str, branch: Branch, ledger: str) -> None:
     epoch = branch.restarts[target].epoch if target in branch.restarts else 1
-    last = DeltaTable(path).transaction_version(publication_id(JOB, target, epoch)) or 0
+    last = DeltaTable(path).transaction_version(publication_id(ledger, JOB, target, epoch)) or 0
     assert last == len(branch.publications), f"{target}: {last} publications of {len(branch.publications)}"
 
 

@@ -74,6 +74,9 @@ PAIRS = {
         Pair("run | gc", some_runs([1, 2]), "run", "gc", FILE_GONE),
         Pair("gc | rewind", some_runs([1, 2, 3]), "gc", "rewind"),
         Pair("gc | promote", branched, "gc", "promote"),
+        Pair("run | reset", some_runs([1, 2]), "run", "reset"),
+        Pair("reset | run", branched, "reset", "run"),
+        Pair("reset | reset", branched, "reset", "reset"),
         Pair("fix | run", ravaged, "fix", "run", RAVAGED),
         Pair("fix | rewind", ravaged, "fix", "rewind", RAVAGED),
     )

@@ -197,6 +197,10 @@ class MemoryFolder:
         file = here().world.files.get(self.full_path(path))
         return None if file is None else FileFacts(file.size, 0)
 
+    def sizes(self) -> dict[str, int]:
+        start = f"{self.root}/"
+        return {path.removeprefix(start): 1 for path in here().world.files if path.startswith(start)}
+
     def write_table(self, path: str, rows: Any) -> FileFacts:
         process = here()
         process.faults.point(f"{self.root}: write")

@@ -16,7 +16,17 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import StorageError
-from rewindow.tables.delta import checkpoints, commit, drift, journal, ledger, publish, warehouse
+from rewindow.tables.delta import (
+    check_published,
+    checkpoints,
+    claims,
+    commit,
+    drift,
+    journal,
+    ledger,
+    publish,
+    warehouse,
+)
 from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
@@ -181,9 +191,13 @@ def in_memory() -> Iterator[None]:
         (warehouse, "first_difference", _first_difference),
         (checkpoints, "table_files", _table_files),
         (drift, "table_files", _table_files),
+        (check_published, "table_files", _table_files),
+        (check_published, "Folder", MemoryFolder),
+        (check_published, "open_table", open_table),
         (publish, "retract_all", _retract_all),
         (publish, "retract_runs", _retract_runs),
-        (publish, "_create", lambda _warehouse, _job, table: create_table(f"{ROOT}/{table.path}")),
+        (publish, "_create", lambda *of: create_table(f"{ROOT}/{of[-1].path}")),
+        (claims, "table_files", _table_files),
         (journal, "_as_table", _as_table),
         (journal, "_as_reports", _as_reports),
     ]

@@ -74,7 +74,7 @@ MUTANTS_OF_BRANCHS = (
     ),
     Mutant(
         "a table published anew leaves the old ids open",
-        [Rewrite(f"{PUBLISH}:publish", "range(1, due.restart.epoch)", "range(0)")],
+        [Rewrite(f"{PUBLISH}:publish", "range(1, epoch)", "range(0)")],
         [Hold("run | rewind-republish", "publish output/hourly")],
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""Mutants of what keeps the tables of a job small and fixes them: `gc`, `republish`."""
+"""Mutants of what keeps the tables of a job small, fixes them and empties them: `gc`, `republish`, `reset`."""
 
 from __future__ import annotations
 
@@ -60,11 +60,21 @@ MUTANTS_OF_UPKEEP = (
         [
             Rewrite(
                 "tables.delta.publish:publish",
-                "publication_id(job, due.target, due.restart.epoch)",
-                "publication_id(job, due.target)",
+                "publication_id(state.ledger, job, due.target, due.restart.epoch)",
+                "publication_id(state.ledger, job, due.target)",
             )
         ],
         [Kill("republish", "republish")],
+    ),
+    Mutant(
+        "reset: the identity of the ledger is not part of the application id",
+        [Rewrite("tables.shared.publications:publication_id", "{ledger}/", "")],
+        [Kill("reset", "empty"), Kill("reset-deleted", "empty")],
+    ),
+    Mutant(
+        "reset: the old application ids stay open",
+        [Rewrite("tables.delta.reset:finish_reset", "closes=closes)", "closes=())")],
+        [Hold("run | reset", "publish output/hourly")],
     ),
     Mutant(
         "republish: a run that was made again counts whatever it gave",

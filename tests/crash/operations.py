@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,12 +18,14 @@ from rewindow.control.gc_feed import collect_feed
 from rewindow.control.plan.branches import LedgerRow, Standing
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.spec import MAIN
+from rewindow.control.reset import reset
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc_feed import FeedGc
 from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import RUNS
 from tests.crash import scene
 from tests.crash.scene import JOB, Steps
 from tests.ingest.local_engine import HOUR, T0
@@ -146,6 +149,21 @@ def _collect(warehouse: str) -> Steps:
     yield from collect(JOB, tables, gc, before_ms=2**60, keep_ms=0, every=2)
 
 
+def _deleted_ledger(warehouse: str, seed: int) -> None:
+    """Leave tables of a ledger that somebody deleted, and a new ledger without runs."""
+    some_runs([1, 2, 3])(warehouse, seed)
+    shutil.rmtree(table_path(warehouse, RUNS))
+
+
+def _reset(warehouse: str) -> Steps:
+    """Start over, but only until the first run of the new beginning: a person does not reset that."""
+    tables = DeltaTables(warehouse)
+    yield "look"
+    if tables.state(JOB).reset is None or not tables.state(JOB).committed:
+        yield from reset(JOB, ["out/hourly", "out/sizes"], tables)
+    yield from scene.run_all(tables)
+
+
 def _small_files(warehouse: str, seed: int) -> None:
     """Leave a log in small files, some merged long ago, and a landing that died and was overtaken."""
     scene.write_source(warehouse, seed, hours=HOURS)
@@ -217,6 +235,8 @@ OPERATIONS = {
         Operation("republish", _rewound_once, _republish),
         Operation("fix", ravaged, _fix),
         Operation("gc", _untidy, _collect),
+        Operation("reset", branched, _reset),
+        Operation("reset-deleted", _deleted_ledger, _reset),
         Operation("gc-feed", _small_files, _collect_feed),
         Operation("land-last", _small_files, partial(scene.landing, now_ms=T0 + HOURS * HOUR)),
         Operation("rewind-republish", some_runs([1, 2, 3]), _rewind_and_republish),

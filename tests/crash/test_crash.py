@@ -22,10 +22,12 @@ MACHINES = (
     "control/branch.py",
     "control/repair.py",
     "control/gc.py",
+    "control/reset.py",
     "control/ingest/land.py",
     "control/gc_feed.py",
     "tables/delta/compaction.py",
     "tables/delta/publish.py",
+    "tables/delta/reset.py",
     "tables/delta/feeds.py",
 )
 """The modules that name steps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from rewindow.contracts.steps import drive
 from rewindow.control.branch import branch, promote, rewind
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.verify import verify
-from rewindow.errors import ConfigError, InvariantError, NotNowError
+from rewindow.errors import CheckpointError, ConfigError, InvariantError, NotNowError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.commit import OWNER, create_table, owner
 from rewindow.tables.governed.names import TableName, output_name
 from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.paths import RUNS
 from tests.crash import scene
 from tests.protocol import backends
 from tests.protocol.backends import Backend
@@ -171,3 +173,27 @@ def test_names_of_a_catalog_are_validated_and_quoted() -> None:
     for wrong in ("orders", "a.b.c.d", "main.shop.or`ders", "main..orders", "main.shop.x; DROP TABLE y", "ü.b.c"):
         with pytest.raises(ConfigError, match="not the name of a table"):
             TableName.parse(wrong, "main")
+
+
+def test_rows_of_a_ledger_that_was_deleted_are_refused(jobs: Backend, spark: SparkSession) -> None:
+    jobs.run("anew", 2)
+    tables = jobs.tables()
+    if isinstance(tables, CatalogTables):
+        spark.sql(f"DROP TABLE {tables.home}.rewindow_runs")
+    else:
+        shutil.rmtree(Path(tables.warehouse) / RUNS)
+    with pytest.raises(CheckpointError, match="did not publish"):
+        jobs.run("anew", 2)
+
+
+def test_an_output_that_a_failed_run_left_takes_other_columns(backend: Backend, spark: SparkSession) -> None:
+    tables = backend.tables()
+    if not isinstance(tables, CatalogTables):
+        pytest.skip("of files: tests/bad_input/test_leftovers.py")
+    name = TableName.parse(f"{tables.home}.left", "")
+    for columns in ([Column("x", "long")], [Column("y", "string")]):
+        create_table(spark, name, columns, (), {OWNER: owner("left", "main")})
+    assert spark.table(name.quoted).columns == ["y"]
+    spark.sql(f"INSERT INTO {name.quoted} VALUES ('published')")
+    with pytest.raises(CheckpointError, match="has the columns"):
+        create_table(spark, name, [Column("x", "long")], (), {OWNER: owner("left", "main")})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
+from rewindow.tables.shared.publications import publication_id
 from tests.control.ledgers import TOPIC, a_feed, planned
 from tests.tables.scene import JOB, a_job, changelog, finish, land, replay
 
@@ -72,11 +74,10 @@ def test_a_changelog_that_lost_rows_is_an_error(warehouse, sums):
 
 
 def test_a_table_that_somebody_dropped_is_published_again(warehouse, sums):
-    for file in (Path(sums) / "_delta_log").iterdir():
-        file.unlink()
-    (Path(sums) / "_delta_log").rmdir()
+    shutil.rmtree(Path(sums) / "_delta_log")
     finish(warehouse)
-    assert DeltaTable(sums).transaction_version(f"rewindow.pub/{JOB}/changelog/sums/1") == 3
+    ledger = DeltaTables(warehouse).state(JOB).ledger
+    assert DeltaTable(sums).transaction_version(publication_id(ledger, JOB, "changelog/sums")) == 3
 
 
 def test_a_table_of_another_job_is_refused(warehouse):

@@ -16,9 +16,9 @@ from rewindow.control.repair import Asked, Republished, republish
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, InvariantError, StorageError, UsageError
+from rewindow.tables.delta.check_published import quick
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash, read_rows
-from rewindow.tables.delta.drift import quick
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import output_path

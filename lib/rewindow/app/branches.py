@@ -166,6 +166,7 @@ class JobBranches:
         """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`."""
         state = self.state
         known = self._known(state, branch)
+        self._tables.check_published(self._job, state, branch)
         chosen = [self._run(state, known, name) for name in runs] or [known.runs[-1]]
         project = self._project
         for run in chosen:

@@ -1,4 +1,4 @@
-"""Maintenance of jobs and feeds: republish drifted tables, resume a dead run, collect garbage."""
+"""Maintenance of jobs and feeds: republish drifted tables, resume a dead run, start over, collect garbage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rewindow.app.open_tables import output_location
 from rewindow.app.project import Project
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
@@ -16,16 +17,18 @@ from rewindow.control.gc import Collected, collect
 from rewindow.control.gc_feed import FeedCollected, collect_feed
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.reset import decide_reset
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
-from rewindow.control.plan.spec import OUTPUT, RunRequest
+from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.repair import Asked, Republished, republish
+from rewindow.control.reset import reset
 from rewindow.control.run import RunReport
 from rewindow.errors import ConfigError, naming
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc_feed import FeedGc
 from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.repair import Repair
-from rewindow.tables.delta.warehouse import direct
+from rewindow.tables.delta.warehouse import DeltaTables, direct
 
 OnStep = Callable[[str], None] | None
 
@@ -94,6 +97,29 @@ class JobMaintenance:
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
         return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, deleted=list(gc.garbage(keep_ms)))
+
+    def would_reset(self) -> list[str]:
+        """Return the paths of the tables that `reset` would empty; none if the job is at its beginning."""
+        tables, outputs = self._reset_tables()
+        state = tables.state(self._job)
+        row = decide_reset(state, tables.unknown_tables(self._job, state, outputs))
+        return sorted(row.body["tables"]) if row else []
+
+    def reset(self, *, on_step: OnStep = None) -> list[str]:
+        """Start the job over and return the paths of the tables that were emptied; see `control.reset`."""
+        tables, outputs = self._reset_tables()
+        with naming(JOB=self._job):
+            row = drive(reset(self._job, outputs, tables), on_step)
+        return sorted(row.body["tables"]) if row else []
+
+    def _reset_tables(self) -> tuple[DeltaTables, list[str]]:
+        self._check_files(
+            "reset",
+            "a Spark commit cannot fence a process that still publishes. Choose another name for the job and its tables",
+        )
+        config = self._project.job_config(self._job)
+        outputs = [output_location(config, MAIN, None, topic) for topic in config.outputs]
+        return direct(self._project.tables), outputs
 
     def _check_files(self, command: str, why: str) -> None:
         """Refuse a command that works on files if a catalog governs the tables. Raises `ConfigError` (78)."""

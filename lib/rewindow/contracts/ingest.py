@@ -141,11 +141,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class ProducedEpoch:
-    """An epoch that another job committed: its watermark (epoch ms) and its run."""
+    """An epoch that another job committed: its watermark (epoch ms), its run and the identity of the job's ledger."""
 
     number: int
     watermark_ms: int
     run: int
+    ledger: str = ""
 
 
 @dataclass(frozen=True, slots=True)

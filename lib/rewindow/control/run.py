@@ -23,7 +23,7 @@ from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.control.plan.tasks import METRICS_TARGET, Restored, metrics_rows, sub_topology_work
-from rewindow.errors import InvariantError
+from rewindow.errors import InvariantError, NotNowError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
@@ -219,13 +219,19 @@ def _work(
 
 def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Generator[str, None, JobState]:
     """Append the COMMIT row, which makes the run true, unless another attempt has fenced this one."""
+    ledger = ""
 
     def decide(state: JobState) -> LedgerRow:
+        nonlocal ledger
+        ledger = state.ledger
         check_is_pending(state, spec)
         return LedgerRow(state.rows + 1, COMMIT, commit.as_json())
 
     yield from update(tables, spec.job, step, decide)
     state = tables.state(spec.job)
+    if state.ledger != ledger:
+        message = f"run {spec.name} was committed, but `reset` has started the job over since: run again"
+        raise NotNowError(message)
     if state.find_run(spec.run) is None:
         message = f"run {spec.name}: its COMMIT row was appended and has disappeared. Restore the ledger table"
         raise InvariantError(message)

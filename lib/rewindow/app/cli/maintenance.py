@@ -1,4 +1,4 @@
-"""The commands that repair and clean up: republish, resume and gc."""
+"""The commands that repair and clean up: republish, resume, reset and gc."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    for command in (republish, resume, gc):
+    for command in (republish, resume, reset, gc):
         app.command()(command)
 
 
@@ -71,6 +71,28 @@ def resume(
     with printer.progress() as on_step:
         done = maintenance.resume(branch, replan=replan, take_over=takeover, on_step=on_step)
     printer.resumed(job, done)
+
+
+def reset(
+    job: Job,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    target: Target = "local",
+    folder: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Start a job over: forget its runs and branches, and empty its tables. Landed logs stay."""
+    printer = MaintenancePrinter(as_json=as_json)
+    maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
+    tables = maintenance.would_reset()
+    if tables and not yes:
+        question = f"Forget all runs and branches of {job} and empty {', '.join(tables)}?"
+        if as_json or not typer.confirm(question, err=True):
+            message = f"`reset {job}` was not confirmed, so nothing was changed: answer y, or add --yes"
+            raise UsageError(message)
+    with printer.progress() as on_step:
+        done = maintenance.reset(on_step=on_step)
+    printer.was_reset(job, done)
 
 
 def gc(

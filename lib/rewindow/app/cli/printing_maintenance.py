@@ -98,6 +98,15 @@ class MaintenancePrinter(Printer):
             if rows:
                 self.table("", rows)
 
+    def was_reset(self, job: str, tables: Sequence[str]) -> None:
+        """Print the result of `reset`: the tables that were emptied."""
+        if self.as_json:
+            self.json({"job": job, "emptied": list(tables)})
+        elif tables:
+            self.say(f"{job} starts over. Emptied: {', '.join(tables)}. `rewindow run {job}` replays all landings.")
+        else:
+            self.say(f"{job} is at its beginning: there is nothing to forget.")
+
     def resumed(self, job: str, done: Resumed) -> None:
         """Print the result of `resume`."""
         result = done.result

@@ -132,8 +132,8 @@ def _arrivals(
 
 
 def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
-    run = next(produced.run for produced in look.epochs if produced.number == epoch)
-    return {"kind": JOB, "epoch": epoch, "run": run}
+    produced = next(produced for produced in look.epochs if produced.number == epoch)
+    return {"kind": JOB, "epoch": epoch, "run": produced.run, "ledger": produced.ledger}
 
 
 def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:

@@ -119,6 +119,8 @@ class Feed:
 
     definition: FeedDefinition
     landings: tuple[Landing, ...]
+    ledger: str = ""
+    """The identity of its landing ledger (ADR-75)."""
 
     def epoch_range(self, epoch: int, topic_partition: TopicPartition) -> tuple[int, int]:
         """Return the offsets ``[start, end)`` of a topic-partition that epoch ``epoch`` (from 1) releases."""

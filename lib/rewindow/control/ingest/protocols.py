@@ -67,7 +67,7 @@ class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
     warehouse: str
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Create the missing tables of a landing. Raises if it could not be published."""
+        """Check the tables of a landing before it is executed. Raises if it could not be published."""
         ...
 
     def publish_steps(self, feed: str) -> Iterator[str]:

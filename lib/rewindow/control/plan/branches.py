@@ -7,18 +7,22 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rewindow.control.plan.spec import CHANGELOG, Commit, RunSpec, TableSpec
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, RunSpec, TableSpec
 from rewindow.streams.record import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """A ledger row: its number (from 1), kind and JSON body. ``recorded_at`` (epoch ms) decides only what `gc` keeps."""
+    """A ledger row: its number (from 1), kind and JSON body. ``recorded_at`` (epoch ms) decides only what `gc` keeps.
+
+    ``token`` is unique to the append that wrote the row, and empty before the row is stored.
+    """
 
     seq: int
     kind: str
     body: Mapping[str, Any]
     recorded_at: int = 0
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +128,20 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """What a RESET row ended: a ledger identity, and by table path the targets that it published, with their epochs."""
+
+    ledger: str
+    tables: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class JobState:
     """The state of a job. ``rows`` is the number of the last ledger row, ``committed`` all runs in ledger order."""
 
     rows: int = 0
+    ledger: str = ""
+    """The identity of the ledger: the token of its first row, or of its last RESET row (ADR-75)."""
     branches: Mapping[str, Branch] = field(default_factory=dict)
     committed: tuple[CommittedRun, ...] = ()
     restarts: Mapping[str, Restart] = field(default_factory=dict)
@@ -138,10 +152,17 @@ class JobState:
     """Run -> snapshot of all stores at its end, as an entry with the snapshot's own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
     """Runs and snapshots whose rows were removed from the changelogs. Only a snapshot can restore the state after them."""
+    reset: Reset | None = None
+    """The last RESET: its tables are to be emptied before anything else is published."""
 
     def branch(self, name: str) -> Branch:
         """Return a branch, or an empty one if the ledger has none of that name."""
         return self.branches.get(name, Branch(name))
+
+    def restart(self, branch: str, target: str, path: str) -> Restart:
+        """Return the last republication of a branch's table; epoch 1 if there was none."""
+        restarts = self.branch(branch).restarts if target.startswith(OUTPUT) else self.restarts
+        return restarts.get(target if target.startswith(OUTPUT) else path, Restart(1, 0))
 
     def is_pending(self, spec: RunSpec) -> bool:
         """Return whether this plan may still be committed, because no later row fenced it."""

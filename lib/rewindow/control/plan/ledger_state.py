@@ -13,6 +13,7 @@ REPUBLISH  starts a new publication epoch of a table
 RESTAGE    names new files for a run whose files were lost; folded in `ledger_state_gc`, as the next 2
 SNAPSHOT   names files with all stores after a run, which are read instead of all runs up to it
 FORGET     removes runs and snapshots that no branch needs from the changelogs
+RESET      starts the job over: nothing before it counts; folded in `reset`
 =========  ========================================================================================================
 
 A row that does not fit is a broken invariant (exit code 70): something other than rewindow wrote to the ledger.
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from rewindow.control.plan import ledger_state_branches, ledger_state_gc
+from rewindow.control.plan import ledger_state_branches, ledger_state_gc, reset
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication, Standing
 from rewindow.control.plan.ledger_rows import broken, with_branch
 from rewindow.control.plan.spec import Commit, RunSpec, chain_hash
@@ -43,7 +44,7 @@ def fold_row(state: JobState, row: LedgerRow) -> JobState:
     """Return the state after one more row. Raises `InvariantError` (70) if the row does not fit."""
     if row.seq != state.rows + 1:
         raise broken(row, f"it follows row {state.rows}")
-    state = replace(state, rows=row.seq)
+    state = replace(state, rows=row.seq, ledger=state.ledger or row.token)
     if row.kind not in _FOLDS:
         raise broken(row, "this version of rewindow does not know its kind: update rewindow")
     return _FOLDS[row.kind](state, row)
@@ -122,4 +123,5 @@ _FOLDS: Mapping[str, Callable[[JobState, LedgerRow], JobState]] = {
     NOTE: _fold_note,
     **ledger_state_branches.FOLDS,
     **ledger_state_gc.FOLDS,
+    **reset.FOLDS,
 }

@@ -51,8 +51,10 @@ def plan_run(
                 return UpToDate(f"the request {request.key!r} is committed as run {run.spec.name}")
     through = last_epoch_asked(feed, request)
     seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
-    is_newer = branch.head is not None and feed.definition.generation > branch.head.spec.generation
-    if is_newer and request.through_landing is None and request.through_ms is None:
+    is_other = branch.head is not None and (
+        feed.definition.generation > branch.head.spec.generation or feed.ledger != branch.head.spec.feed_ledger
+    )
+    if is_other and request.through_landing is None and request.through_ms is None:
         check_landings(branch, feed)  # even if there is nothing to run: the branch's rows may be outdated
     if through <= branch.last_epoch and not seals:
         return UpToDate(_why_nothing(branch, feed, through))
@@ -90,6 +92,7 @@ def plan_run(
         takes_over=planned.run if planned else None,
         repeats=planned.attempt.id if planned and _is_same_code(planned.binding, binding) else None,
         accepted=accepted,
+        feed_ledger=feed.ledger,
     )
 
 
@@ -143,16 +146,17 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
             f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`. Or replay on a branch, then "
             f"publish it: `rewindow backfill {job} --from {begin} --branch NAME`, `rewindow promote {job} NAME`"
         )
-    message = (
-        f"run {head.spec.name} depends on landing {head.spec.last_epoch} of generation {head.spec.generation}, which "
-        f"generation {feed.definition.generation} of feed {feed.definition.feed!r} does not share. {fix}"
-    )
+    name = feed.definition.feed
+    why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
+    if feed.ledger != head.spec.feed_ledger:
+        why = f"but feed {name!r} was landed anew: its landing ledger is another one"
+    message = f"run {head.spec.name} depends on landing {head.spec.last_epoch} of generation {head.spec.generation}, {why}. {fix}"
     raise SourceError(message)
 
 
 def _has(feed: Feed, spec: RunSpec) -> bool:
     """Return whether the feed still has the last landing that a run read."""
-    if spec.last_epoch > len(feed.landings):
+    if spec.last_epoch > len(feed.landings) or spec.feed_ledger != feed.ledger:
         return False
     return spec.last_epoch == 0 or feed.landings[spec.last_epoch - 1].generation <= spec.generation
 

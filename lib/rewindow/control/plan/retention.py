@@ -12,6 +12,7 @@ from dataclasses import asdict
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
+from rewindow.control.plan.reset import RESET
 from rewindow.control.plan.spec import JournalFile, TargetTotal
 
 EVERY = 30
@@ -21,9 +22,15 @@ EVERY = 30
 def dead_attempts(rows: Iterable[LedgerRow], state: JobState) -> frozenset[str]:
     """Return the attempts that can no longer commit, because a later row replaced their plan.
 
-    Leaves out the attempt that a pending plan repeats, since its output is compared with the new one.
+    Leaves out the attempt that a pending plan repeats, since its output is compared with the new one; and those before a
+    RESET, whose committed files stay for the retention.
     """
-    planned = [row.body["attempt"]["id"] for row in rows if row.kind == PLAN]
+    planned: list[str] = []
+    for row in rows:
+        if row.kind == RESET:
+            planned.clear()
+        elif row.kind == PLAN:
+            planned.append(row.body["attempt"]["id"])
     kept = {attempt for run in state.committed for attempt in (run.spec.attempt.id, run.commit.attempt)}
     for branch in state.branches.values():
         if branch.pending is not None:

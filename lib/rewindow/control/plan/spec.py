@@ -135,6 +135,8 @@ class RunSpec:
     takes_over: int | None = None
     repeats: str | None = None
     accepted: tuple[str, ...] = ()
+    feed_ledger: str = ""
+    """The identity of the landing ledger that numbered its epochs."""
 
     @property
     def name(self) -> str:
@@ -184,7 +186,7 @@ class RunSpec:
 
 _SCALARS = (
     *("job", "branch", "number", "run", "parent", "feed", "generation", "first_epoch", "last_epoch", "final"),
-    *("clock_from_ms", "clock_to_ms", "key", "takes_over", "repeats"),
+    *("clock_from_ms", "clock_to_ms", "key", "takes_over", "repeats", "feed_ledger"),
 )
 
 

@@ -47,7 +47,7 @@ def find_checkpoint(
             own = [file.path for file in files if int(file.partition[PARTITION]) == partition]
             stores[store, partition] = tuple(f"{path}/{name}" for name in own)
         read += files
-    return Checkpoint(states, stores, sum(file.rows for file in read), sum(file.bytes for file in read))
+    return Checkpoint(states, stores, sum(file.rows or 0 for file in read), sum(file.bytes for file in read))
 
 
 def changelog_files(
@@ -103,7 +103,7 @@ def _check_present(path: str, files: Sequence[TableFile]) -> None:
 def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files: Sequence[TableFile]) -> None:
     found: dict[int, int] = {}
     for file in files:
-        found[file.first_run or 0] = found.get(file.first_run or 0, 0) + file.rows
+        found[file.first_run or 0] = found.get(file.first_run or 0, 0) + (file.rows or 0)
     for run in chain:
         total = run.commit.targets.get(target)
         due = total.rows if total else 0

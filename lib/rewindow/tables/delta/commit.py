@@ -10,6 +10,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -28,6 +29,9 @@ from rewindow.tables.delta.path_safety import safe_path
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 
+
+OWNER = "rewindow.job"
+"""The table property with the only job that writes the table."""
 
 _ATTEMPTS, _LOOKS = 8, 3
 _CLOSED = 2**62  # the version of a closed application id
@@ -99,6 +103,29 @@ def create_table(
             raise StorageError(message) from failure
     _check_columns(path, table, schema, partition_by)
     return table
+
+
+def adopt_table(path: str, table: DeltaTable, schema: pa.Schema, owner: Mapping[str, str]) -> None:
+    """Give an empty table, left by an attempt that published nothing, other columns and properties.
+
+    Does nothing if it has them, if its partitioning differs, or if another process commits first: `create_table` then
+    reports what does not fit.
+    """
+    if _column_types(DeltaSchema.from_arrow(schema)) != _column_types(table.schema()):
+        with suppress(DeltaError, OSError, ValueError):
+            table.create_write_transaction(
+                [],
+                mode="overwrite",  # replaces the columns
+                schema=DeltaSchema.from_arrow(schema),
+                partition_by=table.metadata().partition_columns,
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+    release(table, is_good=False)
+    found = existing_table(path)
+    if any(found.metadata().configuration.get(key) != value for key, value in owner.items()):
+        with suppress(DeltaError, OSError):
+            found.alter.set_table_properties(dict(owner), raise_if_not_exists=False)
+        release(found, is_good=False)
 
 
 def commit_files(

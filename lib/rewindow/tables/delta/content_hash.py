@@ -28,10 +28,13 @@ _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "bo
 
 
 class TableFile(NamedTuple):
-    """A file of a table. ``path`` is relative to the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any."""
+    """A file of a table. ``path`` is relative to the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any.
+
+    ``rows`` is None for a file without statistics, which something else than rewindow added; see `rows_of`.
+    """
 
     path: str
-    rows: int
+    rows: int | None
     bytes: int
     partition: dict[str, Any]
     first_run: int | None
@@ -50,7 +53,7 @@ def table_files(path: str, table: DeltaTable) -> list[TableFile]:
     files = [
         TableFile(
             unquote(file),
-            columns["num_records"][index] or 0,
+            columns.get("num_records", nothing)[index],
             columns["size_bytes"][index],
             {name: values[index] for name, values in partitions.items()},
             columns.get("min._run", nothing)[index],
@@ -75,9 +78,29 @@ def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Express
 
 
 def count_rows(path: str) -> int:
-    """Return how many rows a table has by its Delta log; 0 if there is no table. No file is opened."""
-    table = open_table(path)
-    return sum(file.rows for file in table_files(path, table)) if table else 0
+    """Return how many rows a table has; 0 if there is no table. Only files without statistics are opened."""
+    table, folder = open_table(path), Folder(path)
+    return sum(rows_of(folder, file) for file in table_files(path, table)) if table else 0
+
+
+def rows_of(folder: Folder, file: TableFile) -> int:
+    """Return how many rows a file has. Without statistics its footer says so. Raises `StorageError` (74) if it is gone."""
+    if file.rows is not None:
+        return file.rows
+    with folder.open_parquet(file.path) as parquet:
+        return int(parquet.metadata.num_rows)
+
+
+def column_bounds(table: DeltaTable, column: str) -> dict[str, tuple[Any, Any]]:
+    """Return the smallest and the largest value of a column in each file, by path; None where the log does not say."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    nothing = [None] * actions.num_rows
+    smallest, largest = (
+        actions[f"{which}.{column}"].to_pylist() if f"{which}.{column}" in actions.column_names else nothing
+        for which in ("min", "max")
+    )
+    paths = [unquote(path) for path in actions["path"].to_pylist()]
+    return dict(zip(paths, zip(smallest, largest, strict=True), strict=True))
 
 
 def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatchReader:

@@ -1,7 +1,7 @@
 """Find drift: published tables that were altered outside rewindow (RESTORE, DELETE, a drop, rewritten or deleted files).
 
-A table holds the rows of the runs that were published to it, and each COMMIT row has their number. `quick` reads the Delta
-log alone; `find_drift` reads files where it must, and also finds an UPDATE that keeps every count.
+A table holds the rows of the runs that were published to it, and each COMMIT row has their number. `find_drift` reads files
+where it must, so it also finds an UPDATE that keeps every count; `check_published` is the cheap check of every command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, read_file, table_files, table_schema
@@ -77,38 +77,11 @@ class Files:
         return self._whole[key]
 
 
-def check_published(warehouse: str, job: str, state: JobState, branch: str) -> None:
-    """Check, by the Delta log alone, that the outputs of a branch have as many rows as were published.
-
-    Raises `StorageError` (74) naming `republish`.
-    """
-    for found in quick(warehouse, job, state, branch):
-        option = "" if branch == "main" else f" --branch {branch}"
-        message = (
-            f"{found.path} {found.what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite). "
-            f"Publish it again: `rewindow republish {job}{option}`"
-        )
-        raise StorageError(message)
-
-
-def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
-    """Yield the outputs whose Delta log does not have the rows that were published."""
-    for due, table, published in _published(warehouse, job, state, branch):
-        if not due.target.startswith(OUTPUT) or table is None:
-            continue
-        wanted, found = due_rows(due, published), Counter[int]()
-        path = table_path(warehouse, due.table.path)
-        files = [file for file in table_files(path, table) if file.rows]
-        for file in files:
-            found[file.first_run or 0] += file.rows
-        is_split_by_run = all(file.first_run == file.last_run for file in files)
-        if found.total() != wanted.total() or (is_split_by_run and found != wanted):
-            yield Drift(due.target, path, _difference(wanted, found, state))
-
-
 def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Files) -> Iterator[Drift]:
     """Yield the tables of a branch that are not what was published. Reads files."""
-    for due, table, published in _published(warehouse, job, state, branch):
+    for due, table, published in published_tables(warehouse, job, state, branch):
+        if published > len(due.publications):
+            continue
         path = table_path(warehouse, due.table.path)
         if table is None:
             if due.publications:
@@ -119,14 +92,20 @@ def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Fi
             yield Drift(due.target, path, what)
 
 
-def _published(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield each table with the number of its publications, but not tables that are about to be republished."""
+def published_tables(
+    warehouse: str, job: str, state: JobState, branch: str
+) -> Iterator[tuple[Due, DeltaTable | None, int]]:
+    """Yield each table with the number of its publications, but not tables that are about to be republished.
+
+    If that is more than the state names, another process knows a newer state, or the ledger is an older copy.
+    """
     for due in due_tables(state, branch):
         table = open_table(table_path(warehouse, due.table.path))
         epoch = due.restart.epoch
-        published = (table.transaction_version(publication_id(job, due.target, epoch)) or 0) if table else 0
-        is_on_its_way = epoch > 1 and published < due.restart.ordinal
-        if not is_on_its_way and published <= len(due.publications):  # more publications than we know: our state is old
+        app_id = publication_id(state.ledger, job, due.target, epoch)
+        published = (table.transaction_version(app_id) or 0) if table else 0
+        is_on_its_way = table is not None and epoch > 1 and published < due.restart.ordinal
+        if not is_on_its_way:
             yield due, table, published
 
 
@@ -142,8 +121,8 @@ def _drift(
             run, known = staged.pop(file.path)
             if not files.are_whole(run, due.target, due.table.path) and not _is_as_staged(folder, known):
                 return f"lacks the file {file.path}, or the file was altered"
-            found[run.spec.run] += file.rows
-        elif due.table.path not in SHARED_TABLES or file.rows:
+            found[run.spec.run] += known.rows
+        elif due.table.path not in SHARED_TABLES or file.rows != 0:
             others.append(file)
     try:
         rows = _rows_of(folder, others, schema, due, job)
@@ -152,7 +131,7 @@ def _drift(
     found.update(rows["_run"].to_pylist())
     wanted = due_rows(due, published)
     if found != wanted:
-        return _difference(wanted, found, state)
+        return difference_of(wanted, found, state)
     for run in runs:
         own = [known for one, known in staged.values() if one.spec.run == run.spec.run]
         if own and all(_is_as_staged(folder, known) for known in own):
@@ -184,7 +163,8 @@ def _is_as_staged(folder: Folder, file: StagedFile) -> bool:
     return is_there and file.file_digest in ("", folder.digest(file.path))
 
 
-def _difference(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:
+def difference_of(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:
+    """Describe the first run of which a table has another number of rows than were published."""
     names = {run.spec.run: f"run {run.spec.name}" for run in state.committed}
     for run in sorted({*wanted, *found}):
         if wanted.get(run, 0) != found.get(run, 0):

@@ -21,6 +21,7 @@ from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.storage.locations import check_spark_reads
+from rewindow.tables.delta.claims import check_log_claim, check_quarantine_claim
 from rewindow.tables.delta.commit import (
     add_actions,
     commit_actions,
@@ -38,6 +39,7 @@ from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
+from rewindow.tables.shared.publications import log_id, older_ledger, quarantine_id
 
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
@@ -64,14 +66,19 @@ class DeltaFeedTables:
         return self._ledger(feed).append(rows)
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Create missing log tables and the quarantine, and check that files can be added to them.
+        """Check that files can be added to the log tables and the quarantine, as far as these exist.
 
-        Raises `CheckpointError` (76) if one has other columns, `StorageError` (74) if it cannot be created or written.
+        Publishing creates them: a landing that fails leaves no columns behind. Raises `CheckpointError` (76) for a log with
+        other columns or rows of another ledger, `StorageError` (74) for a table that cannot be written.
         """
+        rows = self.state(feed)
+        ledger = rows[0].token if rows else ""
         for topic, schema in logs.items():
             path = table_path(self.warehouse, log_path(feed, topic))
-            check_writable(path, create_log(path, schema))
-        create_table(table_path(self.warehouse, QUARANTINE), arrow_schema(QUARANTINE_COLUMNS))
+            if (table := open_table(path)) is not None:
+                _missing_columns(path, table, schema)
+                check_writable(path, table)
+                check_log_claim(path, table, ledger, feed)
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
@@ -83,7 +90,9 @@ class DeltaFeedTables:
 
         Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns.
         """
-        for generation, appends in generations([row] for row in self.state(feed)):
+        rows = self.state(feed)
+        ledger, numbers = rows[0].token if rows else "", [0]
+        for generation, appends in generations([row] for row in rows):
             bodies = [body for (body,) in appends]
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
@@ -91,8 +100,12 @@ class DeltaFeedTables:
                     continue
                 path = table_path(self.warehouse, log_path(feed, topic))
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
-                table = create_log(path, LogSchema.from_json(schema))
-                yield from _publish(path, table, f"rewindow.log/{feed}/g{number}", kept, landed, topic)
+                table, app_id = create_log(path, LogSchema.from_json(schema)), log_id(ledger, feed, number)
+                check_log_claim(path, table, ledger, feed)
+                published, known = table.transaction_version(app_id) or 0, max(landed, default=kept)
+                if published > known and len(self.state(feed)) == len(rows):  # otherwise another `land` was faster
+                    raise older_ledger(path, feed, published, known)
+                yield from _publish(path, table, app_id, kept, landed, topic)
             refused: list[Sequence[Mapping[str, Any]]] = [
                 [file for files in body["quarantine"].values() for file in files]
                 for body in bodies
@@ -101,7 +114,9 @@ class DeltaFeedTables:
             if refused:
                 path = table_path(self.warehouse, QUARANTINE)
                 table = create_table(path, arrow_schema(QUARANTINE_COLUMNS))
-                app_id = f"rewindow.quarantine/{feed}/g{number}"
+                numbers.append(number)
+                check_quarantine_claim(path, table, ledger, feed, numbers)
+                app_id = quarantine_id(ledger, feed, number)
                 yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=1)), "quarantine")
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
@@ -173,12 +188,26 @@ def create_log(path: str, schema: LogSchema) -> DeltaTable:
 
     Raises `CheckpointError` (76) if a column was landed with another type before.
     """
-    columns = arrow_schema((*LOG_COLUMNS, *schema.key, *schema.value))
-    wanted = pa.schema([*(pa.field(name, pa.int32()) for name in LOG_PARTITIONS), *columns])
     table = open_table(path)
     if table is None:
-        return create_table(path, wanted, LOG_PARTITIONS)
+        return create_table(path, _log_schema(schema), LOG_PARTITIONS)
+    missing = _missing_columns(path, table, schema)
+    if missing:
+        check_writable(path, table)
+        table.alter.add_columns(DeltaSchema.from_arrow(pa.schema(missing)).fields)
+        table.update_incremental()
+    return table
+
+
+def _log_schema(schema: LogSchema) -> pa.Schema:
+    columns = arrow_schema((*LOG_COLUMNS, *schema.key, *schema.value))
+    return pa.schema([*(pa.field(name, pa.int32()) for name in LOG_PARTITIONS), *columns])
+
+
+def _missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa.Field]:
+    """Return the columns that a log lacks. Raises `CheckpointError` (76) if one has another type in the log."""
     existing = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
+    wanted = _log_schema(schema)
     for field in wanted:
         if field.name in existing and existing[field.name] != field.type:
             message = (
@@ -186,12 +215,7 @@ def create_log(path: str, schema: LogSchema) -> DeltaTable:
                 f"now it is {field.type}: give the column another name under `columns:`"
             )
             raise CheckpointError(message)
-    missing = [field for field in wanted if field.name not in existing]
-    if missing:
-        check_writable(path, table)
-        table.alter.add_columns(DeltaSchema.from_arrow(pa.schema(missing)).fields)
-        table.update_incremental()
-    return table
+    return [field for field in wanted if field.name not in existing]
 
 
 class _Timestamps:

@@ -122,6 +122,10 @@ class Folder:
             if info.type == fs.FileType.File and not path.startswith("_delta_log/"):
                 yield path, info.size, (info.mtime_ns or 0) // 1_000_000
 
+    def sizes(self) -> dict[str, int]:
+        """Return the size of every file below, by path, from one listing. Skips Delta's log."""
+        return {path: size for path, size, _ in self.files()}
+
     def delete(self, path: str, *, is_folder: bool = False) -> None:
         """Delete a file, or a folder and its contents, if it exists. Raises `StorageError` (74)."""
         full = f"{self._base}/{path}"

@@ -179,7 +179,8 @@ class Ledger:
         return self._read_files[path]
 
     def _load(self, row: _RowValues) -> LedgerRow:
-        return LedgerRow(row[0], row[1], load_body(row[2], self.path), row[3])
+        body, token = load_body(row[2], self.path)
+        return LedgerRow(row[0], row[1], body, row[3], token)
 
     def _check_format_of(self, path: str) -> None:
         """Check one file of another name, so that a new name does not join a table of another format."""

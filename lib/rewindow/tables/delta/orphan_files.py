@@ -80,7 +80,8 @@ class JobOrphanFiles:
 
     def _tables(self) -> dict[str, set[str]]:
         """Return the targets of each table that a run of the job ever wrote or may be writing, by path."""
-        found: dict[str, set[str]] = {}
+        reset = self._state.reset.tables if self._state.reset else {}
+        found: dict[str, set[str]] = {path: set(targets) for path, targets in reset.items()}
         for run in self._state.committed:
             for target, table in run.spec.binding.tables.items():
                 found.setdefault(table.path, set()).add(target)

@@ -18,32 +18,58 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.spec import TableSpec
-from rewindow.errors import ConfigError
-from rewindow.tables.delta.commit import Retract, commit_files, create_table, open_table, table_path
+from rewindow.control.plan.spec import MAIN, TableSpec
+from rewindow.errors import CheckpointError, ConfigError, StorageError
+from rewindow.tables.delta.claims import check_claim, is_published
+from rewindow.tables.delta.commit import (
+    OWNER,
+    Retract,
+    adopt_table,
+    commit_files,
+    create_table,
+    existing_table,
+    open_table,
+    table_path,
+)
+from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.reset import check_owner, finish_reset
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
 from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_tables, net, publication_id
-
-_OWNER = "rewindow.job"
-"""The table property with the only job that writes the table."""
+from rewindow.tables.shared.publications import (
+    SHARED_TABLES,
+    Due,
+    Reports,
+    due_tables,
+    net,
+    publication_id,
+    was_prepared,
+)
 
 
 def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Reports) -> Iterator[str]:
     """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
-    Raises `StorageError` (74) if a staged file is gone or a commit does not land. Earlier commits stay.
+    Raises `StorageError` (74) if a table or a staged file is gone or a commit does not land, `CheckpointError` (76) for a
+    table with rows of a ledger that is not this one. Earlier commits stay.
     """
+    yield from finish_reset(warehouse, job, state)
     for due in due_tables(state, branch):
-        path, app_id = table_path(warehouse, due.table.path), publication_id(job, due.target, due.restart.epoch)
-        table = open_table(path) or _create(warehouse, job, due.table)
+        path, epoch = table_path(warehouse, due.table.path), due.restart.epoch
+        app_id = publication_id(state.ledger, job, due.target, due.restart.epoch)
+        table = open_table(path)
+        if table is None:
+            if epoch == 1:
+                _check_not_lost(path, job, state, branch, due, reports)
+            table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
+        if not published and epoch == 1:
+            check_claim(warehouse, table, job, state, branch, due.target, due.table.path)
         handle: DeltaTable | None = table
         for ordinal in range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1):
             yield f"publish {due.target} {ordinal}"
-            is_restart = due.restart.epoch > 1 and ordinal == due.restart.ordinal
+            is_restart = epoch > 1 and ordinal == due.restart.ordinal
             publication = net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1]
             removed = frozenset(run.spec.run for run in publication.removes)
             commit_files(
@@ -55,7 +81,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 table=handle,
                 retract=_retract(job, due, removed, is_restart=is_restart),
                 # Otherwise a writer with a stale view could append rows that the republication removed.
-                closes=[publication_id(job, due.target, epoch) for epoch in range(1, due.restart.epoch)]
+                closes=[publication_id(state.ledger, job, due.target, before) for before in range(1, epoch)]
                 if is_restart
                 else (),
             )
@@ -71,26 +97,60 @@ def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool)
     return partial(retract_runs, runs=removed) if removed else None
 
 
-def prepare(warehouse: str, job: str, tables: Mapping[str, TableSpec]) -> None:
+def prepare(warehouse: str, job: str, state: JobState, branch: str, tables: Mapping[str, TableSpec]) -> None:
     """Create missing tables that a run will write, and check that it may write all of them.
 
-    Raises `ConfigError` (78) for another job's table, `CheckpointError` (76) for other columns, `StorageError` (74) for
-    a table that cannot be created or has features that a direct commit would not respect.
+    Raises `ConfigError` (78) for another job's table, `CheckpointError` (76) for other columns or rows of another ledger,
+    `StorageError` (74) for a table that cannot be created or has features that a direct commit would not respect.
     """
-    for table in tables.values():
-        _create(warehouse, job, table)
+    for target, table in tables.items():
+        created = _create(warehouse, job, state, branch, target, table)
+        if state.restart(branch, target, table.path).epoch == 1:
+            check_claim(warehouse, created, job, state, branch, target, table.path)
 
 
-def _create(warehouse: str, job: str, table: TableSpec) -> DeltaTable:
-    path = table_path(warehouse, table.path)
-    owner = {} if table.path in SHARED_TABLES else {_OWNER: job}
-    created = create_table(path, arrow_schema(table.columns), table.partition_by, configuration=owner)
-    found = created.metadata().configuration.get(_OWNER, job)
-    if found != job:
-        message = f"the table {path} is written by the job {found!r}: name another table for {job!r}"
-        raise ConfigError(message)
+def _check_not_lost(path: str, job: str, state: JobState, branch: str, due: Due, reports: Reports) -> None:
+    """Raise `StorageError` (74) for a missing table that a run has written, unless all that was staged for it is there.
+
+    Otherwise the empty table that is created here would look like one that was never published.
+    """
+    if not was_prepared(state, due):
+        return
+    sizes = Folder(path).sizes()
+    runs = [run for publication in due.publications for run in publication.adds]
+    here = [run for run in runs if (own := run.spec.binding.tables.get(due.target)) and own.path == due.table.path]
+    staged = [file for run in here for report in reports(run) for file in report.files if file.target == due.target]
+    if any(sizes.get(file.path) != file.bytes for file in staged):
+        option = "" if branch == MAIN else f" --branch {branch}"
+        message = f"the table {path} is gone. Publish it again: `rewindow republish {job}{option}`"
+        raise StorageError(message)
+
+
+def _create(warehouse: str, job: str, state: JobState, branch: str, target: str, table: TableSpec) -> DeltaTable:
+    path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
+    owner = {} if table.path in SHARED_TABLES else {OWNER: job}
+    try:
+        created = create_table(path, schema, table.partition_by, configuration=owner)
+        check_owner(path, created, job)
+    except (CheckpointError, ConfigError):
+        existing = existing_table(path)
+        if not _is_leftover(existing, path, job, state, branch, target, table):
+            raise
+        adopt_table(path, existing, schema, owner)
+        created = create_table(path, schema, table.partition_by, configuration=owner)
+        check_owner(path, created, job)
     check_writable(path, created)
     return created
+
+
+def _is_leftover(
+    table: DeltaTable, path: str, job: str, state: JobState, branch: str, target: str, spec: TableSpec
+) -> bool:
+    """Return whether a table was created by an attempt that failed, or emptied by a reset, and never published to since."""
+    if spec.path in SHARED_TABLES or is_published(table, job, state, branch, target, spec.path):
+        return False
+    is_own = table.metadata().configuration.get(OWNER, job) == job
+    return (is_own or table.version() == 0) and not table_files(path, table)
 
 
 def _files(warehouse: str, run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:

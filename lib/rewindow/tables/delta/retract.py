@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from rewindow.tables.delta.content_hash import TableFile, read_file, table_files, table_schema
+from rewindow.tables.delta.content_hash import TableFile, column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.files import Folder
 
 Actions = Sequence[AddAction | RemoveAction]
@@ -43,8 +43,14 @@ def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Act
 def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actions:
     """Return the actions that remove one job's rows from a shared table; ``column`` names a row's job."""
     actions: list[AddAction | RemoveAction] = []
+    bounds = column_bounds(table, column)
+    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()  # a feed of that name has rows without a run
     for file in table_files(path, table):
-        actions += _without(path, table, file, pc.field(column) == job)
+        first, last = bounds.get(file.path, (None, None))
+        if first is not None and first == last and file.first_run is not None:
+            actions += [_removal(file)] if first == job else []  # not read: it may be gone
+        else:
+            actions += _without(path, table, file, is_own)
     return actions
 
 

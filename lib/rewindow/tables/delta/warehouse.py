@@ -15,16 +15,17 @@ from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import branch_hashes
+from rewindow.tables.delta.check_published import check_published
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import content_hash, count_rows
 from rewindow.tables.delta.diff import compare_tables, staged_rows
-from rewindow.tables.delta.drift import check_published
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.publish import prepare, publish
+from rewindow.tables.delta.reset import finish_reset, unknown
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -43,7 +44,7 @@ class DeltaTables:
         self._ledgers: dict[str, Ledger] = {}
         self._feeds: dict[str, Ledger] = {}
         self._states = JobStates()
-        self._published: dict[tuple[str, str], int] = {}
+        self._published: dict[tuple[str, str, str], int] = {}
         self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
@@ -81,7 +82,7 @@ class DeltaTables:
 
         Raises `ConfigError` (78), `CheckpointError` (76) or `StorageError` (74) if the run may not write one of them.
         """
-        prepare(self.warehouse, spec.job, spec.binding.tables)
+        prepare(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
         return self._roots(spec, internal)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -156,7 +157,7 @@ class DeltaTables:
         """
         runs = state.chain_to(spec.parent)
         maker = runs[-1].spec.branch if runs else spec.branch
-        if runs and self._published.get((spec.job, maker), 0) < runs[-1].shared_ordinal:
+        if runs and self._published.get((spec.job, state.ledger, maker), 0) < runs[-1].shared_ordinal:
             for _ in self.publish(spec.job, state, maker):
                 pass
         try:
@@ -190,11 +191,22 @@ class DeltaTables:
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
         """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
         yield from publish(self.warehouse, job, state, branch, self.reports)
-        self._published[job, branch] = len(state.committed)
+        self._published[job, state.ledger, branch] = len(state.committed)
+
+    def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
+        """Empty the tables that the last RESET names; yield the name of each commit before it."""
+        return finish_reset(self.warehouse, job, state)
+
+    def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
+        """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown`."""
+        return unknown(self.warehouse, job, state, outputs)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
-        """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
-        check_published(self.warehouse, job, state, branch)
+        """Check that a branch's tables are what was published.
+
+        Raises `StorageError` (74), or `CheckpointError` (76) if the tables have publications that the ledger lacks.
+        """
+        check_published(self.warehouse, job, state, branch, lambda: self.state(job))
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last result is cached."""

@@ -34,6 +34,7 @@ from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.paths import QUARANTINE
+from rewindow.tables.shared.publications import log_id, quarantine_id, unknown_landings
 
 _FILES_CACHED = 64
 
@@ -61,15 +62,15 @@ class CatalogFeedTables:
         return self._tables.landings(feed).append(dated(rows))
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Create the journal, the logs and the quarantine if they do not exist.
+        """Create the journal, and check the logs and the quarantine as far as they exist: publishing creates them.
 
         Raises `CheckpointError` (76) if one has other columns, `ConfigError` (78) if it belongs to another feed.
         """
         self.journal(feed).prepare()
+        catalog = self._spark_of().catalog
         for topic, schema in logs.items():
-            self._create_log(feed, topic, schema)
-        if logs:
-            create_table(self._spark_of(), self._tables.name_of(QUARANTINE), QUARANTINE_COLUMNS)
+            if catalog.tableExists(self._tables.log_name(feed, topic).quoted):
+                self._create_log(feed, topic, schema)
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
@@ -78,7 +79,9 @@ class CatalogFeedTables:
 
     def publish_steps(self, feed: str) -> Iterator[str]:
         """Publish as `publish` does; yield the name of each commit before it. Raises `StorageError` (74)."""
-        for generation, appends in generations(self._tables.landings(feed).appends()):
+        rows = self._tables.landings(feed).appends()
+        ledger, other_rows = rows[0][0].token if rows else "", f"name = '{feed}' AND _run IS NULL"
+        for generation, appends in generations(rows):
             number = generation["generation"]
             for topic, text in generation["logs"].items():
                 if topic in generation.get("source_offsets", ()):
@@ -87,14 +90,17 @@ class CatalogFeedTables:
                 due = [_files(append, "files", topic) for append in appends]
                 create = partial(self._create_log, feed, topic, schema)
                 columns = _columns(schema)
-                log = _Published(create, f"rewindow.log/{feed}/g{number}", columns, tuple(due), topic)
+                app_id, unknown = log_id(ledger, feed, number), f"generation = {number}"
+                log = _Published(create, app_id, columns, tuple(due), topic, unknown)
                 yield from self._publish(feed, log)
             refused = [found for append in appends if (found := _files(append, "quarantine"))]
             if refused:
-                app_id = f"rewindow.quarantine/{feed}/g{number}"
-                yield from self._publish(
-                    feed, _Published(self._create_quarantine, app_id, QUARANTINE_COLUMNS, tuple(refused), "quarantine")
+                app_id = quarantine_id(ledger, feed, number)
+                quarantine = _Published(
+                    self._create_quarantine, app_id, QUARANTINE_COLUMNS, tuple(refused), "quarantine", other_rows
                 )
+                yield from self._publish(feed, quarantine)
+                other_rows = "false"  # the rows of this generation are known
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return a table or a job's output as a source (see `look_at_table`)."""
@@ -124,6 +130,7 @@ class CatalogFeedTables:
             if name is None:
                 name = log.create()
                 reached = last_version(self._spark_of(), name, log.app_id)
+                self._check_claim(feed, name, log, reached)
             if ordinal <= reached:
                 continue
             yield f"publish {log.what} {ordinal}"
@@ -140,6 +147,12 @@ class CatalogFeedTables:
             names = [column.name for column in log.columns]
             frame = rows.mapInArrow(partial(_log_rows, names), ddl(log.columns))
             land_once(self._spark_of(), frame, name, log.app_id, ordinal)
+
+    def _check_claim(self, feed: str, name: TableName, log: _Published, reached: int) -> None:
+        """Check that a table has the rows of this ledger, and of no other. Raises `CheckpointError` (76)."""
+        with mapped():
+            if not reached and self._spark_of().table(name.quoted).where(log.unknown).limit(1).count():
+                raise unknown_landings(str(name), feed)
 
     def _create_log(self, feed: str, topic: str, schema: LogSchema) -> TableName:
         name = self._tables.log_name(feed, topic)
@@ -168,13 +181,17 @@ class CatalogFeedTables:
 
 
 class _Published(NamedTuple):
-    """A table to publish: a function that creates it, and the blocks (path, attempt) of each ordinal."""
+    """A table to publish: a function that creates it, and the blocks (path, attempt) of each ordinal.
+
+    ``unknown`` is the SQL condition of rows that the table may not have before the first ordinal.
+    """
 
     create: Callable[[], TableName]
     app_id: str
     columns: Sequence[Column]
     due: tuple[Sequence[tuple[str, str]], ...]
     what: str
+    unknown: str
 
 
 def _columns(schema: LogSchema) -> tuple[Column, ...]:

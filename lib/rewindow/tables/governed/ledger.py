@@ -113,9 +113,11 @@ class SparkLedger:
         appends: list[tuple[list[LedgerRow], str]] = []
         before = 0
         for row in rows:
-            bodies = _unpacked(row["kind"], load_body(row["body"], str(self._table)))
+            stored, token = load_body(row["body"], str(self._table))
+            bodies = _unpacked(row["kind"], stored)
             made = [
-                LedgerRow(seq, kind, body, row["recorded_at"]) for seq, (kind, body) in enumerate(bodies, before + 1)
+                LedgerRow(seq, kind, body, row["recorded_at"], token)
+                for seq, (kind, body) in enumerate(bodies, before + 1)
             ]
             appends.append((made, row["body"]))
             before += len(made)

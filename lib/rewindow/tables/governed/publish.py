@@ -16,12 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
+from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import ConfigError, StorageError
 from rewindow.tables.governed.commit import add_once, last_version
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.shared.publications import Due, due_tables, publication_id
+from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, publication_id, unknown_rows
 
 _ATTEMPTS = 5
 
@@ -43,11 +44,26 @@ def publish(
             continue
         if due.restart.epoch > 1:
             raise ConfigError(f"{due.target}: `republish` works on staged files, not with `commit: spark`")
-        name, app_id = name_of(due.table.path), publication_id(journal.job, due.target)
+        name, app_id = name_of(due.table.path), publication_id(state.ledger, journal.job, due.target)
         reached = last_version(spark(), name, app_id) if due.publications else 0
+        if due.publications and not reached:
+            check_claim(spark(), journal.job, state, due.target, name, due.table.path)
         for ordinal in range(reached + 1, len(due.publications) + 1):
             yield f"publish {due.target} {ordinal}"
             _land(spark(), journal, due, ordinal, name, app_id, reports)
+
+
+def check_claim(spark: SparkSession, job: str, state: JobState, target: str, name: TableName, path: str) -> None:
+    """Check that a table has no rows of a job before its ledger published any. Raises `CheckpointError` (76)."""
+    rows = spark.table(name.quoted)
+    if path in SHARED_TABLES:
+        rows = rows.where((F.col(SHARED_TABLES[path]) == job) & F.col("_run").isNotNull())
+    with mapped():
+        is_unknown = bool(rows.limit(1).count()) and not last_version(
+            spark, name, publication_id(state.ledger, job, target)
+        )
+    if is_unknown:
+        raise unknown_rows(str(name), job, fix="choose another name for the job and its tables, or DROP these tables")
 
 
 def _land(

@@ -26,7 +26,7 @@ from rewindow.tables.governed.engine import ROOT
 from rewindow.tables.governed.journal import REPORT, SparkJournal, block_path, journal_row, rows_of_block, summary
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.publish import publish
+from rewindow.tables.governed.publish import check_claim, publish
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -109,8 +109,11 @@ class CatalogTables:
         """Create missing tables; return the path prefix of each target's blocks."""
         if not self._created:
             self.journal(spec.job).prepare()
+        state = self.state(spec.job)
         for target, table in spec.binding.tables.items():
             self._create(spec.job, spec.branch, target, table)
+            if not target.startswith(CHANGELOG):
+                check_claim(self._spark_of(), spec.job, state, target, self.name_of(table.path), table.path)
         return self.scratch_roots(spec, internal)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -190,7 +193,7 @@ class CatalogTables:
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
-        check_published(self._spark_of(), job, state, branch, self.name_of)
+        check_published(self._spark_of(), job, state, branch, self.name_of, lambda: self.state(job))
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""

@@ -32,7 +32,7 @@ def new_epochs(
         names = ", ".join(name.removeprefix(OUTPUT) for name in branch.tables if name.startswith(OUTPUT))
         message = f"the job {job} has no output {output!r}: it has {names}"
         raise SourceError(message)
-    epochs = _epochs(tables, runs)
+    epochs = _epochs(tables, runs, state.ledger)
     landed = 0
     if position is not None:
         landed = position["epoch"]
@@ -40,7 +40,7 @@ def new_epochs(
     return target, tuple(epoch for epoch in epochs if epoch.number > landed)
 
 
-def _epochs(tables: Warehouse, runs: Sequence[CommittedRun]) -> list[ProducedEpoch]:
+def _epochs(tables: Warehouse, runs: Sequence[CommittedRun], ledger: str) -> list[ProducedEpoch]:
     watermarks: dict[tuple[str, int], dict[int, int]] = {}
     epochs: list[ProducedEpoch] = []
     for run in runs:
@@ -48,10 +48,10 @@ def _epochs(tables: Warehouse, runs: Sequence[CommittedRun]) -> list[ProducedEpo
         feed = (spec.feed, spec.generation)
         if feed not in watermarks:
             watermarks[feed] = _watermarks(tables, *feed)
-        epochs += [ProducedEpoch(number, watermarks[feed][number], spec.run) for number in spec.epochs]
+        epochs += [ProducedEpoch(number, watermarks[feed][number], spec.run, ledger) for number in spec.epochs]
         if spec.final:
             last = epochs[-1].watermark_ms if epochs else UNKNOWN
-            epochs.append(ProducedEpoch(spec.last_epoch + 1, last, spec.run))
+            epochs.append(ProducedEpoch(spec.last_epoch + 1, last, spec.run, ledger))
     return epochs
 
 
@@ -69,10 +69,10 @@ def _watermarks(tables: Warehouse, feed: str, generation: int) -> dict[int, int]
 
 
 def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[ProducedEpoch]) -> None:
-    made_by = {epoch.number: epoch.run for epoch in epochs}
-    if made_by.get(position["epoch"]) != position["run"]:
+    made_by = {epoch.number: (epoch.run, epoch.ledger) for epoch in epochs}
+    if made_by.get(position["epoch"]) != (position["run"], position["ledger"]):
         message = (
             f"epoch {position['epoch']} of the job {job} was landed from run {position['run']}, which no longer made it: "
-            "the job was rewound, or a branch was promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
+            "the job was rewound or reset, or a branch was promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
         )
         raise SourceError(message)

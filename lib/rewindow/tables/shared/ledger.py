@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_format import load_stored, stored_json
-from rewindow.errors import InvariantError
+from rewindow.errors import CheckpointError, InvariantError
 
 _WRITER = "_writer"
 """A token of each append: two writers may append equal rows at one number, and only one of them has won."""
@@ -40,8 +40,14 @@ def stored_body(body: Mapping[str, Any], token: str) -> str:
     return stored_json({**body, _WRITER: token})
 
 
-def load_body(text: str, table: str) -> dict[str, Any]:
-    """Return the body of a stored row. Raises `CheckpointError` (76) if it has another format."""
+def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
+    """Return the body of a stored row and the token of its append.
+
+    Raises `CheckpointError` (76) if it has another format or no token.
+    """
     body = load_stored(text, table)
-    body.pop(_WRITER, None)
-    return body
+    token = body.pop(_WRITER, None)
+    if token is None:
+        message = f"{table} has a row without the token of its append: choose another warehouse and land again"
+        raise CheckpointError(message)
+    return body, token

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState, Publication, Restart, Standing
 from rewindow.control.plan.spec import OUTPUT, TableSpec
+from rewindow.errors import CheckpointError
 from rewindow.tables.shared.paths import METRICS, QUARANTINE
 
 Reports = Callable[[CommittedRun], Sequence[TaskReport]]
@@ -36,9 +37,17 @@ def due_tables(state: JobState, name: str) -> Iterator[Due]:
         if target.startswith(OUTPUT) and branch.standing is Standing.DROPPED:
             continue  # `gc` removes them
         if target.startswith(OUTPUT):
-            yield Due(target, table, branch.publications, branch.restarts.get(target, Restart(1, 0)))
+            yield Due(target, table, branch.publications, state.restart(name, target, table.path))
         else:
-            yield Due(target, table, state.shared(table.path), state.restarts.get(table.path, Restart(1, 0)))
+            yield Due(target, table, state.shared(table.path), state.restart(name, target, table.path))
+
+
+def was_prepared(state: JobState, due: Due) -> bool:
+    """Return whether a committed run has written a table: then it was created, and its absence is a loss."""
+    return any(
+        (table := run.spec.binding.tables.get(due.target)) is not None and table.path == due.table.path
+        for run in state.committed
+    )
 
 
 def net(publications: Sequence[Publication]) -> Publication:
@@ -51,9 +60,55 @@ def net(publications: Sequence[Publication]) -> Publication:
     return Publication(adds=tuple(runs.values()))
 
 
-def publication_id(job: str, target: str, epoch: int = 1) -> str:
-    """Return the application id under which a job publishes a target. Republishing starts a new epoch."""
-    return f"rewindow.pub/{job}/{target}/{epoch}"
+def publication_id(ledger: str, job: str, target: str, epoch: int = 1) -> str:
+    """Return the application id under which a job publishes a target. Republishing starts a new epoch.
+
+    ``ledger`` is the identity of the job's ledger: a ledger that was made anew publishes anew (ADR-75).
+    """
+    return f"rewindow.pub/{ledger}/{job}/{target}/{epoch}"
+
+
+def reset_id(ledger: str) -> str:
+    """Return the application id of the commit that empties a table when a RESET begins this ledger identity."""
+    return f"rewindow.reset/{ledger}"
+
+
+def log_id(ledger: str, feed: str, generation: int) -> str:
+    """Return the application id under which a feed's landings are published to its logs."""
+    return f"rewindow.log/{ledger}/{feed}/g{generation}"
+
+
+def quarantine_id(ledger: str, feed: str, generation: int) -> str:
+    """Return the application id under which a feed's rejected rows are published to the quarantine."""
+    return f"rewindow.quarantine/{ledger}/{feed}/g{generation}"
+
+
+def unknown_rows(table: str, job: str, *, fix: str) -> CheckpointError:
+    """Return the error of a table with rows that no publication of the job's ledger added."""
+    message = (
+        f"{table} has rows that the ledger of job {job!r} did not publish: they are of a ledger that was deleted, or "
+        f"something else wrote them. Restore that ledger from a copy, name another table, or {fix}"
+    )
+    return CheckpointError(message)
+
+
+def unknown_landings(table: str, feed: str) -> CheckpointError:
+    """Return the error of a log or quarantine with rows that no landing of the feed's ledger added."""
+    message = (
+        f"{table} has rows that the landing ledger of feed {feed!r} did not publish: they are of a ledger that was deleted. "
+        f"Restore that ledger from a copy, or delete these rows and land again: `rewindow land {feed}`"
+    )
+    return CheckpointError(message)
+
+
+def older_ledger(table: str, name: str, published: int, known: int) -> CheckpointError:
+    """Return the error of a table that has more publications than the ledger names."""
+    message = (
+        f"{table} has {published} publications, but the ledger of {name!r} names {known}: an older copy of the ledger was "
+        f"restored. Restore the newest copy, or start over: `rewindow reset {name}` for a job; for a feed, delete the log "
+        "and its ledger and land again"
+    )
+    return CheckpointError(message)
 
 
 def due_rows(due: Due, published: int) -> Counter[int]:

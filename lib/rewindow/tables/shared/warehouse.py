@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
@@ -88,11 +89,12 @@ class JobStates:
 
 def find_feed(feed: str, rows: Iterable[LedgerRow], home: str) -> Feed:
     """Return a feed as the rows of its landing ledger define it. Raises `SourceError` (66) if it was never landed."""
-    found = fold_feed((row.kind, row.body) for row in rows)
+    known = list(rows)
+    found = fold_feed((row.kind, row.body) for row in known)
     if found is None:
         message = f"feed {feed!r} was never landed in {home}: `rewindow land {feed}` first"
         raise SourceError(message)
-    return found
+    return replace(found, ledger=known[0].token)
 
 
 def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:

@@ -1,0 +1,107 @@
+"""The check that every `run`, `show` and `verify` makes: are a branch's tables still what was published?
+
+It costs one read of each table's Delta log and one listing of its folder (in a bucket, a request for each 1,000 files). Only
+files without statistics are opened. Rows that were replaced by as many others are found by `rewindow republish`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from deltalake import DeltaTable
+
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import MAIN, OUTPUT
+from rewindow.errors import StorageError
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.content_hash import TableFile, rows_of, table_files
+from rewindow.tables.delta.drift import Drift, difference_of, published_tables
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.orphan_files import staged_by
+from rewindow.tables.shared.publications import (
+    SHARED_TABLES,
+    Due,
+    due_rows,
+    net,
+    older_ledger,
+    was_prepared,
+)
+
+
+def check_published(warehouse: str, job: str, state: JobState, branch: str, now: Callable[[], JobState]) -> None:
+    """Check that the tables of a branch are what was published. ``now`` reads the ledger again.
+
+    Raises `StorageError` (74) naming `republish`; `CheckpointError` (76) if a table has publications that the ledger lacks,
+    because an older copy of the ledger was restored and would repeat their numbers.
+    """
+    for due, table, published in published_tables(warehouse, job, state, branch):
+        if published > len(due.publications):
+            newer = now()
+            if newer.rows == state.rows:  # otherwise another process has committed since
+                path = table_path(warehouse, due.table.path)
+                raise older_ledger(path, job, published, len(due.publications))
+            check_published(warehouse, job, newer, branch, now)
+            return
+        found = _drift(warehouse, state, due, table, published)
+        if found is not None:
+            option = "" if branch == MAIN else f" --branch {branch}"
+            message = (
+                f"{found.path} {found.what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). "
+                f"Publish it again: `rewindow republish {job}{option}`"
+            )
+            raise StorageError(message)
+
+
+def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
+    """Yield the tables that are gone or lack files, and the outputs that do not have the rows that were published."""
+    for due, table, published in published_tables(warehouse, job, state, branch):
+        found = _drift(warehouse, state, due, table, published)
+        if found is not None and published <= len(due.publications):
+            yield found
+
+
+def _drift(warehouse: str, state: JobState, due: Due, table: DeltaTable | None, published: int) -> Drift | None:
+    path = table_path(warehouse, due.table.path)
+    if table is None:
+        return Drift(due.target, path, "is gone") if was_prepared(state, due) else None
+    files = table_files(path, table)
+    what = lacking(path, _own_files(files, due, published))
+    if what is None and due.target.startswith(OUTPUT):
+        what = _counted(Folder(path), files, due_rows(due, published), state)
+    return None if what is None else Drift(due.target, path, what)
+
+
+def lacking(path: str, files: Sequence[TableFile]) -> str | None:
+    """Describe which of a table's files are missing or have another size, by one listing of its folder; None if none is."""
+    sizes = Folder(path).sizes() if files else {}
+    lost = {file.path for file in files if sizes.get(file.path) != file.bytes}
+    if lost:  # another process may have taken them out of the table since it was opened, and deleted them
+        table = open_table(path)
+        lost &= {file.path for file in table_files(path, table)} if table else set()
+    if not lost:
+        return None
+    return f"lacks {len(lost)} of {len(files)} files, or they have another size: {min(lost)}"
+
+
+def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence[TableFile]:
+    """Return the files whose loss concerns the job: in a table that several jobs write, those that its runs staged."""
+    if due.table.path not in SHARED_TABLES:
+        return files
+    attempts = {run.commit.attempt for run in net(due.publications[:published]).adds}
+    return [file for file in files if staged_by(file.path) in attempts]
+
+
+def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], state: JobState) -> str | None:
+    """Describe how an output's rows differ in number from what was published; None if they do not."""
+    found = Counter[int]()
+    for file in files:
+        found[file.first_run or 0] += rows_of(folder, file)
+    found = +found
+    unknown = [file.path for file in files if file.rows is None]
+    if unknown and found.total() != wanted.total():
+        return f"has {found.total()} rows, {wanted.total()} were published; rewindow did not add {unknown[0]}"
+    is_split_by_run = all(file.first_run is not None and file.first_run == file.last_run for file in files if file.rows)
+    if found.total() != wanted.total() or (is_split_by_run and found != wanted):
+        return difference_of(wanted, found, state)
+    return None

@@ -1,0 +1,91 @@
+"""Find rows in a table that the ledger of its job or feed did not publish.
+
+A publication is named by the identity of its ledger. So a table in which an identity has published nothing must have no
+rows yet: those that it has are of a ledger that was deleted, and adding to them would mix two histories (ADR-75).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import MAIN
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.content_hash import column_bounds, read_file, table_files, table_schema
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.shared.paths import QUARANTINE
+from rewindow.tables.shared.publications import (
+    SHARED_TABLES,
+    log_id,
+    publication_id,
+    quarantine_id,
+    unknown_landings,
+    unknown_rows,
+)
+
+
+def is_published(table: DeltaTable, job: str, state: JobState, branch: str, target: str, path: str) -> bool:
+    """Return whether the job's ledger has published a target to a table, in any publication epoch."""
+    epochs = range(1, state.restart(branch, target, path).epoch + 1)
+    return any(table.transaction_version(publication_id(state.ledger, job, target, epoch)) for epoch in epochs)
+
+
+def check_claim(
+    warehouse: str, table: DeltaTable, job: str, state: JobState, branch: str, target: str, path: str
+) -> None:
+    """Check that a table has no rows of the job before its ledger published any. Raises `CheckpointError` (76)."""
+    root = table_path(warehouse, path)
+    if not is_published(table, job, state, branch, target, path) and has_rows(root, table, path, job):
+        reset = f"start over, which empties the job's tables: `rewindow reset {job}`"
+        raise unknown_rows(root, job, fix=reset if branch == MAIN else "choose another branch name")
+
+
+def has_rows(root: str, table: DeltaTable, path: str, name: str, *, is_feed: bool = False) -> bool:
+    """Return whether a table has files; of a table that several jobs write, whether it has rows of this job or feed."""
+    column = SHARED_TABLES.get(path)
+    files = table_files(root, table)
+    if column is None or not files:
+        return bool(files)
+    bounds, schema, folder = column_bounds(table, column), table_schema(table), Folder(root)
+    is_own = (pc.field(column) == name) & (pc.field("_run").is_null() if is_feed else pc.field("_run").is_valid())
+    for file in files:
+        first, last = bounds.get(file.path, (None, None))
+        if first is not None and last is not None and not first <= name <= last:
+            continue
+        if read_file(folder, file, schema).filter(is_own).num_rows:
+            return True
+    return False
+
+
+def unknown_tables(warehouse: str, job: str, state: JobState, paths: Iterable[str]) -> list[str]:
+    """Return the tables among ``paths`` with rows of the job that its ledger did not publish under any target."""
+    found = []
+    known = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
+    for path in paths:
+        table = open_table(table_path(warehouse, path))
+        if table is None:
+            continue
+        targets = [target for target, known_path in known if known_path == path]
+        is_known = any(is_published(table, job, state, MAIN, target, path) for target in targets)
+        if not is_known and has_rows(table_path(warehouse, path), table, path, job):
+            found.append(path)
+    return found
+
+
+def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> None:
+    """Check that each generation in a log was published by the feed's ledger. Raises `CheckpointError` (76)."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    generations = pc.unique(actions["partition.generation"]).to_pylist() if actions.num_rows else []
+    if any(table.transaction_version(log_id(ledger, feed, number)) is None for number in generations):
+        raise unknown_landings(path, feed)
+
+
+def check_quarantine_claim(path: str, table: DeltaTable, ledger: str, feed: str, generations: Iterable[int]) -> None:
+    """Check that the quarantine has no rows of a feed before its ledger published any. Raises `CheckpointError` (76)."""
+    is_ours = any(table.transaction_version(quarantine_id(ledger, feed, number)) for number in generations)
+    if not is_ours and has_rows(path, table, QUARANTINE, feed, is_feed=True):
+        raise unknown_landings(path, feed)

@@ -1,0 +1,81 @@
+"""What a failed attempt leaves behind never blocks the fixed one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input.scene import JOB, Bench, copy_of, goes_on, make_template, without_spark
+
+FAILING = """\
+def score(row):
+    raise ValueError("not yet")
+"""
+RIGHT = """\
+def score(row):
+    return row.x * 2
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_process() -> Iterator[None]:
+    with without_spark():
+        yield
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return make_template(tmp_path_factory.mktemp("template") / "bench")
+
+
+@pytest.fixture
+def failed(template: Bench, tmp_path: Path) -> Bench:
+    """A project whose first run has failed."""
+    bench = copy_of(template, tmp_path / "bench")
+    shutil.rmtree(bench.warehouse)
+    bench.code(FAILING)
+    assert bench.run("land", "activity").code == 0
+    answer = bench.run("run", "counts")
+    assert answer.code == 65, answer.err
+    bench.code(RIGHT)
+    return bench
+
+
+def test_the_fixed_code_of_a_first_run_may_have_other_columns(failed: Bench) -> None:
+    failed.edit("bench_job.py", '.to("totals")', '.map_values(str, value=str).to("totals")')
+    goes_on(failed)
+    assert failed.run("verify", "counts").code == 0
+
+
+def test_the_output_of_a_first_run_that_failed_is_free_for_another_job(failed: Bench) -> None:
+    failed.write("conf/jobs/renamed.yaml", JOB.replace("job: counts", "job: renamed"))
+    (failed.root / "conf/jobs/counts.yaml").unlink()
+    answer = failed.run("run", "renamed")
+    assert answer.code == 0, answer.err
+    assert failed.run("show", "renamed").code == 0
+
+
+def test_a_published_output_is_not_free_for_another_job(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "bench")
+    bench.write("conf/jobs/renamed.yaml", JOB.replace("job: counts", "job: renamed"))
+    answer = bench.run("run", "renamed")
+    assert answer.code in {76, 78}, answer.err
+    assert "alerts/totals" in answer.err
+
+
+def test_a_first_landing_that_fails_leaves_no_columns(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "bench")
+    shutil.rmtree(bench.warehouse)
+    bench.edit("conf/feeds/activity.yaml", "key: user, timestamp: t", "key: x, timestamp: t, invalid_timestamp: skip")
+    for name in ("h0", "h1", "h2"):
+        bench.rows(name, [{"user": "ann", "t": -1, "got": 1, "x": 1}])
+    answer = bench.run("land", "activity")
+    assert answer.code == 65, answer.err
+    assert not (bench.warehouse / "logs/activity/events/_delta_log").exists()
+    shutil.rmtree(bench.root / "raw")
+    shutil.copytree(template.root / "raw", bench.root / "raw")
+    bench.edit("conf/feeds/activity.yaml", "key: x, timestamp: t, invalid_timestamp: skip", "key: user, timestamp: t")
+    goes_on(bench)
