@@ -123,7 +123,8 @@ class Project:
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), _with_acceptance(self.job_config(job), request)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
-        return describe_plan(state, bound.feed, decision, request.branch, bound.binding)
+        described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
+        return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
     def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.

@@ -15,7 +15,7 @@ from rich.table import Table
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
 from rewindow.app.cli.summary import summarise, summary_lines
 from rewindow.app.cli.times import show_time
-from rewindow.control.plan.explain import explain
+from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
@@ -63,6 +63,11 @@ class Printer:
             if count
         ]
         self._out.print(line + (f" ({', '.join(extra)})" if extra else ""))
+        if report.was_interrupted:
+            self.say(
+                f"An interrupted call had started generation {report.generation}, which is now published. "
+                "Land again to take newer rows."
+            )
 
     def planned(self, plan: dict[str, Any]) -> None:
         """Print the plan of a run."""
@@ -114,6 +119,10 @@ class Printer:
             return
         for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
             self._out.print(as_table(title, rows))
+        for line in explain_lag(
+            shown["lagging"], f"The next command on the job, such as `rewindow run {shown['job']}`,"
+        ):
+            self.say(line)
 
     def explained(self, explained: Mapping[str, Any]) -> None:
         """Print a topology."""

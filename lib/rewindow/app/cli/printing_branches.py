@@ -21,7 +21,11 @@ class BranchPrinter(Printer):
             self.json(done)
             return
         at = done["at"] or "the beginning"
-        self.say(f"Branch {done['branch']} of {job} is back at {at}. Rewound: {', '.join(done['rewound'])}.")
+        if done["rewound"]:
+            self.say(f"Branch {done['branch']} of {job} is back at {at}. Rewound: {', '.join(done['rewound'])}.")
+        else:
+            self.say(f"Branch {done['branch']} of {job} is at {at} already: nothing to rewind.")
+        self._lagged(done)
         self._read_by(done)
 
     def backfilled(self, job: str, done: Backfilled) -> None:
@@ -65,8 +69,16 @@ class BranchPrinter(Printer):
             self.json(done)
             return
         caught_up = f" It first caught up with {', '.join(done['caught_up'])}." if done["caught_up"] else ""
-        self.say(f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}")
+        if done["is_new"]:
+            self.say(f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}")
+        else:
+            self.say(f"Branch {done['branch']} of {job} is part of {done['into']} already, which is at {done['at']}.")
+        self._lagged(done)
         self._read_by(done)
+
+    def _lagged(self, done: Mapping[str, Any]) -> None:
+        if done["lagged"]:
+            self.say(f"Published what an interrupted command had left: {', '.join(done['lagged'])}.")
 
     def _read_by(self, done: Mapping[str, Any]) -> None:
         for feed in done.get("read_by", ()):

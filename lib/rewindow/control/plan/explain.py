@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -79,7 +80,13 @@ def explain(plan: dict[str, Any]) -> list[str]:
     if pending is not None:
         process = f"process {pending['pid']} on {pending['host'] or 'this host'}"
         lines.append(f"Run {pending['name']} was planned by {process} and is not committed.")
-    return lines
+    return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
+
+
+def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
+    """Return the line that presents tables behind the ledger: how many commits each target lacks, and ``who`` adds them."""
+    lacks = ", ".join(f"{target} by {count}" for target, count in lagging.items())
+    return [f"Tables lag behind the ledger (commits): {lacks}. {who} publishes them."] if lacks else []
 
 
 def when(time_ms: int) -> str:

@@ -25,7 +25,15 @@ from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
 from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_tables, net, publication_id
+from rewindow.tables.shared.publications import (
+    SHARED_TABLES,
+    Due,
+    Reports,
+    due_tables,
+    missing,
+    net,
+    publication_id,
+)
 
 _OWNER = "rewindow.job"
 """The table property with the only job that writes the table."""
@@ -41,7 +49,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
         table = open_table(path) or _create(warehouse, job, due.table)
         published = table.transaction_version(app_id) or 0
         handle: DeltaTable | None = table
-        for ordinal in range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1):
+        for ordinal in missing(due, published):
             yield f"publish {due.target} {ordinal}"
             is_restart = due.restart.epoch > 1 and ordinal == due.restart.ordinal
             publication = net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1]
@@ -60,6 +68,18 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 else (),
             )
             handle = None  # a handle does not see its own commit
+
+
+def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str, int]:
+    """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+    lacks = {}
+    for due in due_tables(state, branch):
+        table, app_id = (
+            open_table(table_path(warehouse, due.table.path)),
+            publication_id(job, due.target, due.restart.epoch),
+        )
+        lacks[due.target] = len(missing(due, (table.transaction_version(app_id) or 0) if table else 0))
+    return {target: count for target, count in lacks.items() if count}
 
 
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:

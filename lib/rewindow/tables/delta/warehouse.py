@@ -24,7 +24,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
-from rewindow.tables.delta.publish import prepare, publish
+from rewindow.tables.delta.publish import lagging, prepare, publish
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -191,6 +191,10 @@ class DeltaTables:
         """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
         yield from publish(self.warehouse, job, state, branch, self.reports)
         self._published[job, branch] = len(state.committed)
+
+    def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
+        """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+        return lagging(self.warehouse, job, state, branch)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""

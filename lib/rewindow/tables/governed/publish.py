@@ -18,10 +18,10 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import ConfigError, StorageError
-from rewindow.tables.governed.commit import add_once, last_version
+from rewindow.tables.governed.commit import add_once, last_version, table_version
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.shared.publications import Due, due_tables, publication_id
+from rewindow.tables.shared.publications import Due, due_tables, missing, publication_id
 
 _ATTEMPTS = 5
 
@@ -45,9 +45,23 @@ def publish(
             raise ConfigError(f"{due.target}: `republish` works on staged files, not with `commit: spark`")
         name, app_id = name_of(due.table.path), publication_id(journal.job, due.target)
         reached = last_version(spark(), name, app_id) if due.publications else 0
-        for ordinal in range(reached + 1, len(due.publications) + 1):
+        for ordinal in missing(due, reached):
             yield f"publish {due.target} {ordinal}"
             _land(spark(), journal, due, ordinal, name, app_id, reports)
+
+
+def lagging(
+    spark: Callable[[], SparkSession], job: str, state: JobState, branch: str, name_of: Callable[[str], TableName]
+) -> dict[str, int]:
+    """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+    lacks = {}
+    for due in due_tables(state, branch):
+        if due.publications and not due.target.startswith(CHANGELOG):
+            name = name_of(due.table.path)
+            is_there = table_version(spark(), name) is not None
+            reached = last_version(spark(), name, publication_id(job, due.target)) if is_there else 0
+            lacks[due.target] = len(missing(due, reached))
+    return {target: count for target, count in lacks.items() if count}
 
 
 def _land(

@@ -26,7 +26,7 @@ from rewindow.tables.governed.engine import ROOT
 from rewindow.tables.governed.journal import REPORT, SparkJournal, block_path, journal_row, rows_of_block, summary
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.publish import publish
+from rewindow.tables.governed.publish import lagging, publish
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -185,6 +185,10 @@ class CatalogTables:
             if due.publications:
                 self._create(job, branch, due.target, due.table)
         yield from publish(self._spark_of, self.journal(job), state, branch, self.name_of, self.reports)
+
+    def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
+        """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+        return lagging(self._spark_of, job, state, branch, self.name_of)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""

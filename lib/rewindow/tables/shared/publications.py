@@ -41,6 +41,11 @@ def due_tables(state: JobState, name: str) -> Iterator[Due]:
             yield Due(target, table, state.shared(table.path), state.restarts.get(table.path, Restart(1, 0)))
 
 
+def missing(due: Due, published: int) -> range:
+    """Return the ordinals that a table lacks, given the last one in its publication epoch. A restart skips older ones."""
+    return range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1)
+
+
 def net(publications: Sequence[Publication]) -> Publication:
     """Return the net effect of several publications: the runs whose rows the table has in the end."""
     runs: dict[int, CommittedRun] = {}
