@@ -86,12 +86,17 @@ def _drop(warehouse: str) -> Steps:
     yield from branching.drop(JOB, BRANCH, DeltaTables(warehouse))
 
 
-def _late_branch(warehouse: str, seed: int) -> None:
-    """Leave the last runs of `main` and of the branch committed, and published nowhere."""
-    some_runs([1, 2])(warehouse, seed)
-    drive(branching.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
-    for branch in (MAIN, BRANCH):
-        stop_before(scene.running(DeltaTables(warehouse), branch, 3), "publish")
+def _branched_late(*late: str) -> Callable[[str, int], None]:
+    """Leave a branch that is as far as `main`. The last runs of the ``late`` ones are committed and published nowhere."""
+
+    def prepare(warehouse: str, seed: int) -> None:
+        some_runs([1, 2])(warehouse, seed)
+        drive(branching.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
+        for branch in (MAIN, BRANCH):
+            run = scene.running(DeltaTables(warehouse), branch, 3)
+            stop_before(run, "publish" if branch in late else "nothing")
+
+    return prepare
 
 
 def _rewound_once(warehouse: str, seed: int) -> None:
@@ -223,13 +228,13 @@ OPERATIONS = {
         Operation("land-more", scene.write_and_land, partial(scene.landing, now_ms=scene.LATER_MS)),
         Operation("land-again", scene.write_and_land, _land_again, each_counts=True),
         Operation("rewind", some_runs([1, 2, 3]), _rewind),
-        Operation("rewind-late", _late_branch, _rewind),
+        Operation("rewind-late", _branched_late(MAIN), _rewind),
         Operation("backfill", some_runs([1, 2, 3]), _backfill),
         Operation("backfill-late", _late, partial(_backfill, at="main/2")),
         Operation("promote", branched, _promote),
-        Operation("promote-late", _late_branch, _promote),
+        Operation("promote-late", _branched_late(MAIN, BRANCH), _promote),
         Operation("drop", branched, _drop),
-        Operation("drop-late", _late_branch, _drop),
+        Operation("drop-late", _branched_late(BRANCH), _drop),
         Operation("republish", _rewound_once, _republish),
         Operation("fix", ravaged, _fix),
         Operation("gc", _untidy, _collect),

@@ -79,7 +79,9 @@ def explain(plan: dict[str, Any]) -> list[str]:
     pending = plan["pending"]
     if pending is not None:
         process = f"process {pending['pid']} on {pending['host'] or 'this host'}"
-        lines.append(f"Run {pending['name']} was planned by {process} and is not committed.")
+        is_replaced = run is not None and run["takes_over"] is None
+        then = "This run replaces it" if is_replaced else "Nothing of it counts yet"
+        lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 
