@@ -6,6 +6,7 @@ The codes are part of the interface: schedulers decide by them whether to retry 
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -88,11 +89,29 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def failed_io(error: BaseException, message: str) -> RewindowError:
+_NATIVE = re.compile(r"\(os error (\d+)\)")
+"""How delta-rs writes the operating system's error number, which its exceptions do not carry."""
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ARROWS = re.compile(r"\s*\u21b3\s*")
+
+
+def plain(error: object) -> str:
+    """Return the text of an error in one line, without the colours and arrows that delta-rs puts into its own."""
+    return " ".join(_ARROWS.sub(": ", _ESCAPES.sub("", str(error))).split())
+
+
+def failed_io(error: BaseException | None, message: str) -> RewindowError:
     """Return the error for a failed read or write: full disk (71), access denied (77), anything else (74)."""
-    number = getattr(error, "errno", None)
+    native = _NATIVE.search(str(error))
+    number = int(native[1]) if native else getattr(error, "errno", None)
     kind = LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
     return kind(message)
+
+
+def did_not_land(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
+    """Return the error for a commit that is not in the table after several attempts; its class as of `failed_io`."""
+    why = f": {plain(failure)}" if failure else ""
+    return failed_io(failure, f"{what} did not land in {attempts} attempts{why}. Fix the cause, then run again")
 
 
 @contextmanager

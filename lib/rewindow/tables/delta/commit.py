@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.stored_format import check_layout
-from rewindow.errors import CheckpointError, InvariantError, StorageError
+from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, plain
 from rewindow.storage.locations import failed, is_uri, options_of
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
@@ -53,7 +53,7 @@ def open_table(path: str) -> DeltaTable | None:
         if is_uri(path):
             raise failed(path, error) from error
         fix = "Restore its _delta_log from a copy, or remove the table"
-        raise StorageError(f"the Delta log of {path} cannot be read: {error}. {fix}") from error
+        raise StorageError(f"the Delta log of {path} cannot be read: {plain(error)}. {fix}") from error
 
 
 def existing_table(path: str) -> DeltaTable:
@@ -95,8 +95,8 @@ def create_table(
             failure = error
         table = open_table(path)
         if table is None:
-            message = f"the table {path} cannot be created: {failure}. Make the folder writable, then run again"
-            raise StorageError(message) from failure
+            message = f"the table {path} cannot be created: {plain(failure)}. Make room or the folder writable, then run again"
+            raise failed_io(failure, message) from failure
     _check_columns(path, table, schema, partition_by)
     return table
 
@@ -159,8 +159,7 @@ def commit_files(
         except Exception as error:  # noqa: BLE001 - the commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempt)
-    message = f"{path}: {app_id} {version} did not land in {_ATTEMPTS} attempts ({failure}); run again"
-    raise StorageError(message) from failure
+    raise did_not_land(f"{path}: {app_id} {version}", _ATTEMPTS, failure) from failure
 
 
 def _without_unchanged(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:

@@ -19,7 +19,7 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.errors import CheckpointError, StorageError
+from rewindow.errors import CheckpointError, StorageError, did_not_land
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.commit import (
     add_actions,
@@ -149,8 +149,7 @@ def _publish(
     reached = table.transaction_version(app_id) or before
     while missing := [number for number in files if number > reached][:NUMBERS_PER_COMMIT]:
         if attempts == ATTEMPTS:
-            message = f"{path}: {app_id} {missing[0]} did not land in {ATTEMPTS} attempts ({failure}); run again"
-            raise StorageError(message) from failure
+            raise did_not_land(f"{path}: {app_id} {missing[0]}", ATTEMPTS, failure) from failure
         yield f"publish {what} {missing[0]}-{missing[-1]}"
         check_writable(path, table)
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]

@@ -17,7 +17,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.engine.spark.settings import for_packs
-from rewindow.errors import ConfigError, StorageError
+from rewindow.errors import ConfigError, did_not_land
 from rewindow.tables.governed.commit import add_once, last_version, table_version
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
@@ -103,8 +103,7 @@ def land_once(
             failure = error
         if last_version(spark, name, app_id) >= ordinal:
             return
-    message = f"{name}: {app_id} {ordinal} did not land in {_ATTEMPTS} attempts ({failure}); run again"
-    raise StorageError(message) from failure
+    raise did_not_land(f"{name}: {app_id} {ordinal}", _ATTEMPTS, failure) from failure
 
 
 def _decoded(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, R
 from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
-from rewindow.errors import InvariantError, StorageError
+from rewindow.errors import InvariantError, StorageError, plain
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.checkpoints import find_checkpoint
 from rewindow.tables.governed.commit import OWNER, create_table, owner, table_version
@@ -150,7 +150,9 @@ class CatalogTables:
             failure = error
         staged = journal.reports(spec.attempt.id)
         if summary("", staged) != summary("", reports):
-            message = f"attempt {spec.attempt.id} is not in the journal as it was reported ({failure}): run again"
+            message = (
+                f"attempt {spec.attempt.id} is not in the journal as it was reported ({plain(failure)}): run again"
+            )
             raise StorageError(message) from failure
         return summary(spec.attempt.id, staged)
 
