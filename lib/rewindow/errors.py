@@ -95,7 +95,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _ARROWS = re.compile(r"\s*\u21b3\s*")
 
 
-def plain(error: object) -> str:
+def one_line(error: object) -> str:
     """Return the text of an error in one line, without the colours and arrows that delta-rs puts into its own."""
     return " ".join(_ARROWS.sub(": ", _ESCAPES.sub("", str(error))).split())
 
@@ -110,7 +110,7 @@ def failed_io(error: BaseException | None, message: str) -> RewindowError:
 
 def did_not_land(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
     """Return the error for a commit that is not in the table after several attempts; its class as of `failed_io`."""
-    why = f": {plain(failure)}" if failure else ""
+    why = f": {one_line(failure)}" if failure else ""
     return failed_io(failure, f"{what} did not land in {attempts} attempts{why}. Fix the cause, then run again")
 
 

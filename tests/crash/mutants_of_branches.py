@@ -91,7 +91,7 @@ MUTANTS_OF_BRANCHS = (
         [Kill("drop", "end")],
     ),
     Mutant(
-        "a rewind whose state is reached publishes nothing",
+        "a rewind that is called again publishes nothing",
         [
             Rewrite(
                 "control.branch:rewind",

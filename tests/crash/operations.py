@@ -34,8 +34,7 @@ HOURS = 6
 class Operation:
     """``act`` is a command as it is called, with no look at what there is: after a kill the same command is called again.
 
-    ``each_counts``: a call that ended has done its work, and another one does it once more. So after a kill there may be
-    what one call leaves, or what two do.
+    ``each_counts``: a call whose work is done is not told from one that ended, and another one does it once more.
     """
 
     name: str

@@ -80,7 +80,7 @@ def kill(seed: int, prepared: Ground, flag: str, records: int) -> dict[str, Any]
         if Path(flag).exists():
             Path(flag).unlink()
             return asdict(Outcome("run", seed, "worker", f"not reached: the run said {said[:200]}"))
-        word = recovered(warehouse, OPERATIONS["run"], prepared)
+        word = recovered(warehouse, OPERATIONS["run"], prepared.expected)
         if said == "done":
             word = "wrong: a run whose worker was killed said that it is done"
         return asdict(Outcome("run", seed, "worker", word))

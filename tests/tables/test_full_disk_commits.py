@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from rewindow.errors import AccessError, LimitError, StorageError, did_not_land, plain
+from rewindow.errors import AccessError, LimitError, StorageError, did_not_land, one_line
 from rewindow.storage.atomic_files import Draft
 from rewindow.tables.delta.commit import create_table
 from rewindow.tables.delta.files import Folder
@@ -59,7 +59,7 @@ def test_the_cause_of_a_commit_that_did_not_land_decides_the_exit_code() -> None
     assert isinstance(did_not_land("t", 3, None), StorageError)
     assert isinstance(did_not_land("t", 3, DeltaError("Permission denied (os error 13)")), AccessError)
     assert isinstance(did_not_land("t", 3, OSError(28, "No space left on device")), LimitError)
-    assert plain("a \x1b[31mred\x1b[0m\n  word") == "a red word"
+    assert one_line("a \x1b[31mred\x1b[0m\n  word") == "a red word"
 
 
 class Full(io.BytesIO):

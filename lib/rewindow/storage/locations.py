@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from rewindow.errors import AccessError, ConfigError, RewindowError, StorageError, plain
+from rewindow.errors import AccessError, ConfigError, RewindowError, StorageError, one_line
 
 BUCKETS = ("s3", "s3a", "gs", "abfss")
 """The URI schemes that may hold a warehouse: Arrow can open them, and delta-rs commits with put-if-absent."""
@@ -92,7 +92,7 @@ def check_spark_reads(location: str, why: str) -> None:
 
 def failed(path: str, error: Exception) -> RewindowError:
     """Return the error to raise for a client's error about a bucket: `AccessError` (77) or `StorageError` (74)."""
-    said = plain(error)
+    said = one_line(error)
     kind = AccessError if _REFUSED.search(said) else StorageError
     return kind(
         f"{path} cannot be opened: {said}. Check endpoint, region, credentials and bucket (README, Object stores)"

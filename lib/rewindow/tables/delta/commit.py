@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.stored_format import check_layout
-from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, plain
+from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, one_line
 from rewindow.storage.locations import failed, is_uri, options_of
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
@@ -53,7 +53,7 @@ def open_table(path: str) -> DeltaTable | None:
         if is_uri(path):
             raise failed(path, error) from error
         fix = "Restore its _delta_log from a copy, or remove the table"
-        raise StorageError(f"the Delta log of {path} cannot be read: {plain(error)}. {fix}") from error
+        raise StorageError(f"the Delta log of {path} cannot be read: {one_line(error)}. {fix}") from error
 
 
 def existing_table(path: str) -> DeltaTable:
@@ -95,7 +95,7 @@ def create_table(
             failure = error
         table = open_table(path)
         if table is None:
-            message = f"the table {path} cannot be created: {plain(failure)}. Make room or the folder writable, then run again"
+            message = f"the table {path} cannot be created: {one_line(failure)}. Make room or the folder writable, then run again"
             raise failed_io(failure, message) from failure
     _check_columns(path, table, schema, partition_by)
     return table

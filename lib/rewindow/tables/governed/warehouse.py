@@ -16,7 +16,7 @@ from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, R
 from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
-from rewindow.errors import InvariantError, StorageError, plain
+from rewindow.errors import InvariantError, StorageError, one_line
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.checkpoints import find_checkpoint
 from rewindow.tables.governed.commit import OWNER, create_table, owner, table_version
@@ -151,7 +151,7 @@ class CatalogTables:
         staged = journal.reports(spec.attempt.id)
         if summary("", staged) != summary("", reports):
             message = (
-                f"attempt {spec.attempt.id} is not in the journal as it was reported ({plain(failure)}): run again"
+                f"attempt {spec.attempt.id} is not in the journal as it was reported ({one_line(failure)}): run again"
             )
             raise StorageError(message) from failure
         return summary(spec.attempt.id, staged)
