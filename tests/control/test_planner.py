@@ -62,6 +62,18 @@ def test_there_may_be_nothing_to_run():
     assert "no landings" in empty.reason
 
 
+def test_a_changed_job_is_refused_even_if_there_is_nothing_to_run():
+    rows, changed = run_rows([], "a"), replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
+    for request in (RunRequest(), RunRequest(through_landing=2), RunRequest(through_ms=0)):
+        with pytest.raises(CheckpointError, match="has changed since the checkpoint of run main/1"):
+            plan(rows, "b", request=request, binding=changed)
+    assert isinstance(plan(rows, "b", request=RunRequest(accept_changes=True), binding=changed), UpToDate)
+    keyed = run_rows([], "a", key="2013-01")
+    assert isinstance(plan(keyed, "b", request=RunRequest(key="2013-01"), binding=changed), UpToDate)
+    sealed = run_rows([], "a", final=True)
+    assert isinstance(plan(sealed, "b", binding=changed), UpToDate)
+
+
 def test_a_request_with_a_key_runs_once():
     rows = run_rows([], "a", through_landing=1, key="2013-01")
     decision = plan(rows, "b", request=RunRequest(key="2013-01"))
@@ -231,7 +243,7 @@ def test_a_pending_plan_and_an_idle_branch_are_explained():
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", changed))
     assert told[1:] == [
-        "The job has changed since the branch's checkpoint, so its next run will be refused (76):",
+        "The job has changed since the branch's checkpoint. Its next run accepts that:",
         "  - setting wall_clock: stream_time -> run",
     ]
     assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main", BINDING))

@@ -22,7 +22,8 @@ def describe_plan(
     ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
     ``held``: records landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan.
     ``waiting``: landings that the run leaves for later runs. ``changed``: how the job differs from the branch's
-    checkpoint, which makes its next run fail. Runs appear by name; ``id`` is a ledger row.
+    checkpoint; its next run accepts that, because otherwise there would be no decision. Runs appear by name; ``id`` is a
+    ledger row.
     """
     known = state.branch(branch)
     is_run = isinstance(decision, RunSpec)
@@ -50,8 +51,8 @@ def explain(plan: dict[str, Any]) -> list[str]:
     run = plan["run"]
     if run is None:
         lines.append(f"Nothing to run: {plan['reason']}.")
-        if plan["changed"]:
-            lines.append("The job has changed since the branch's checkpoint, so its next run will be refused (76):")
+        if plan["changed"] and not plan["sealed"]:
+            lines.append("The job has changed since the branch's checkpoint. Its next run accepts that:")
             lines += [f"  - {line}" for line in plan["changed"]]
     else:
         epochs = f"epochs {run['first_epoch']} to {run['last_epoch']}" if plan["epochs"] else "no epoch"

@@ -3,7 +3,8 @@
 The rules, in order:
 
 1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
-2. The feed must still have the landings below the parent, and code and settings must fit its checkpoint.
+2. The feed must still have the landings below the parent, and code and settings must fit its checkpoint. The latter also
+   holds if there is nothing to run: otherwise a changed job looks healthy until the next landing (ADR-84).
 3. A pending plan of a live process blocks the branch (exit code 75). That of a dead process is completed unchanged, with
    its epochs and clock; a request that goes further needs another call after that run. A plan that takes more than the
    request, or seals the branch unasked, is replaced: nothing of it was committed (ADR-83).
@@ -56,6 +57,8 @@ def plan_run(
     if is_newer and request.through_landing is None and request.through_ms is None:
         check_landings(branch, feed)  # even if there is nothing to run, its rows are no longer those of the feed
     if through <= branch.last_epoch and not seals:
+        if not branch.is_sealed:
+            _check_binding(branch, binding, request)
         return UpToDate(_why_nothing(branch, feed, through))
     if branch.is_sealed:
         message = (
