@@ -85,6 +85,12 @@ class TopologyError(ConfigError):
     """An invalid topology: an unknown parent, a duplicate name, a cycle (78)."""
 
 
+class StoppedError(RewindowError):
+    """The command was interrupted with Ctrl-C (130)."""
+
+    exit_code = 130
+
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 

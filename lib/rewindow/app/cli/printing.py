@@ -19,6 +19,7 @@ from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
+from rewindow.errors import StoppedError
 
 
 class Printer:
@@ -158,9 +159,15 @@ class Printer:
 
     @contextmanager
     def progress(self) -> Iterator[Watch]:
-        """Yield an observer of a command's steps: logs them if logging is on, and shows them on a terminal."""
+        """Yield an observer of a command's steps: logs them if logging is on, and shows them on a terminal.
+
+        Raises `StoppedError` (130) for Ctrl-C, with what the command has done so far.
+        """
         with watched(self._err, is_quiet=self.as_json) as watch:
-            yield watch
+            try:
+                yield watch
+            except KeyboardInterrupt as error:
+                raise StoppedError(watch.what_is_kept()) from error
 
     def json(self, value: Any) -> None:
         """Print one JSON object."""
