@@ -98,12 +98,14 @@ _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NATIVE = re.compile(r"\(os error (\d+)\)")
 """How delta-rs writes the operating system's error number, which its exceptions do not carry."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_BACKTRACE = re.compile(r"\n\s*0: ")
 _ARROWS = re.compile(r"\s*\u21b3\s*")
 
 
 def one_line(error: object) -> str:
-    """Return the text of an error in one line, without the colours and arrows that delta-rs puts into its own."""
-    return " ".join(_ARROWS.sub(": ", _ESCAPES.sub("", str(error))).split())
+    """Return the text of an error in one line, without the colours, arrows and backtraces that delta-rs puts into it."""
+    text = _BACKTRACE.split(_ESCAPES.sub("", str(error)))[0]
+    return " ".join(_ARROWS.sub(": ", text).split())
 
 
 def failed_io(error: BaseException | None, message: str) -> RewindowError:

@@ -21,7 +21,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
-from rewindow.errors import UsageError
+from rewindow.errors import UsageError, naming
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.paths import safe_name
@@ -40,6 +40,22 @@ class Backfilled:
     stands_on: str | None
     first_epoch: int
     results: Sequence[RunReport | UpToDate]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff."""
+
+    first: str
+    second: str
+    shared: str | None
+    epochs: range
+    diffs: Mapping[str, TableDiff]
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether no output differs."""
+        return all(table_diff.is_none for table_diff in self.diffs.values())
 
 
 class JobBranches:
@@ -151,7 +167,7 @@ class JobBranches:
         """Drop a branch; see `control.branch.drop`."""
         drive(drop(self._job, branch, self._tables))
 
-    def diff(self, first: str, second: str, samples: int) -> dict[str, TableDiff]:
+    def diff(self, first: str, second: str, samples: int) -> Compared:
         """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
 
         Raises `UsageError` (2) for a branch without runs.
@@ -171,7 +187,8 @@ class JobBranches:
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through), samples=samples
                 )
-        return diffs
+        shared = one.runs[common - 1].spec.name if common else None
+        return Compared(first, second, shared, range(after + 1, through + 1), diffs)
 
     def code_changes(self, first: str, second: str) -> list[str]:
         """Return how the code of one branch's last run differs from that of another's."""
@@ -188,7 +205,8 @@ class JobBranches:
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)
             # Runs all tasks in one worker, in reverse order, so that the layout differs from the run's.
-            yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
+            with naming(JOB=self._job, FEED=job.feed.definition.feed):
+                yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
 
     def _lagging(self, branch: str) -> list[str]:
         return list(self._tables.lagging(self._job, self.state, branch))

@@ -145,7 +145,8 @@ class Project:
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as JSON values."""
         self.job_config(job)
-        return describe_job(self.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
+        with naming(JOB=job):
+            return describe_job(self.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
 
     def published(self, job: str, branch: str = MAIN) -> list[dict[str, Any]]:
         """Return a branch's output tables: path, Delta version, and the last run with its rows and digest."""

@@ -111,13 +111,15 @@ def commit_files(
     table: DeltaTable | None = None,
     retract: Retract | None = None,
     closes: Sequence[str] = (),
+    fix: str = "Run the command again",
 ) -> bool:
     """Add staged files to a table in exactly one Delta commit, ``(app_id, version)``. False if it was there before.
 
     The versions of an application id are ``after`` + 1, + 2, ...: a version that is there is left alone (False), one
     that would leave a gap raises `InvariantError` (70). Without files the commit is empty, but counts. Any process may
     repeat the call at any time. ``table``: a freshly opened handle. ``retract`` returns the files that leave the table,
-    given its path and handle. Nothing lands any more under the ids in ``closes``, not even a commit in flight.
+    given its path and handle. Nothing lands any more under the ids in ``closes``, not even a commit in flight. ``fix``: what
+    to do if a file is missing, for the message.
 
     Raises `StorageError` (74) if a file is missing or has another size, if the table is missing or has features that
     this commit would break, or if the commit does not land.
@@ -146,7 +148,7 @@ def commit_files(
         if actions is None:
             check_writable(path, table)
             try:
-                actions = add_actions(Folder(path), files)
+                actions = add_actions(Folder(path), files, fix)
             except StorageError:
                 if was_missing:
                     raise
@@ -195,18 +197,17 @@ def commit_actions(
         release(table, is_good=is_done)
 
 
-def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
-    """Return the actions that add staged files. Raises `StorageError` (74) if one is missing or has another size."""
+def add_actions(folder: Folder, files: Sequence[StagedFile], fix: str) -> list[AddAction]:
+    """Return the actions that add staged files.
+
+    Raises `StorageError` (74) with this ``fix`` if one is missing or has another size.
+    """
     actions = []
     for file in files:
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
             found = "is gone" if facts is None else f"has {facts.bytes} bytes"
-            message = (
-                f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. "
-                "For a file of a run: `rewindow republish JOB`. For a landed file: restore it from a copy, "
-                "or `rewindow land FEED --new-generation`"
-            )
+            message = f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. {fix}"
             raise StorageError(message)
         stats = json.dumps(dict(file.stats), separators=(",", ":"))
         actions.append(AddAction(file.path, file.bytes, dict(file.partition_values), facts.modified_ms, True, stats))

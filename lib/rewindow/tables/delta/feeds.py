@@ -42,6 +42,8 @@ from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
 TIMESTAMPS_CACHED = 16_000_000
+LOST = "Only a copy of the warehouse has what was landed: restore the file from it"
+"""What to do if a landed file is gone. Another generation cannot be published before it either."""
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
 
@@ -155,7 +157,7 @@ def _publish(
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]
         failure = None
         try:
-            commit_actions(table, add_actions(Folder(path), staged), app_id, missing[-1])
+            commit_actions(table, add_actions(Folder(path), staged, LOST), app_id, missing[-1])
         except Exception as error:  # noqa: BLE001 - this or another commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempts)

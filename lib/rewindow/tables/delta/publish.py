@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.spec import TableSpec
+from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
 from rewindow.tables.delta.commit import Retract, commit_files, create_table, open_table, table_path
 from rewindow.tables.delta.features import check_writable
@@ -62,6 +62,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 after=due.restart.ordinal - 1 if is_restart else 0,
                 table=handle,
                 retract=_retract(job, due, removed, is_restart=is_restart),
+                fix=f"Repeat its run: `rewindow republish {job}{'' if branch == MAIN else f' --branch {branch}'}`",
                 # Otherwise a writer with a stale view could append rows that the restart left out.
                 closes=[publication_id(job, due.target, epoch) for epoch in range(1, due.restart.epoch)]
                 if is_restart
