@@ -6,6 +6,7 @@ The codes are part of the interface: schedulers decide by them whether to retry 
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -84,15 +85,41 @@ class TopologyError(ConfigError):
     """An invalid topology: an unknown parent, a duplicate name, a cycle (78)."""
 
 
+class StoppedError(RewindowError):
+    """The command was interrupted with Ctrl-C (130)."""
+
+    exit_code = 130
+
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def failed_io(error: BaseException, message: str) -> RewindowError:
+_NATIVE = re.compile(r"\(os error (\d+)\)")
+"""How delta-rs writes the operating system's error number, which its exceptions do not carry."""
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_BACKTRACE = re.compile(r"\n\s*0: ")
+_ARROWS = re.compile(r"\s*\u21b3\s*")
+
+
+def one_line(error: object) -> str:
+    """Return the text of an error in one line, without the colours, arrows and backtraces that delta-rs puts into it."""
+    text = _BACKTRACE.split(_ESCAPES.sub("", str(error)))[0]
+    return " ".join(_ARROWS.sub(": ", text).split())
+
+
+def failed_io(error: BaseException | None, message: str) -> RewindowError:
     """Return the error for a failed read or write: full disk (71), access denied (77), anything else (74)."""
-    number = getattr(error, "errno", None)
+    native = _NATIVE.search(str(error))
+    number = int(native[1]) if native else getattr(error, "errno", None)
     kind = LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
     return kind(message)
+
+
+def did_not_land(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
+    """Return the error for a commit that is not in the table after several attempts; its class as of `failed_io`."""
+    why = f": {one_line(failure)}" if failure else ""
+    return failed_io(failure, f"{what} did not land in {attempts} attempts{why}. Fix the cause, then run again")
 
 
 @contextmanager

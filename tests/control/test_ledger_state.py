@@ -205,15 +205,16 @@ def travelled(action, state, branch, landings, name):
         match action:
             case "branch":
                 at = find_run(state, state.branch(branch), back)
-                return [decide_branch(state, name if landings % 2 else "trial", branch, at)]
+                row = decide_branch(state, name if landings % 2 else "trial", branch, at)
             case "rewind":
-                return [decide_rewind(state, branch, back)]
+                row = decide_rewind(state, branch, back)
             case "promote":
-                return [decide_promote(state, branch, "main", BINDING)]
+                row = decide_promote(state, branch, "main", BINDING)
             case _:
-                return [decide_drop(state, branch)]
+                row = decide_drop(state, branch)
     except RewindowError:
         return []
+    return [row] if row else []
 
 
 def history(script):

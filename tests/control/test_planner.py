@@ -62,6 +62,18 @@ def test_there_may_be_nothing_to_run():
     assert "no landings" in empty.reason
 
 
+def test_a_changed_job_is_refused_even_if_there_is_nothing_to_run():
+    rows, changed = run_rows([], "a"), replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
+    for request in (RunRequest(), RunRequest(through_landing=2), RunRequest(through_ms=0)):
+        with pytest.raises(CheckpointError, match="has changed since the checkpoint of run main/1"):
+            plan(rows, "b", request=request, binding=changed)
+    assert isinstance(plan(rows, "b", request=RunRequest(accept_changes=True), binding=changed), UpToDate)
+    keyed = run_rows([], "a", key="2013-01")
+    assert isinstance(plan(keyed, "b", request=RunRequest(key="2013-01"), binding=changed), UpToDate)
+    sealed = run_rows([], "a", final=True)
+    assert isinstance(plan(sealed, "b", binding=changed), UpToDate)
+
+
 def test_a_request_with_a_key_runs_once():
     rows = run_rows([], "a", through_landing=1, key="2013-01")
     decision = plan(rows, "b", request=RunRequest(key="2013-01"))
@@ -92,6 +104,27 @@ def test_a_dead_attempts_plan_is_completed_unchanged():
     assert planned(rows, "b", a_feed(9, generation=2, kept=2)).generation == 1
     thereafter = planned(run_rows(rows, "b", a_feed(9)), "c", a_feed(9))
     assert (epochs(thereafter), thereafter.takes_over) == ([3, 4, 5, 6, 7, 8, 9], None)
+
+
+def test_a_dead_attempts_plan_that_takes_more_than_the_request_is_replaced():
+    rows = [plan_row(planned([], "a"))]
+    for request in ({"through_landing": 2}, {"through_ms": 2 * HOUR}):
+        fewer = planned(rows, "b", **request)
+        assert (epochs(fewer), fewer.clock_to_ms, fewer.takes_over, fewer.repeats) == ([1, 2], 2 * HOUR, None, None)
+    after = run_rows(rows, "b", through_landing=2)
+    assert epochs(planned(after, "c")) == [3]
+
+
+def test_a_dead_attempts_plan_that_seals_the_branch_is_completed_only_if_the_request_seals_it():
+    rows = [plan_row(planned([], "a", final=True))]
+    assert (planned(rows, "b").final, planned(rows, "b").takes_over) == (False, None)
+    assert (planned(rows, "b", final=True).final, planned(rows, "b", final=True).takes_over) == (True, 1)
+
+
+def test_a_live_attempts_plan_is_not_replaced_by_a_smaller_request():
+    rows = [plan_row(planned([], "a"))]
+    with pytest.raises(NotNowError, match="is being executed"):
+        plan(rows, "b", request=RunRequest(through_landing=1), alive=lambda _attempt: True)
 
 
 def test_a_dead_attempts_plan_is_replaced_on_request_or_without_its_landings():
@@ -195,11 +228,14 @@ def test_a_plan_is_explained():
 
 def test_a_pending_plan_and_an_idle_branch_are_explained():
     rows = [plan_row(planned([], "a", through_landing=2, final=True))]
-    again = planned(rows, "b")
+    again = planned(rows, "b", final=True)
     text = "\n".join(explain(describe_plan(fold(rows), a_feed(), again, "main", BINDING)))
     assert "completes the plan of a dead attempt" in text
     assert "It is final" in text
-    assert "Run main/1 was planned by process 7 on here and is not committed." in text
+    assert "Run main/1 was planned by process 7 on here and is not committed. Nothing of it counts yet." in text
+    other = planned(rows, "b", through_landing=1)
+    text = "\n".join(explain(describe_plan(fold(rows), a_feed(), other, "main", BINDING)))
+    assert "Run main/1 was planned by process 7 on here and is not committed. This run replaces it." in text
     done = run_rows([], "a")
     nothing = describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", BINDING)
     assert explain(nothing) == ["Nothing to run: all is done."]
@@ -207,7 +243,7 @@ def test_a_pending_plan_and_an_idle_branch_are_explained():
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", changed))
     assert told[1:] == [
-        "The job has changed since the branch's checkpoint, so its next run will be refused (76):",
+        "The job has changed since the branch's checkpoint. Its next run accepts that:",
         "  - setting wall_clock: stream_time -> run",
     ]
     assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main", BINDING))

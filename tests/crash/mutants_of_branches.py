@@ -53,6 +53,60 @@ MUTANTS_OF_BRANCHS = (
         [Hold("promote | run", "decide"), Hold("promote | rewind", "decide")],
     ),
     Mutant(
+        "a rewind that is called again is refused",
+        [
+            Rewrite(
+                "control.plan.branch_decisions:decide_rewind",
+                "return None",
+                "raise UsageError('there is nothing to rewind')",
+            )
+        ],
+        [Kill("rewind", "publish")],
+    ),
+    Mutant(
+        "a promotion that is called again is refused",
+        [Rewrite("control.plan.branch_decisions:decide_promote", "if was_promoted(state, branch, into):", "if False:")],
+        [Kill("promote", "publish")],
+    ),
+    Mutant(
+        "a branch that is begun again is refused",
+        [
+            Rewrite(
+                "control.plan.branch_decisions:decide_branch",
+                "if known is not None and known.is_open and",
+                "if False and",
+            )
+        ],
+        [Kill("backfill", "plan")],
+    ),
+    Mutant(
+        "a branch that is dropped again is refused",
+        [
+            Rewrite(
+                "control.plan.branch_decisions:decide_drop",
+                "if branch is not None and not branch.is_kept:\n        return None\n    if branch is None or",
+                "if branch is None or not branch.is_kept or",
+            )
+        ],
+        [Kill("drop", "end")],
+    ),
+    Mutant(
+        "a rewind that is called again publishes nothing",
+        [
+            Rewrite(
+                "control.branch:rewind",
+                'yield "recover"\n    yield from catch_up(job, tables, branch)',
+                'yield "recover"',
+            ),
+            Rewrite(
+                "control.branch:rewind",
+                "    yield from catch_up(job, tables, branch)\n    return row",
+                "    if row is not None:\n        yield from catch_up(job, tables, branch)\n    return row",
+            ),
+        ],
+        [Kill("rewind", "publish")],
+    ),
+    Mutant(
         "a promotion leaves the rows that were there",
         [Rewrite(f"{TRAVEL_FOLD}:_fold_promote", ", removes=into.runs[common:]", "")],
         [Kill("promote", "decide")],

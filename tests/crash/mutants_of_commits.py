@@ -103,8 +103,8 @@ MUTANTS_OF_COMMITS = (
         [
             Rewrite(
                 f"{PUBLISH}:publish",
-                "for ordinal in range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1):",
-                "for ordinal in range(max(published + 1, len(due.publications)), len(due.publications) + 1):",
+                "for ordinal in missing(due, published):",
+                "for ordinal in missing(due, published)[-1:]:",
             ),
             Rewrite(f"{TABLES}:commit_files", "if last != version - 1 else 0", "if last > version - 1 else 0"),
         ],
@@ -112,7 +112,7 @@ MUTANTS_OF_COMMITS = (
     ),
     Mutant(
         "publish one ordinal too few",
-        [Rewrite(f"{PUBLISH}:publish", "len(due.publications) + 1)", "len(due.publications))")],
+        [Rewrite(f"{PUBLISH}:publish", "missing(due, published):", "missing(due, published)[:-1]:")],
         [Kill("run", "publish")],
     ),
     Mutant(

@@ -19,6 +19,11 @@ MUTANTS_OF_FEEDS = (
         [Hold("land | land", "decide"), Hold("land | land", "plan")],
     ),
     Mutant(
+        "landing: a new generation that was interrupted is started again",
+        [Rewrite("control.ingest.land:steps", "if repeated:", "if False:")],
+        [Kill("land-again", "publish events")],
+    ),
+    Mutant(
         "landing: publishing begins anew each time",
         [
             Rewrite(

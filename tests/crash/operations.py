@@ -1,4 +1,4 @@
-"""What is crashed: each operation of the protocol with what stands before it, and what a person does after it died."""
+"""What is crashed: each operation of the protocol with what stands before it. After it died, a person calls it again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from rewindow.control import branch as branching
 from rewindow.control import repair as republish
 from rewindow.control.gc import collect
 from rewindow.control.gc_feed import collect_feed
-from rewindow.control.plan.branches import LedgerRow, Standing
-from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.reset import reset
 from rewindow.tables.delta.commit import table_path
@@ -37,11 +35,15 @@ HOURS = 6
 
 @dataclass(frozen=True)
 class Operation:
-    """``act`` may be repeated at any time, as a scheduler or a person repeats a command."""
+    """``act`` is a command as it is called, with no look at what there is: after a kill the same command is called again.
+
+    ``each_counts``: a call whose work is done is not told from one that ended, and another one does it once more.
+    """
 
     name: str
     prepare: Callable[[str, int], None]
     act: Callable[[str], Steps]
+    each_counts: bool = False
 
 
 def some_runs(throughs: list[int]) -> Callable[[str, int], None]:
@@ -57,11 +59,7 @@ def _first_run(warehouse: str) -> Steps:
 
 
 def _rewind(warehouse: str) -> Steps:
-    tables = DeltaTables(warehouse)
-    yield "look"
-    if len(tables.state(JOB).branch(MAIN).runs) > 1:
-        yield from branching.rewind(JOB, MAIN, "main/1", tables)
-    yield from tables.publish(JOB, tables.state(JOB), MAIN)
+    yield from branching.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse))
 
 
 def _late(warehouse: str, seed: int) -> None:
@@ -72,9 +70,7 @@ def _late(warehouse: str, seed: int) -> None:
 
 def _backfill(warehouse: str, at: str = "main/1") -> Steps:
     tables = DeltaTables(warehouse)
-    yield "look"
-    if BRANCH not in tables.state(JOB).branches:
-        yield from branching.branch(JOB, BRANCH, tables, at=at)
+    yield from branching.branch(JOB, BRANCH, tables, at=at)
     yield from scene.run_all(tables, BRANCH)
 
 
@@ -85,10 +81,24 @@ def branched(warehouse: str, seed: int) -> None:
 
 def _promote(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
-    yield "look"
-    if tables.state(JOB).branch(BRANCH).standing is Standing.OPEN:
-        yield from branching.promote(JOB, BRANCH, scene.bound(tables).binding, tables)
-    yield from tables.publish(JOB, tables.state(JOB), MAIN)
+    yield from branching.promote(JOB, BRANCH, scene.bound(tables).binding, tables)
+
+
+def _drop(warehouse: str) -> Steps:
+    yield from branching.drop(JOB, BRANCH, DeltaTables(warehouse))
+
+
+def _branched_late(*late: str) -> Callable[[str, int], None]:
+    """Leave a branch that is as far as `main`. The last runs of the ``late`` ones are committed and published nowhere."""
+
+    def prepare(warehouse: str, seed: int) -> None:
+        some_runs([1, 2])(warehouse, seed)
+        drive(branching.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
+        for branch in (MAIN, BRANCH):
+            run = scene.running(DeltaTables(warehouse), branch, 3)
+            stop_before(run, "publish" if branch in late else "nothing")
+
+    return prepare
 
 
 def _rewound_once(warehouse: str, seed: int) -> None:
@@ -99,14 +109,7 @@ def _rewound_once(warehouse: str, seed: int) -> None:
 
 
 def _republish(warehouse: str) -> Steps:
-    tables = DeltaTables(warehouse)
-    yield "look"
-    state = tables.state(JOB)
-    if not state.branch(MAIN).restarts:
-        body = {"target": "output/hourly", "branch": MAIN}
-        yield "republish"
-        tables.append(JOB, LedgerRow(state.rows + 1, REPUBLISH, body))
-    yield from tables.publish(JOB, tables.state(JOB), MAIN)
+    yield from _repair(warehouse, "output/hourly")
 
 
 def ravaged(warehouse: str, seed: int) -> None:
@@ -126,8 +129,12 @@ def ravaged(warehouse: str, seed: int) -> None:
 
 
 def _fix(warehouse: str) -> Steps:
+    yield from _repair(warehouse)
+
+
+def _repair(warehouse: str, *targets: str) -> Steps:
     tables = DeltaTables(warehouse)
-    asked = republish.Asked(MAIN)
+    asked = republish.Asked(MAIN, targets)
     yield from republish.republish(scene.bound(tables), asked, scene.attempt, scene.engine_of(), tables, Repair(tables))
 
 
@@ -187,24 +194,32 @@ def _collect_feed(warehouse: str) -> Steps:
     yield from collect_feed(scene.FEED, tables.publish_steps, FeedGc(tables, scene.FEED, lambda: True), keep_ms=0)
 
 
+def _land_again(warehouse: str) -> Steps:
+    yield from scene.landing(warehouse, new_generation=True)
+
+
 def _rewind_and_republish(warehouse: str) -> Steps:
     """Die right after the row of a rewind; whoever comes next publishes a table anew, and not as it was before."""
-    tables = DeltaTables(warehouse)
-    if len(tables.state(JOB).branch(MAIN).runs) > 1:
-        for step in branching.rewind(JOB, MAIN, "main/1", tables):
-            if step.startswith("publish"):
-                break
-            yield step
+    for step in branching.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse)):
+        if step.startswith("publish"):
+            break
+        yield step
     yield from _republish(warehouse)
 
 
 def unpublished(warehouse: str, seed: int) -> None:
-    """Leave what processes leave that died right after their row: a commit here, two rewinds one on the other there."""
+    """Leave what processes leave that died right after their row: a commit here, two rewinds one on the other there.
+
+    A rewind publishes first, so the second one had begun before the first had decided.
+    """
     some_runs([1, 2, 3])(warehouse, seed)
     drive(branching.branch(JOB, BRANCH, DeltaTables(warehouse), at="main/1"))
     stop_before(scene.running(DeltaTables(warehouse), BRANCH, 2), "publish")
-    for to in ("main/2", "main/1"):
-        stop_before(branching.rewind(JOB, MAIN, to, DeltaTables(warehouse)), "publish ")
+    rewinds = [branching.rewind(JOB, MAIN, to, DeltaTables(warehouse)) for to in ("main/2", "main/1")]
+    for rewind in rewinds:
+        stop_before(rewind, "decide")
+    for rewind in rewinds:
+        stop_before(rewind, "publish ")
 
 
 def stop_before(machine: Iterator[str], step: str) -> None:
@@ -228,10 +243,15 @@ OPERATIONS = {
         Operation("run", some_runs([1, 2]), _first_run),
         Operation("land", scene.write_source, scene.landing),
         Operation("land-more", scene.write_and_land, partial(scene.landing, now_ms=scene.LATER_MS)),
+        Operation("land-again", scene.write_and_land, _land_again, each_counts=True),
         Operation("rewind", some_runs([1, 2, 3]), _rewind),
+        Operation("rewind-late", _branched_late(MAIN), _rewind),
         Operation("backfill", some_runs([1, 2, 3]), _backfill),
         Operation("backfill-late", _late, partial(_backfill, at="main/2")),
         Operation("promote", branched, _promote),
+        Operation("promote-late", _branched_late(MAIN, BRANCH), _promote),
+        Operation("drop", branched, _drop),
+        Operation("drop-late", _branched_late(BRANCH), _drop),
         Operation("republish", _rewound_once, _republish),
         Operation("fix", ravaged, _fix),
         Operation("gc", _untidy, _collect),

@@ -14,14 +14,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 _LIB = ROOT / "lib" / "rewindow"
 _PROTOCOL = (
-    "control/run.py",
     "contracts/steps.py",
-    "control/branch.py",
-    "control/repair.py",
-    "control/gc.py",
-    "delta/*.py",
-    "plan/*.py",
-    "landing/*.py",
+    "control/*.py",
+    "control/plan/*.py",
+    "control/ingest/*.py",
+    "tables/shared/*.py",
+    "tables/delta/*.py",
     "engine/worker/parquet_writer.py",
     "storage/atomic_files.py",
 )
@@ -29,7 +27,7 @@ _PROTOCOL = (
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
 _ALONE = ("simulation", "pairs", "model", "put")
 """Suites that do not use `_COMMON`, because they work in memory or on files only."""
-_IN_MEMORY = ("app/branches.py", "seeded_faults.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
+_IN_MEMORY = ("history.py", "seeded_faults.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _KINDS = ("commits", "feeds", "fold", "branches", "upkeep")
 _MUTANTS = ("mutants.py", *(f"mutants_of_{kind}.py" for kind in _KINDS), "rewriting.py")
 _OWN = {
@@ -42,7 +40,7 @@ _OWN = {
     "workers": ("workers.py", "spark.py", "meetings.py"),
     "model": ("model.py", "interleavings.py", "decisions.py", "rewriting.py"),
     "put": ("put.py",),
-    "recovery": ("app/maintenance.py",),
+    "recovery": ("recovery.py",),
     "mutants": (
         "simulation.py",
         *_IN_MEMORY,
@@ -72,13 +70,21 @@ def code_digest(suite: str) -> str:
         if suite in _OF_ALL
         else (_PROTOCOL, (*(() if suite in _ALONE else _COMMON), *_OWN.get(suite, ())))
     )
-    for path in sorted(path for pattern in patterns for path in _LIB.glob(pattern)):
+    for path in sorted(path for pattern in patterns for path in _matching(_LIB, pattern)):
         digest.update(path.read_bytes())
-    for path in sorted((ROOT / "tests").glob(_OF_ALL[suite])) if suite in _OF_ALL else ():
+    for path in sorted(_matching(ROOT / "tests", _OF_ALL[suite])) if suite in _OF_ALL else ():
         digest.update(path.read_bytes())
     for name in own:
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of a pattern. Raises `LookupError` if there are none: results of other code would be believed."""
+    if not (found := list(folder.glob(pattern))):
+        message = f"{pattern} names no file below {folder}: name the sources that the suite speaks of"
+        raise LookupError(message)
+    return found
 
 
 def location_of(suite: str, folder: Path | None = None) -> Path:

@@ -145,7 +145,7 @@ def grow_old(warehouse: str, days: int = 3) -> None:
         commit.write_text(left.sub(lambda found: str(int(found[0]) - days * 86_400_000), commit.read_text()))
 
 
-def landing(warehouse: str, *, now_ms: int = NOW_MS) -> Steps:
+def landing(warehouse: str, *, now_ms: int = NOW_MS, new_generation: bool = False) -> Steps:
     """Return the steps of one `land` of the files below the warehouse."""
     from rewindow.tables.delta.feeds import DeltaFeedTables
 
@@ -153,4 +153,5 @@ def landing(warehouse: str, *, now_ms: int = NOW_MS) -> Steps:
     spec = feed_spec(FEED_CONFIG, project_root=warehouse, warehouse=warehouse)
     who = Attempt(uuid4().hex, "here", os.getpid(), 1)
     engine = LocalLandingEngine(Path(warehouse))
-    return landing_steps(spec, tables, engine, LandRequest(now_ms), who, lambda _attempt: False)
+    request = LandRequest(now_ms, new_generation=new_generation)
+    return landing_steps(spec, tables, engine, request, who, lambda _attempt: False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,13 @@ def test_suggested_commands_name_the_feed_and_job() -> None:
         naming(FEED="orders", JOB="totals"),
     ):
         raise SourceError(message)
+
+
+def test_the_readmes_exit_codes_are_all_that_a_command_can_end_with() -> None:
+    from rewindow.errors import RewindowError
+
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    table = readme[readme.index("## Exit codes") :].partition("\n## ")[0]
+    listed = {int(code) for row in re.findall(r"^\| ([0-9, ]+) \|", table, re.MULTILINE) for code in row.split(",")}
+    from_signals = {130, 134, 137, 143}
+    assert listed == {0, 1, *(kind.exit_code for kind in RewindowError.__subclasses__()), *from_signals}

@@ -131,3 +131,32 @@ def test_columns_may_come_with_a_generation_but_not_change_their_type(tmp_path, 
     with pytest.raises(CheckpointError, match=r"has user as string from an older generation.*columns"):
         land_locally(swapped, landed, tmp_path, NOW, new_generation=True)
     assert landings(landed)[-1]["generation"] == 2
+
+
+class KilledError(Exception):
+    """Stands for a kill."""
+
+
+def die(step):
+    if step.startswith("publish events"):
+        raise KilledError
+
+
+def test_a_new_generation_that_was_interrupted_is_published_not_started_again(tmp_path, landed):
+    asked = {"new_generation": True}
+    with pytest.raises(KilledError):
+        land_locally(feed_config(partitions=5), landed, tmp_path, NOW, on_step=die, **asked)
+    assert log_rows(landed, generation=2) == []
+    again = land_locally(feed_config(partitions=5), landed, tmp_path, NOW, **asked)
+    assert (again.generation, again.landings, again.rows, again.was_interrupted) == (2, (1, 2, 3), 15, True)
+    assert len(log_rows(landed, generation=2)) == 15
+    third = land_locally(feed_config(partitions=5), landed, tmp_path, NOW, **asked)
+    assert (third.generation, third.was_interrupted) == (3, False)
+
+
+def test_another_new_generation_than_the_interrupted_one_is_started(tmp_path, landed):
+    with pytest.raises(KilledError):
+        land_locally(feed_config(partitions=5), landed, tmp_path, NOW, on_step=die, new_generation=True)
+    other = land_locally(feed_config(partitions=4), landed, tmp_path, NOW, new_generation=True)
+    assert (other.generation, other.was_interrupted) == (3, False)
+    assert len(log_rows(landed, generation=2)) == len(log_rows(landed, generation=3)) == 15

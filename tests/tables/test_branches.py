@@ -134,9 +134,10 @@ def test_a_run_in_flight_is_fenced_by_a_rewind(warehouse):
 
 
 @pytest.mark.parametrize("said", ["main/5", "5"])
-def test_there_is_nothing_to_rewind_at_the_head(warehouse, said):
-    with pytest.raises(UsageError, match="nothing to rewind"):
-        drive(branching.rewind(JOB, "main", said, DeltaTables(warehouse)))
+def test_a_rewind_to_the_head_writes_nothing(warehouse, said):
+    before = DeltaTables(warehouse).state(JOB).rows
+    assert drive(branching.rewind(JOB, "main", said, DeltaTables(warehouse))) is None
+    assert DeltaTables(warehouse).state(JOB).rows == before
 
 
 def test_an_unknown_run_is_answered_with_those_that_there_are(warehouse):

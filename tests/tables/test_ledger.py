@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from rewindow.errors import ConfigError, InvariantError, StorageError
+from rewindow.errors import ConfigError, InvariantError, LimitError, StorageError
 from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta.commit import commit_actions
 from rewindow.tables.delta.content_hash import read_rows
@@ -155,7 +155,7 @@ def test_a_table_that_takes_nothing_is_an_error_at_last(path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(ledger_module, "commit_actions", refuses)
-    with pytest.raises(StorageError, match="No space left"):
+    with pytest.raises(LimitError, match="No space left"):
         ledger.append([row(2)])
     assert said(ledger) == [row(1)]
 

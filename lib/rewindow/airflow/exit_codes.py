@@ -32,6 +32,7 @@ _RETRIES = {
     74: "a read or write failed",
     75: "another attempt is live, or an earlier landing is missing",
     130: "the command was interrupted",
+    134: "native code aborted the command, usually because a memory limit left it nothing",
     137: "the command was killed",
     143: "the command was terminated",
 }

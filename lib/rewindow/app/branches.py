@@ -11,22 +11,25 @@ from rewindow.app.project import Project
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import branch as begin_branch
-from rewindow.control.branch import drop, promote, rewind
+from rewindow.control.branch import catch_up, drop, promote, rewind
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branch_decisions import find_run, first_epoch_at, run_before
+from rewindow.control.plan.branch_decisions import BEGINNING, find_run, first_epoch_at, run_before, was_promoted
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
 from rewindow.control.plan.job_diff import code_changes
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
-from rewindow.errors import UsageError
+from rewindow.errors import UsageError, naming
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.paths import safe_name
 
 OnStep = Callable[[str], None] | None
+
+_BACKFILL = "backfill-"
+"""What the names of branches begin with that `backfill` names itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,22 @@ class Backfilled:
     stands_on: str | None
     first_epoch: int
     results: Sequence[RunReport | UpToDate]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff."""
+
+    first: str
+    second: str
+    shared: str | None
+    epochs: range
+    diffs: Mapping[str, TableDiff]
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether no output differs."""
+        return all(table_diff.is_none for table_diff in self.diffs.values())
 
 
 class JobBranches:
@@ -53,13 +72,17 @@ class JobBranches:
         return self._tables.state(self._job)
 
     def rewind(self, branch: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
-        """Return a branch to an earlier run; see `control.branch.rewind`."""
-        before, readers = self.state.branch(branch), self._readers(branch)
+        """Return a branch to an earlier run; see `control.branch.rewind`.
+
+        ``lagged`` names the targets that an interrupted command had left behind the ledger.
+        """
+        before, lagged = self.state.branch(branch), self._lagging(branch)
         drive(rewind(self._job, branch, to, self._tables), on_step)
         after = self.state.branch(branch)
         rewound = [run.spec.name for run in before.runs[len(after.runs) :]]
         at = after.head.spec.name if after.head else None
-        return {"branch": branch, "at": at, "rewound": rewound, "read_by": readers}
+        readers = self._readers(branch) if rewound or lagged else []
+        return {"branch": branch, "at": at, "rewound": rewound, "lagged": lagged, "read_by": readers}
 
     def backfill(
         self,
@@ -73,35 +96,43 @@ class JobBranches:
         """Replay epochs on a branch of `main`, creating the branch if needed. Published tables do not change.
 
         ``start`` and ``end`` are event times, landings or runs. The start is rounded down to the end of a run; the end
-        defaults to the last epoch of `main`. An existing branch continues where it ended. ``accept_changes`` allows code
-        that differs from the parent checkpoint's, if its stores are still compatible.
+        defaults to the last epoch of `main`. An existing branch continues where it ended, and so does the one that an
+        interrupted backfill without a name had created. ``accept_changes`` allows code that differs from the parent
+        checkpoint's, if its stores are still compatible.
         """
-        state, feed = self.state, self._project.bind(self._job).feed
-        main = state.branch(MAIN)
-        name = branch or f"backfill-{state.rows + 1}"
-        if name == MAIN:
+        if branch == MAIN:
             message = f"cannot backfill {MAIN!r} itself: use another --branch, then `rewindow promote` it"
             raise UsageError(message)
+        state, feed = self.state, self._project.bind(self._job).feed
+        main, name, parent = state.branch(MAIN), branch, None
+        if name is None or name not in state.branches:
+            at = run_before(state, main, self._first_epoch(start, main, feed))
+            parent = at.spec.name if at else BEGINNING
+            name = name or self._interrupted_backfill(state, at) or f"{_BACKFILL}{state.rows + 1}"
         through = self._through(safe_name(name, "branch"), end, main)  # validates before the branch is created
         request = replace(through, accept_changes=accept_changes)
-        if name not in state.branches:
-            at = run_before(state, main, self._first_epoch(start, main, feed))
-            parent = at.spec.name if at else "0"
+        if parent is not None:
             drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
-        created = self.state.branch(name)
-        base = created.runs[created.inherited - 1] if created.inherited else None
+        base = self.state.branch(name).base
         results = self._run_to_the_end(request, on_step)
         return Backfilled(name, base.spec.name if base else None, base.spec.last_epoch + 1 if base else 1, results)
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
-        """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`."""
+        """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.
+
+        ``is_new`` is false if it was promoted before, ``lagged`` as of `rewind`.
+        """
         results: list[RunReport | UpToDate] = []
-        readers = self._readers(into)
-        ahead = self.state.branch(into).last_epoch
-        if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
-            results += self._run_to_the_end(RunRequest(branch=branch, through_landing=ahead), on_step)
-        binding = self._project.bind(self._job, into).binding
-        drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
+        lagged = self._lagging(into)
+        drive(catch_up(self._job, self._tables, branch, into), on_step)
+        is_new = not was_promoted(self.state, branch, into)
+        if is_new:
+            ahead = self.state.branch(into).last_epoch
+            if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
+                results += self._run_to_the_end(RunRequest(branch=branch, through_landing=ahead), on_step)
+            binding = self._project.bind(self._job, into).binding
+            drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
+        readers = self._readers(into) if is_new or lagged else []
         head = self.state.branch(into).head
         caught_up = [result.spec.name for result in results if isinstance(result, RunReport)]
         published = self._project.published(self._job, into)
@@ -110,6 +141,8 @@ class JobBranches:
             "branch": branch,
             "into": into,
             "at": at,
+            "is_new": is_new,
+            "lagged": lagged,
             "caught_up": caught_up,
             "published": published,
             "read_by": readers,
@@ -134,7 +167,7 @@ class JobBranches:
         """Drop a branch; see `control.branch.drop`."""
         drive(drop(self._job, branch, self._tables))
 
-    def diff(self, first: str, second: str, samples: int) -> dict[str, TableDiff]:
+    def diff(self, first: str, second: str, samples: int) -> Compared:
         """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
 
         Raises `UsageError` (2) for a branch without runs.
@@ -154,7 +187,8 @@ class JobBranches:
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through), samples=samples
                 )
-        return diffs
+        shared = one.runs[common - 1].spec.name if common else None
+        return Compared(first, second, shared, range(after + 1, through + 1), diffs)
 
     def code_changes(self, first: str, second: str) -> list[str]:
         """Return how the code of one branch's last run differs from that of another's."""
@@ -172,7 +206,20 @@ class JobBranches:
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)
             # Runs all tasks in one worker, in reverse order, so that the layout differs from the run's.
-            yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
+            with naming(JOB=self._job, FEED=job.feed.definition.feed):
+                yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
+
+    def _lagging(self, branch: str) -> list[str]:
+        return list(self._tables.lagging(self._job, self.state, branch))
+
+    def _interrupted_backfill(self, state: JobState, at: CommittedRun | None) -> str | None:
+        """Return the branch that a backfill without a name created after a run, and on which it died; None if there is none."""
+        for one in state.branches.values():
+            is_live = one.pending is not None and self._project.is_alive(one.pending.attempt)
+            is_unnamed = one.name.startswith(_BACKFILL) and whole_number(one.name.removeprefix(_BACKFILL)) is not None
+            if is_unnamed and one.is_open and not one.own_runs and not is_live and (one.parent, one.base) == (MAIN, at):
+                return one.name
+        return None
 
     def _readers(self, branch: str) -> list[str]:
         """Return the feeds that read an output of the job. They read only the published branch."""

@@ -32,6 +32,7 @@ def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> d
         "branches": sorted(name for name, known in state.branches.items() if known.runs),
         "runs": [_describe_run(run) for run in runs],
         "tables": _describe_tables(tables, known, hashes=hashes),
+        "lagging": dict(tables.lagging(job, state, branch)),
         "metrics": _describe_metrics(tables, runs),
     }
 
@@ -144,16 +145,21 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
 
 
 def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
-    """Return a branch's tables. Branches share changelogs, so a changelog counts only rows of this branch's runs."""
+    """Return a branch's tables; ``rows`` is None for one that does not exist yet.
+
+    Branches share changelogs, so a changelog counts only rows of this branch's runs.
+    """
     described = []
     for target, table in branch.tables.items():
         if "/" not in target:
             continue
         is_output = target.startswith(OUTPUT)
         totals = [run.commit.targets[target].rows for run in branch.runs if target in run.commit.targets]
-        rows = tables.count_rows(table) if is_output else sum(totals)
+        rows: int | None = sum(totals)
+        if is_output:
+            rows = None if tables.version_of(table) is None else tables.count_rows(table)
         row: dict[str, Any] = {"table": target, "path": tables.location_of(table), "rows": rows}
-        if hashes and is_output:
+        if hashes and is_output and rows is not None:
             row["content"] = tables.content_hash(table)[:16]
         described.append(row)
     return described

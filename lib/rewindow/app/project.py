@@ -123,7 +123,8 @@ class Project:
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), _with_acceptance(self.job_config(job), request)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
-        return describe_plan(state, bound.feed, decision, request.branch, bound.binding)
+        described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
+        return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
     def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
@@ -144,7 +145,8 @@ class Project:
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as JSON values."""
         self.job_config(job)
-        return describe_job(self.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
+        with naming(JOB=job):
+            return describe_job(self.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
 
     def published(self, job: str, branch: str = MAIN) -> list[dict[str, Any]]:
         """Return a branch's output tables: path, Delta version, and the last run with its rows and digest."""

@@ -1,7 +1,10 @@
-"""Rewind, branch, promote, drop: append one ledger row each, then publish. Nothing is computed, and Spark is not needed.
+"""Rewind, branch, promote, drop: append one ledger row each and publish it. Nothing is computed, and Spark is not needed.
 
-Each is a generator like `run.steps` and yields the name of each step before it. If a process is killed anywhere, the next
-command on the job publishes what the row decided.
+Each is a generator like `run.steps` and yields the name of each step before it. Each begins with publishing what an earlier
+command decided and did not publish, so a request that cannot be met leaves no table behind the ledger either.
+
+If a process is killed anywhere, call the same command again: a state that is reached already gets no row, but is published
+(ADR-82). The result is the row, or None without one.
 """
 
 from __future__ import annotations
@@ -14,7 +17,13 @@ from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, JobBinding
 from rewindow.control.run import Tables
 
-Travel = Generator[str, None, LedgerRow]
+Travel = Generator[str, None, LedgerRow | None]
+
+
+def catch_up(job: str, tables: Tables, *branches: str) -> Generator[str, None, None]:
+    """Publish what the ledger says of some branches and their tables lack."""
+    for name in branches:
+        yield from tables.publish(job, tables.state(job), name)
 
 
 def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
@@ -23,29 +32,39 @@ def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
     The rows of later runs leave each output table in one commit, and a run in flight is fenced. Rewound runs stay in the
     ledger and the changelogs. Raises what `decide_rewind` raises, and `NotNowError` (75) if the ledger is too busy.
     """
+    yield "recover"
+    yield from catch_up(job, tables, branch)
     row = yield from update(tables, job, "decide", lambda state: decide_rewind(state, branch, to))
-    yield from tables.publish(job, tables.state(job), branch)
+    yield from catch_up(job, tables, branch)
     return row
 
 
 def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str | None = None) -> Travel:
     """Create a branch after a run of its parent (default: the last one). It has its own output tables."""
 
-    def decide(state: JobState) -> LedgerRow:
+    def decide(state: JobState) -> LedgerRow | None:
         chain = state.branch(parent)
         return decide_branch(state, name, parent, chain.head if at is None else find_run(state, chain, at))
 
+    yield "recover"
+    yield from catch_up(job, tables, parent)
     return (yield from update(tables, job, "decide", decide))
 
 
 def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: str = MAIN) -> Travel:
     """Replace the chain of branch ``into`` by that of another branch, in one commit to each output table."""
-    yield from tables.publish(job, tables.state(job), name)
+    yield "recover"
+    yield from catch_up(job, tables, name, into)
     row = yield from update(tables, job, "decide", lambda state: decide_promote(state, name, into, binding))
-    yield from tables.publish(job, tables.state(job), into)
+    yield from catch_up(job, tables, into)
     return row
 
 
 def drop(job: str, name: str, tables: Tables) -> Travel:
-    """Drop a branch: no run continues it, and `gc` deletes its tables."""
-    return (yield from update(tables, job, "decide", lambda state: decide_drop(state, name)))
+    """Drop a branch: no run continues it, and `gc` deletes its tables.
+
+    Publishes only afterwards: the outputs of the branch, which may be what is broken, are no longer due then.
+    """
+    row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
+    yield from catch_up(job, tables, name)
+    return row

@@ -77,11 +77,15 @@ class Repair(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Republished:
-    """The drift by target, the targets that were republished, and the runs that were repeated."""
+    """The drift by target, the targets that were republished, and the runs that were repeated.
+
+    ``lagged`` names the targets that an interrupted command had left behind the ledger; they are published, too.
+    """
 
     drift: Mapping[str, str]
     republished: Sequence[str] = field(default=())
     repeated: Sequence[str] = field(default=())
+    lagged: Sequence[str] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ def republish(
     yield "examine"
     state = tables.state(job.name)
     drift = {found.target: found.what for found in repair.drift(job.name, state, asked.branch)}
+    lagged = tuple(target for target in tables.lagging(job.name, state, asked.branch) if target not in drift)
     targets = _targets(state, asked, drift)
     lost, given_up = repair.lost(state, asked.branch, [*state.branch(asked.branch).tables])
     if given_up:
@@ -114,7 +119,7 @@ def republish(
         decide = partial(decide_republish, branch=asked.branch, target=target, table=table)
         yield from update(tables, job.name, f"republish {target}", decide)
     yield from tables.publish(job.name, tables.state(job.name), asked.branch)
-    return Republished(drift, targets, [run.spec.name for run in lost])
+    return Republished(drift, targets, [run.spec.name for run in lost], lagged)
 
 
 def _targets(state: JobState, asked: Asked, drift: Iterable[str]) -> list[str]:

@@ -58,6 +58,10 @@ class Tables(Ledger[JobState], Protocol):
         """Bring a branch's tables up to the ledger; yield the name of each commit before it."""
         ...
 
+    def lagging(self, job: str, state: JobState, branch: str) -> Mapping[str, int]:
+        """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+        ...
+
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published, and no others."""
         ...

@@ -69,9 +69,10 @@ class Draft:
         self._path = self._path.rename(self._path.with_name(name))
 
     def discard(self) -> None:
-        """Close and delete the file."""
+        """Close and delete the file. On a full disk closing fails, because it writes what is buffered."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
             self._path.unlink(missing_ok=True)
 
 
@@ -105,7 +106,8 @@ class BucketDraft(Draft):
     def discard(self) -> None:
         """Close the file, which deletes it."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
 
 
 def draft(root: str, directory: str, name: str) -> Draft:

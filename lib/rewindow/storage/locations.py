@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from rewindow.errors import AccessError, ConfigError, RewindowError, StorageError
+from rewindow.errors import AccessError, ConfigError, RewindowError, StorageError, one_line
 
 BUCKETS = ("s3", "s3a", "gs", "abfss")
 """The URI schemes that may hold a warehouse: Arrow can open them, and delta-rs commits with put-if-absent."""
@@ -23,7 +23,6 @@ BUCKETS = ("s3", "s3a", "gs", "abfss")
 _S3 = ("s3", "s3a")
 _ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _REFUSED = re.compile(r"\b40[13]\b|Forbidden|AccessDenied|ACCESS_DENIED|Unauthorized")
 _KNOWN: dict[str, dict[str, str]] = {}
 
@@ -93,7 +92,7 @@ def check_spark_reads(location: str, why: str) -> None:
 
 def failed(path: str, error: Exception) -> RewindowError:
     """Return the error to raise for a client's error about a bucket: `AccessError` (77) or `StorageError` (74)."""
-    said = " ".join(_COLOURS.sub("", str(error)).split())
+    said = one_line(error)
     kind = AccessError if _REFUSED.search(said) else StorageError
     return kind(
         f"{path} cannot be opened: {said}. Check endpoint, region, credentials and bucket (README, Object stores)"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import Abort, TyperException
 
 from rewindow.app.cli.branches import register as register_branches
@@ -14,15 +15,29 @@ from rewindow.app.cli.check import check
 from rewindow.app.cli.databricks import register as register_databricks
 from rewindow.app.cli.maintenance import register as register_maintenance
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
+from rewindow.app.cli.output import tolerate_closed_pipes
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.progress import take_log_format
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.project import Project
 from rewindow.control.run import RunReport
-from rewindow.errors import RewindowError, UsageError, failed_io
+from rewindow.errors import ConfigError, RewindowError, StoppedError, UsageError, failed_io
+
+
+class _Group(TyperGroup):
+    """The commands. Typer would turn Ctrl-C into an exit code without a word; `run_command` says what was kept."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. Raises `Abort` for Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise Abort from error
+
 
 app = typer.Typer(
+    cls=_Group,
     help="Replay event logs from Delta tables, deterministically.\n\n"
     "Every command also takes --log-format json|text, which logs each of its steps to stderr.",
     no_args_is_help=True,
@@ -194,6 +209,7 @@ register_state(app)
 
 def main() -> None:
     """Run the command line and exit with one of the documented exit codes."""
+    tolerate_closed_pipes()
     leave(run_command(sys.argv[1:]))
 
 
@@ -216,17 +232,28 @@ def run_command(arguments: list[str]) -> int:
     except TyperException as error:
         return _fail(_usage(error), 2, as_json=as_json)
     except (KeyboardInterrupt, Abort):
-        return _fail("interrupted. Nothing is lost: run the command again", 130, as_json=as_json)
+        message = "interrupted. Nothing was committed: run the command again"
+        return _fail(message, StoppedError.exit_code, as_json=as_json)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         message = f"{error.strerror or error}{where}. Check that the warehouse in conf/targets exists, is writable and has space"
         code = failed_io(error, message).exit_code
         return _fail(message, code, as_json=as_json, error=error if debug else None)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
+    except SystemExit as error:
+        if is_completion():
+            return error.code if isinstance(error.code, int) else 0
+        message = f"the job's code ended the process (SystemExit: {error}): remove the call of exit()"
+        return _fail(message, ConfigError.exit_code, as_json=as_json, error=error if debug else None)
+    except Exception as error:  # noqa: BLE001 - users never see a stack trace
         first = (str(error).strip().splitlines() or [""])[0]
         message = f"{type(error).__name__}: {first}. This is a bug in rewindow: run with --debug and report it"
         return _fail(message, 70, as_json=as_json, error=error if debug else None)
     return result if isinstance(result, int) else 0
+
+
+def is_completion() -> bool:
+    """Return whether a shell asks for completions, which end with `SystemExit`."""
+    return any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
 
 
 def _check(arguments: list[str]) -> None:

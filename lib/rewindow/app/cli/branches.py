@@ -96,11 +96,10 @@ def diff(
 ) -> None:
     """Compare two branches' outputs key by key. Exits with 1 if they differ."""
     branches = _branches(folder, target, job, debug=debug)
-    diffs = branches.diff(first, second, samples)
-    are_equal = all(table_diff.is_none for table_diff in diffs.values())
-    code = [] if are_equal else branches.code_changes(first, second)
-    BranchPrinter(as_json=as_json).compared(first, second, diffs, code)
-    if not are_equal:
+    found = branches.diff(first, second, samples)
+    code = [] if found.are_equal else branches.code_changes(first, second)
+    BranchPrinter(as_json=as_json).compared(found, code)
+    if not found.are_equal:
         raise typer.Exit(DIFFERENT)
 
 

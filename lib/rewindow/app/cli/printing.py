@@ -15,10 +15,11 @@ from rich.table import Table
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
 from rewindow.app.cli.summary import summarise, summary_lines
 from rewindow.app.cli.times import show_time
-from rewindow.control.plan.explain import explain
+from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
+from rewindow.errors import StoppedError
 
 
 class Printer:
@@ -63,6 +64,11 @@ class Printer:
             if count
         ]
         self._out.print(line + (f" ({', '.join(extra)})" if extra else ""))
+        if report.was_interrupted:
+            self.say(
+                f"An interrupted call had started generation {report.generation}, which is now published. "
+                "Land again to take newer rows."
+            )
 
     def planned(self, plan: dict[str, Any]) -> None:
         """Print the plan of a run."""
@@ -114,6 +120,10 @@ class Printer:
             return
         for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
             self._out.print(as_table(title, rows))
+        for line in explain_lag(
+            shown["lagging"], f"The next command on the job, such as `rewindow run {shown['job']}`,"
+        ):
+            self.say(line)
 
     def explained(self, explained: Mapping[str, Any]) -> None:
         """Print a topology."""
@@ -149,9 +159,15 @@ class Printer:
 
     @contextmanager
     def progress(self) -> Iterator[Watch]:
-        """Yield an observer of a command's steps: logs them if logging is on, and shows them on a terminal."""
+        """Yield an observer of a command's steps: logs them if logging is on, and shows them on a terminal.
+
+        Raises `StoppedError` (130) for Ctrl-C, with what the command has done so far.
+        """
         with watched(self._err, is_quiet=self.as_json) as watch:
-            yield watch
+            try:
+                yield watch
+            except KeyboardInterrupt as error:
+                raise StoppedError(watch.what_is_kept()) from error
 
     def json(self, value: Any) -> None:
         """Print one JSON object."""

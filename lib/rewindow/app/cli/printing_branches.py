@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rewindow.app.branches import Backfilled
+from rewindow.app.branches import Backfilled, Compared
 from rewindow.app.cli.printing import Printer, as_assignments, describe_result
 from rewindow.control.verify import Verified
-from rewindow.tables.shared.diff import TableDiff
 
 
 class BranchPrinter(Printer):
@@ -21,7 +20,11 @@ class BranchPrinter(Printer):
             self.json(done)
             return
         at = done["at"] or "the beginning"
-        self.say(f"Branch {done['branch']} of {job} is back at {at}. Rewound: {', '.join(done['rewound'])}.")
+        if done["rewound"]:
+            self.say(f"Branch {done['branch']} of {job} is back at {at}. Rewound: {', '.join(done['rewound'])}.")
+        else:
+            self.say(f"Branch {done['branch']} of {job} is at {at} already: nothing to rewind.")
+        self._lagged(done)
         self._read_by(done)
 
     def backfilled(self, job: str, done: Backfilled) -> None:
@@ -37,8 +40,9 @@ class BranchPrinter(Printer):
         self.ran(done.results)
         self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
 
-    def compared(self, first: str, second: str, diffs: Mapping[str, TableDiff], code: Sequence[str] = ()) -> None:
-        """Print how two branches differ, output by output, and how the ``code`` of their last runs does."""
+    def compared(self, found: Compared, code: Sequence[str] = ()) -> None:
+        """Print what was compared of two branches, how each output differs, and how the ``code`` of their last runs does."""
+        first, second, diffs = found.first, found.second, found.diffs
         if self.as_json:
             self.json({output: asdict(table_diff) for output, table_diff in diffs.items()})
             return
@@ -52,6 +56,12 @@ class BranchPrinter(Printer):
             }
             for output, table_diff in diffs.items()
         ]
+        since = f" Both have every run through {found.shared}." if found.shared else ""
+        if not found.epochs:
+            self.say(f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}")
+            return
+        last = found.epochs[-1]
+        self.say(f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}")
         self.table("Keys", rows)
         for output, table_diff in diffs.items():
             for key, ours, theirs in table_diff.samples:
@@ -65,8 +75,16 @@ class BranchPrinter(Printer):
             self.json(done)
             return
         caught_up = f" It first caught up with {', '.join(done['caught_up'])}." if done["caught_up"] else ""
-        self.say(f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}")
+        if done["is_new"]:
+            self.say(f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}")
+        else:
+            self.say(f"Branch {done['branch']} of {job} is part of {done['into']} already, which is at {done['at']}.")
+        self._lagged(done)
         self._read_by(done)
+
+    def _lagged(self, done: Mapping[str, Any]) -> None:
+        if done["lagged"]:
+            self.say(f"Published what an interrupted command had left: {', '.join(done['lagged'])}.")
 
     def _read_by(self, done: Mapping[str, Any]) -> None:
         for feed in done.get("read_by", ()):

@@ -26,7 +26,8 @@ class MaintenancePrinter(Printer):
                 {
                     "drift": dict(done.drift),
                     "republished": list(done.republished),
-                    "made_again": list(done.repeated),
+                    "repeated": list(done.repeated),
+                    "lagged": list(done.lagged),
                 }
             )
             return
@@ -36,7 +37,9 @@ class MaintenancePrinter(Printer):
             self.say(f"Run {run} of {job} was replayed and gave the same rows.")
         for target in done.republished:
             self.say(f"{target} was republished.")
-        if not (done.drift or done.republished or done.repeated):
+        if done.lagged:
+            self.say(f"Published what an interrupted command had left: {', '.join(done.lagged)}.")
+        if not (done.drift or done.republished or done.repeated or done.lagged):
             self.say(f"The tables of {job} are intact.")
 
     def entries(self, rows: Sequence[Mapping[str, Any]], count: int) -> None:

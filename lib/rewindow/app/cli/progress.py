@@ -19,6 +19,9 @@ from rewindow.errors import UsageError
 FORMATS = ("json", "text")
 OPTION = "--log-format"
 
+DECISIONS = ("decide", "commit", "snapshot", "forget", "restage", "republish", "give up")
+"""The steps that append to a ledger begin so."""
+
 
 class Watch:
     """Observer of a command's steps. ``commits`` counts those that committed or published something."""
@@ -30,10 +33,14 @@ class Watch:
         self._began = time.monotonic()
         self._log = structlog.get_logger()
         self._known: dict[str, Any] = {}
+        self._step = ""
+        self._has_decided = False
 
     def __call__(self, step: str) -> None:
         """Record a step that is about to start, with the details that a `contracts.steps.Step` carries."""
         name = str(step)
+        self._step = name
+        self._has_decided |= name.startswith(DECISIONS)
         self._known = dict(getattr(step, "known", {}))
         self.commits += name in {"decide", "commit"} or name.startswith("publish ")
         self._log.info("step", step=name, **self._known)
@@ -52,6 +59,13 @@ class Watch:
         """Show the fraction of the current step's records that is done, from 0 to 1."""
         if self._bars:
             self._bars.move(done)
+
+    def what_is_kept(self) -> str:
+        """Return what an interrupted command leaves, and what to do next."""
+        where = f"interrupted at the step {self._step!r}" if self._step else "interrupted before the first step"
+        if self._has_decided:
+            return f"{where}. What it had committed is kept: the same command again publishes it and continues"
+        return f"{where}. Nothing was committed: the same command again starts over, with the same plan if it had one"
 
     @property
     def seconds(self) -> float:

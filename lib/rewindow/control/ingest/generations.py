@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import takewhile
 from typing import Any
 
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceOffsets
-from rewindow.control.ingest.landings import FeedDefinition, LogSchema, definition_as_json
+from rewindow.control.ingest.landings import (
+    GENERATION,
+    LANDING,
+    FeedDefinition,
+    Landing,
+    LogSchema,
+    definition_as_json,
+)
 from rewindow.control.ingest.progress import Progress
+from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import ConfigError, SourceError
 
 
@@ -67,6 +76,15 @@ def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool 
         )
         raise SourceError(message)
     return Generation(current.generation, current.kept, columns=_columns(progress))
+
+
+def newest_generation(rows: Sequence[LedgerRow], feed: FeedSpec, keep: int) -> list[Landing]:
+    """Return the landings that the last append landed if it started a generation of this definition; otherwise nothing."""
+    last = list(takewhile(lambda row: row.kind in (GENERATION, LANDING), reversed(rows)))
+    started = last[-1].body if last and last[-1].kind == GENERATION else None
+    if started is None or (started["fingerprint"], started["kept"]) != (fingerprint(feed), keep):
+        return []
+    return [Landing.from_json(row.body) for row in reversed(last[:-1])]
 
 
 def generation_body(

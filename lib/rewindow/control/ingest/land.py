@@ -4,7 +4,8 @@ recover -> look -> prepare -> plan -> write, log by log -> decide -> publish
 
 Offsets are assigned once: the rows are written as staged files, the driver computes the landings' watermarks, and one
 append to the feed's ledger makes all of it true. If the process is killed before the append, nothing happened; after it,
-any process publishes. `steps` is a generator, as in `control.run`: it yields the name of each step before the step.
+any process publishes, and a repeated `--new-generation` starts no second one (ADR-82). `steps` is a generator, as in
+`control.run`: it yields the name of each step before the step.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
 from rewindow.control.ingest.discover import Due, find_due, inspect_sources, watermark_policy
-from rewindow.control.ingest.generations import generation_body, log_schemas, next_generation
+from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
@@ -119,7 +120,14 @@ def steps(
 ) -> Steps:
     """Land what is new, step by step. Raises as `land`."""
     yield "recover"
-    yield from tables.publish_steps(feed.feed)
+    is_published = True
+    for step in tables.publish_steps(feed.feed):
+        is_published = False
+        yield step
+    if request.new_generation and not is_published:
+        repeated = newest_generation(tables.state(feed.feed), feed, request.keep)
+        if repeated:
+            return LandReport.of(feed.feed, repeated, was_interrupted=True)
     call = _call(feed, tables, engine, request, attempt)
     progress, generation = call.progress, call.generation
     _refuse_if_alive(feed, progress, attempt, alive)
@@ -143,7 +151,7 @@ def steps(
         return LandReport(feed.feed, generation.number, progress.watermark_ms)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
-    return _report(call, decided)
+    return LandReport.of(feed.feed, [one.landing for one in decided])
 
 
 def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
@@ -278,13 +286,3 @@ def _refuse_if_overtaken(call: Call, error: StorageError) -> None:
 def _overtaken(call: Call) -> NotNowError:
     message = f"feed {call.feed.feed}: another `land` was faster, so this one landed nothing: run it again"
     return NotNowError(message)
-
-
-def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
-    landings = [landing.landing for landing in decided]
-    counts = {
-        what: sum((landing.counts or {}).get(what, 0) for landing in landings)
-        for what in ("rows", "quarantined", "behind", "enforced")
-    }
-    numbers = tuple(landing.number for landing in landings)
-    return LandReport(call.feed.feed, call.generation.number, landings[-1].watermark_ms, numbers, **counts)

@@ -18,7 +18,7 @@ from rewindow.contracts.ingest import (
     SourceSpec,
 )
 from rewindow.control.ingest.generations import Generation
-from rewindow.control.ingest.landings import LogSchema
+from rewindow.control.ingest.landings import Landing, LogSchema
 from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.ledger import Ledger
@@ -108,7 +108,10 @@ class LandRequest:
 
 @dataclass(frozen=True, slots=True)
 class LandReport:
-    """The result of a call: the landings' numbers, their total counts, and the feed's watermark (epoch ms, -1: none)."""
+    """The result of a call: the landings' numbers, their total counts, and the feed's watermark (epoch ms, -1: none).
+
+    ``was_interrupted``: an earlier call started this generation and died before all of it was published; this one did that.
+    """
 
     feed: str
     generation: int
@@ -118,6 +121,23 @@ class LandReport:
     quarantined: int = 0
     behind: int = 0
     enforced: int = 0
+    was_interrupted: bool = False
+
+    @classmethod
+    def of(cls, feed: str, landings: Sequence[Landing], *, was_interrupted: bool = False) -> LandReport:
+        """Return the report of some landings of one generation."""
+        counts = [landing.counts or {} for landing in landings]
+        return cls(
+            feed,
+            landings[-1].generation,
+            landings[-1].watermark_ms,
+            tuple(landing.number for landing in landings),
+            rows=sum(count.get("rows", 0) for count in counts),
+            quarantined=sum(count.get("quarantined", 0) for count in counts),
+            behind=sum(count.get("behind", 0) for count in counts),
+            enforced=sum(count.get("enforced", 0) for count in counts),
+            was_interrupted=was_interrupted,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""

@@ -1,6 +1,7 @@
-"""Decide rewinds, branches, promotions and drops: return the ledger row, or raise if the request is impossible. Pure.
+"""Decide rewinds, branches, promotions and drops: return the ledger row, None if there is nothing to decide, or raise. Pure.
 
-These rows copy and compute nothing; they only change the chains of runs.
+These rows copy and compute nothing; they only change the chains of runs. Each request names a state, not a change, so a
+request whose state is reached already needs no row (ADR-82): a command that was killed can be repeated.
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ def find_run(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
     raise UsageError(message)
 
 
-def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow:
-    """Return the row that returns a branch to an earlier run. It removes later runs and fences a run in flight.
+def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
+    """Return the row that returns a branch to an earlier run; None if it is there. It fences a run in flight.
 
-    Raises `UsageError` (2) unless the run is an earlier one of the branch's own, `CheckpointError` (76) for a closed
-    branch.
+    Raises `UsageError` (2) unless the run is one of the branch's own, `CheckpointError` (76) for a closed branch.
     """
     branch = state.branch(name)
+    if name != MAIN and name not in state.branches:
+        message = f"there is no branch {name!r} to rewind (branches: {', '.join(state.branches) or 'none'})"
+        raise UsageError(message)
     check_open(branch)
     target = find_run(state, branch, to)
     kept = branch.index_of(target.spec.run if target else None) or 0
     if branch.head is None or kept == len(branch.runs):
-        where = branch.head.spec.name if branch.head else "none"
-        message = f"branch {name!r} is at run {where}: there is nothing to rewind"
-        raise UsageError(message)
+        return None
     if kept < branch.inherited:
         fork = branch.runs[branch.inherited - 1].spec.name
         message = (
@@ -63,29 +64,34 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow:
     return LedgerRow(state.rows + 1, REWIND, body)
 
 
-def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | None) -> LedgerRow:
-    """Return the row that creates a branch after a run of its parent (None: at the beginning).
+def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | None) -> LedgerRow | None:
+    """Return the row that creates a branch after a run of its parent (None: at the beginning); None if it is open there.
 
-    Raises `ConfigError` (78) for a name that was ever used (ADR-23).
+    Raises `ConfigError` (78) for a name that was ever used otherwise (ADR-23).
     """
-    if name in state.branches or name == MAIN:
+    known = state.branches.get(name)
+    if known is not None and known.is_open and (known.parent, known.base) == (parent, at):
+        return None
+    if known is not None or name == MAIN:
         message = f"branch name {name!r} was used before and cannot be reused: choose another name"
         raise ConfigError(message)
     check_has_state(state, at.spec.run if at else None)
     return LedgerRow(state.rows + 1, BRANCH, {"branch": name, "parent": parent, "at": at.spec.run if at else None})
 
 
-def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow:
-    """Return the row that replaces the chain of ``into`` by that of ``branch``. ``binding`` is the job's, bound to ``into``.
+def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow | None:
+    """Return the row that replaces the chain of ``into`` by that of ``branch``; None if it `was_promoted`.
 
-    Raises `UsageError` (2) for an unknown branch, `NotNowError` (75) for one that is behind, `CheckpointError` (76) for
-    one that is closed or whose outputs have different columns.
+    ``binding`` is the job's, bound to ``into``. Raises `UsageError` (2) for an unknown branch, `NotNowError` (75) for one
+    that is behind, `CheckpointError` (76) for one that is closed or whose outputs have different columns.
     """
     source, target = state.branch(branch), state.branch(into)
     if branch not in state.branches or branch == into:
         known = ", ".join(name for name in state.branches if name != into) or "none"
         message = f"there is no branch {branch!r} to promote (branches: {known})"
         raise UsageError(message)
+    if was_promoted(state, branch, into):
+        return None
     check_open(source)
     check_open(target)
     if source.last_epoch < target.last_epoch:
@@ -118,10 +124,18 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     return LedgerRow(state.rows + 1, PROMOTE, body)
 
 
-def decide_drop(state: JobState, name: str) -> LedgerRow:
-    """Return the row that drops a branch. Raises `UsageError` (2) for an unknown branch."""
+def was_promoted(state: JobState, branch: str, into: str) -> bool:
+    """Return whether a branch was promoted, and ``into`` still has all its runs. A rewind of ``into`` ends that."""
+    source, target = state.branch(branch), state.branch(into)
+    return source.standing is Standing.PROMOTED and shared_runs(source.runs, target.runs) == len(source.runs)
+
+
+def decide_drop(state: JobState, name: str) -> LedgerRow | None:
+    """Return the row that drops a branch; None if it is dropped. Raises `UsageError` (2) for an unknown branch."""
     branch = state.branches.get(name)
-    if branch is None or name == MAIN or not branch.is_kept:
+    if branch is not None and not branch.is_kept:
+        return None
+    if branch is None or name == MAIN:
         known = ", ".join(one.name for one in state.branches.values() if one.name != MAIN and one.is_kept) or "none"
         message = f"there is no branch {name!r} to drop (branches: {known})"
         raise UsageError(message)

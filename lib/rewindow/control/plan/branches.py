@@ -106,6 +106,11 @@ class Branch:
         return self.runs[-1].commit.watermark_ms if self.runs else UNKNOWN
 
     @property
+    def base(self) -> CommittedRun | None:
+        """The parent branch's run that this branch starts after; None for the beginning."""
+        return self.runs[self.inherited - 1] if self.inherited else None
+
+    @property
     def own_runs(self) -> tuple[CommittedRun, ...]:
         """The runs whose rows are in the branch's own output tables."""
         return self.runs[self.inherited :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +22,8 @@ def describe_plan(
     ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
     ``held``: records landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan.
     ``waiting``: landings that the run leaves for later runs. ``changed``: how the job differs from the branch's
-    checkpoint, which makes its next run fail. Runs appear by name; ``id`` is a ledger row.
+    checkpoint; its next run accepts that, because otherwise there would be no decision. Runs appear by name; ``id`` is a
+    ledger row.
     """
     known = state.branch(branch)
     is_run = isinstance(decision, RunSpec)
@@ -49,8 +51,8 @@ def explain(plan: dict[str, Any]) -> list[str]:
     run = plan["run"]
     if run is None:
         lines.append(f"Nothing to run: {plan['reason']}.")
-        if plan["changed"]:
-            lines.append("The job has changed since the branch's checkpoint, so its next run will be refused (76):")
+        if plan["changed"] and not plan["sealed"]:
+            lines.append("The job has changed since the branch's checkpoint. Its next run accepts that:")
             lines += [f"  - {line}" for line in plan["changed"]]
     else:
         epochs = f"epochs {run['first_epoch']} to {run['last_epoch']}" if plan["epochs"] else "no epoch"
@@ -78,8 +80,16 @@ def explain(plan: dict[str, Any]) -> list[str]:
     pending = plan["pending"]
     if pending is not None:
         process = f"process {pending['pid']} on {pending['host'] or 'this host'}"
-        lines.append(f"Run {pending['name']} was planned by {process} and is not committed.")
-    return lines
+        is_replaced = run is not None and run["takes_over"] is None
+        then = "This run replaces it" if is_replaced else "Nothing of it counts yet"
+        lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
+    return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
+
+
+def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
+    """Return the line that presents tables behind the ledger: how many commits each target lacks, and ``who`` adds them."""
+    lacks = ", ".join(f"{target} by {count}" for target, count in lagging.items())
+    return [f"Tables lag behind the ledger (commits): {lacks}. {who} publishes them."] if lacks else []
 
 
 def when(time_ms: int) -> str:

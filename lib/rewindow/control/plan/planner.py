@@ -3,9 +3,11 @@
 The rules, in order:
 
 1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
-2. The feed must still have the landings below the parent, and code and settings must fit its checkpoint.
+2. The feed must still have the landings below the parent, and code and settings must fit its checkpoint. The latter also
+   holds if there is nothing to run: otherwise a changed job looks healthy until the next landing (ADR-84).
 3. A pending plan of a live process blocks the branch (exit code 75). That of a dead process is completed unchanged, with
-   its epochs and clock; a request that goes further needs another call after that run.
+   its epochs and clock; a request that goes further needs another call after that run. A plan that takes more than the
+   request, or seals the branch unasked, is replaced: nothing of it was committed (ADR-83).
 4. Otherwise the run takes all epochs after the parent's, through the requested landing or time.
 """
 
@@ -57,6 +59,8 @@ def plan_run(
     if is_other and request.through_landing is None and request.through_ms is None:
         check_landings(branch, feed)  # even if there is nothing to run: the branch's rows may be outdated
     if through <= branch.last_epoch and not seals:
+        if not branch.is_sealed:
+            _check_binding(branch, binding, request)
         return UpToDate(_why_nothing(branch, feed, through))
     if branch.is_sealed:
         message = (
@@ -66,7 +70,7 @@ def plan_run(
         raise CheckpointError(message)
     check_landings(branch, feed)
     accepted = _check_binding(branch, binding, request)
-    planned = _pending(branch, feed, request, alive)
+    planned = _pending(branch, feed, request, through, alive)
     if planned is not None:
         first, last, final = planned.first_epoch, planned.last_epoch, planned.final
         clock_from_ms, clock_to_ms = planned.clock_from_ms, planned.clock_to_ms
@@ -212,8 +216,11 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     raise CheckpointError(message)
 
 
-def _pending(branch: Branch, feed: Feed, request: RunRequest, alive: Alive) -> RunSpec | None:
-    """Return the plan of a dead attempt to complete, or None. Raises `NotNowError` (75) while the attempt is alive."""
+def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, alive: Alive) -> RunSpec | None:
+    """Return the plan of a dead attempt to complete, or None. Raises `NotNowError` (75) while the attempt is alive.
+
+    ``through`` is the last epoch asked for.
+    """
     planned = branch.pending
     if planned is None:
         return None
@@ -224,7 +231,8 @@ def _pending(branch: Branch, feed: Feed, request: RunRequest, alive: Alive) -> R
             "wait for it, or pass --takeover to fence it"
         )
         raise NotNowError(message)
-    return None if request.replan or not _has(feed, planned) else planned
+    takes_more = planned.last_epoch > through or (planned.final and not request.final)
+    return None if request.replan or takes_more or not _has(feed, planned) else planned
 
 
 def _why_nothing(branch: Branch, feed: Feed, through: int) -> str:

@@ -17,12 +17,12 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.class_archive import archive_options
 from rewindow.engine.spark.jars import cache_dir, find_jars
 from rewindow.engine.spark.java import find_java
+from rewindow.engine.spark.noise import silence
 from rewindow.engine.spark.stderr import Relay
 from rewindow.errors import ConfigError
 
@@ -94,7 +94,7 @@ def _start(
         gateway = _launch(spark_conf, debug=debug)
         context = SparkContext(conf=spark_conf, gateway=gateway)
     if not debug:
-        _silence()
+        silence(context)
     if context.pythonExec != python:
         context.stop()
         raise ConfigError(f"Spark's workers would run {context.pythonExec} instead of {python}. Unset PYSPARK_PYTHON")
@@ -232,12 +232,6 @@ def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
         raise ConfigError(f"the JVM did not start ({relay.last_line()}): check JAVA_HOME and free memory") from error
     relay.close()
     return gateway
-
-
-def _silence() -> None:
-    """Stop PySpark from logging SQL errors with Java stack traces to stderr; they are raised as well."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).disabled = True
 
 
 def status_tracker(spark: SparkSession) -> Any:

@@ -59,10 +59,7 @@ def changelog_batches(
                     for batch in parquet.iter_batches(columns=list(columns), row_groups=groups):
                         yield batch.select(list(columns))
         except UNREADABLE as error:
-            message = (
-                f"cannot read the checkpoint file {path}: {error}. Restore it from a backup, or replay the job in a new "
-                "branch (`rewindow run JOB --branch NAME`)"
-            )
+            message = f"cannot read the checkpoint file {path}: {error}. Repeat the run that wrote it: `rewindow republish JOB`"
             raise StorageError(message) from error
 
 

@@ -144,15 +144,19 @@ class FileWriter:
         file = _DigestedFile(self._draft)
         longs = [field.name for field in self._schema if pa.types.is_integer(field.type)]
         texts = [field.name for field in self._schema if pa.types.is_string(field.type)]
-        parquet = pq.ParquetWriter(
-            file,
-            self._schema,
-            compression="zstd",
-            use_dictionary=texts or False,
-            column_encoding=dict.fromkeys(longs, "DELTA_BINARY_PACKED") or None,
-            write_page_checksum=True,
-            store_schema=False,
-        )
+        try:
+            parquet = pq.ParquetWriter(
+                file,
+                self._schema,
+                compression="zstd",
+                use_dictionary=texts or False,
+                column_encoding=dict.fromkeys(longs, "DELTA_BINARY_PACKED") or None,
+                write_page_checksum=True,
+                store_schema=False,
+            )
+        except BaseException:
+            file.discard()  # `abort` does not know it yet
+            raise
         return file, parquet
 
     def _failure(self, error: OSError) -> RewindowError:

@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.stored_format import check_layout
-from rewindow.errors import CheckpointError, InvariantError, StorageError
+from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, one_line
 from rewindow.storage.locations import failed, is_uri, options_of
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
@@ -57,7 +57,7 @@ def open_table(path: str) -> DeltaTable | None:
         if is_uri(path):
             raise failed(path, error) from error
         fix = "Restore its _delta_log from a copy, or remove the table"
-        raise StorageError(f"the Delta log of {path} cannot be read: {error}. {fix}") from error
+        raise StorageError(f"the Delta log of {path} cannot be read: {one_line(error)}. {fix}") from error
 
 
 def existing_table(path: str) -> DeltaTable:
@@ -99,8 +99,8 @@ def create_table(
             failure = error
         table = open_table(path)
         if table is None:
-            message = f"the table {path} cannot be created: {failure}. Make the folder writable, then run again"
-            raise StorageError(message) from failure
+            message = f"the table {path} cannot be created: {one_line(failure)}. Make room or the folder writable, then run again"
+            raise failed_io(failure, message) from failure
     _check_columns(path, table, schema, partition_by)
     return table
 
@@ -138,13 +138,15 @@ def commit_files(
     table: DeltaTable | None = None,
     retract: Retract | None = None,
     closes: Sequence[str] = (),
+    fix: str = "Run the command again",
 ) -> bool:
     """Add staged files to a table in exactly one Delta commit, ``(app_id, version)``. False if it was there before.
 
     The versions of an application id are ``after`` + 1, + 2, ...: a version that is there is left alone (False), one
     that would leave a gap raises `InvariantError` (70). Without files the commit is empty, but counts. Any process may
     repeat the call at any time. ``table``: a freshly opened handle. ``retract`` returns the files that leave the table,
-    given its path and handle. Nothing lands any more under the ids in ``closes``, not even a commit in flight.
+    given its path and handle. Nothing lands any more under the ids in ``closes``, not even a commit in flight. ``fix``: what
+    to do if a file is missing, for the message.
 
     Raises `StorageError` (74) if a file is missing or has another size, if the table is missing or has features that
     this commit would break, or if the commit does not land.
@@ -173,7 +175,7 @@ def commit_files(
         if actions is None:
             check_writable(path, table)
             try:
-                actions = add_actions(Folder(path), files)
+                actions = add_actions(Folder(path), files, fix)
             except StorageError:
                 if was_missing:
                     raise
@@ -186,8 +188,7 @@ def commit_files(
         except Exception as error:  # noqa: BLE001 - the commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempt)
-    message = f"{path}: {app_id} {version} did not land in {_ATTEMPTS} attempts ({failure}); run again"
-    raise StorageError(message) from failure
+    raise did_not_land(f"{path}: {app_id} {version}", _ATTEMPTS, failure) from failure
 
 
 def _without_unchanged(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:
@@ -223,18 +224,17 @@ def commit_actions(
         release(table, is_good=is_done)
 
 
-def add_actions(folder: Folder, files: Sequence[StagedFile]) -> list[AddAction]:
-    """Return the actions that add staged files. Raises `StorageError` (74) if one is missing or has another size."""
+def add_actions(folder: Folder, files: Sequence[StagedFile], fix: str) -> list[AddAction]:
+    """Return the actions that add staged files.
+
+    Raises `StorageError` (74) with this ``fix`` if one is missing or has another size.
+    """
     actions = []
     for file in files:
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
             found = "is gone" if facts is None else f"has {facts.bytes} bytes"
-            message = (
-                f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. "
-                "For a file of a run: `rewindow republish JOB`. For a landed file: restore it from a copy, "
-                "or `rewindow land FEED --new-generation`"
-            )
+            message = f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. {fix}"
             raise StorageError(message)
         stats = json.dumps(dict(file.stats), separators=(",", ":"))
         actions.append(AddAction(file.path, file.bytes, dict(file.partition_values), facts.modified_ms, True, stats))

@@ -19,7 +19,7 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.errors import CheckpointError, StorageError
+from rewindow.errors import CheckpointError, StorageError, did_not_land
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, check_quarantine_claim
 from rewindow.tables.delta.commit import (
@@ -44,6 +44,8 @@ from rewindow.tables.shared.publications import log_id, older_ledger, quarantine
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
 TIMESTAMPS_CACHED = 16_000_000
+LOST = "Only a copy of the warehouse has what was landed: restore the file from it"
+"""What to do if a landed file is gone. Another generation cannot be published before it either."""
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
 
@@ -164,14 +166,13 @@ def _publish(
     reached = table.transaction_version(app_id) or before
     while missing := [number for number in files if number > reached][:NUMBERS_PER_COMMIT]:
         if attempts == ATTEMPTS:
-            message = f"{path}: {app_id} {missing[0]} did not land in {ATTEMPTS} attempts ({failure}); run again"
-            raise StorageError(message) from failure
+            raise did_not_land(f"{path}: {app_id} {missing[0]}", ATTEMPTS, failure) from failure
         yield f"publish {what} {missing[0]}-{missing[-1]}"
         check_writable(path, table)
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]
         failure = None
         try:
-            commit_actions(table, add_actions(Folder(path), staged), app_id, missing[-1])
+            commit_actions(table, add_actions(Folder(path), staged, LOST), app_id, missing[-1])
         except Exception as error:  # noqa: BLE001 - this or another commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -159,13 +160,17 @@ class Folder:
         self._write(path, data)
 
     def _write(self, path: str, data: pa.Buffer) -> FileFacts:
-        full = f"{self._base}/{path}"
+        full, is_local = f"{self._base}/{path}", not is_uri(self.root)
+        is_new = is_local and self.facts(path) is None
         try:
-            if not is_uri(self.root):  # a bucket has no folders
+            if is_local:  # a bucket has no folders, and no half-written objects
                 self._fs.create_dir(full.rpartition("/")[0], recursive=True)
             with self._fs.open_output_stream(full, compression=None) as stream:
                 stream.write(data)
         except (OSError, pa.ArrowException) as error:
+            if is_new:
+                with suppress(OSError):
+                    self._fs.delete_file(full)
             message = (
                 f"{self.full_path(path)} cannot be written: {error}. Make room or fix the permission, then run again"
             )

@@ -80,7 +80,7 @@ class Journal:
         if facts.bytes != file.bytes or self._folder.digest(file.path) != file.digest:
             message = (
                 f"{self._folder.full_path(file.path)} is not what was committed ({file.bytes} bytes, digest "
-                f"{file.digest}): restore it from a copy"
+                f"{file.digest}). Repeat its run: `rewindow republish {self.job}`"
             )
             raise StorageError(message)
         return _as_reports(self._folder.read_table(file.path, _COLUMNS.names), attempt, self.path)
@@ -89,10 +89,12 @@ class Journal:
         table = open_table(self.path)
         reports: list[TaskReport] = []
         for path in self._files_of_job(table) if table else ():
-            reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
+            if self._folder.facts(path) is not None:  # the file that is gone is the one that was asked for
+                reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
             message = (
-                f"the journal {self.path} no longer has the reports of attempt {attempt}: restore its files from a copy"
+                f"the journal {self.path} no longer has the reports of attempt {attempt}. Repeat its run: `rewindow republish "
+                f"{self.job}`"
             )
             raise StorageError(message)
         return sorted(reports, key=_task)

@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.errors import InvariantError, StorageError
+from rewindow.errors import InvariantError, StorageError, did_not_land
 from rewindow.tables.delta.commit import commit_actions, create_table, open_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
@@ -91,7 +91,7 @@ class Ledger:
         """Append rows in one commit, numbered from the next free number. False if another writer took that number.
 
         After False, read the ledger and decide again. Raises `InvariantError` (70) for numbers that leave a gap,
-        `StorageError` (74) if the rows did not land or that cannot be determined.
+        `StorageError` (74) if the rows did not land or that cannot be determined, `LimitError` (71) if the disk is full.
         """
         check_numbered(self.name, rows)
         first = rows[0].seq
@@ -118,8 +118,7 @@ class Ledger:
                 time.sleep(0.002 * 2**attempt)
             seen = self._look_or_create()
         if len(seen.rows) < first:
-            message = f"ledger {self.name}: row {first} did not land in {_ATTEMPTS} attempts ({failure}); run again"
-            raise StorageError(message) from failure
+            raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
         is_ours = seen.texts[first - 1 : first - 1 + len(texts)] == texts
         if is_ours:
             small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]

@@ -42,6 +42,7 @@ from rewindow.tables.shared.publications import (
     Due,
     Reports,
     due_tables,
+    missing,
     net,
     publication_id,
     was_prepared,
@@ -67,7 +68,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
         if not published and epoch == 1:
             check_claim(warehouse, table, job, state, branch, due.target, due.table.path)
         handle: DeltaTable | None = table
-        for ordinal in range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1):
+        for ordinal in missing(due, published):
             yield f"publish {due.target} {ordinal}"
             is_restart = epoch > 1 and ordinal == due.restart.ordinal
             publication = net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1]
@@ -80,12 +81,25 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 after=due.restart.ordinal - 1 if is_restart else 0,
                 table=handle,
                 retract=_retract(job, due, removed, is_restart=is_restart),
+                fix=f"Repeat its run: `rewindow republish {job}{'' if branch == MAIN else f' --branch {branch}'}`",
                 # Otherwise a writer with a stale view could append rows that the republication removed.
                 closes=[publication_id(state.ledger, job, due.target, before) for before in range(1, epoch)]
                 if is_restart
                 else (),
             )
             handle = None  # a handle does not see its own commit
+
+
+def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str, int]:
+    """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+    lacks = {}
+    for due in due_tables(state, branch):
+        table, app_id = (
+            open_table(table_path(warehouse, due.table.path)),
+            publication_id(state.ledger, job, due.target, due.restart.epoch),
+        )
+        lacks[due.target] = len(missing(due, (table.transaction_version(app_id) or 0) if table else 0))
+    return {target: count for target, count in lacks.items() if count}
 
 
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:

@@ -24,7 +24,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
-from rewindow.tables.delta.publish import prepare, publish
+from rewindow.tables.delta.publish import lagging, prepare, publish
 from rewindow.tables.delta.reset import finish_reset, unknown
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
@@ -200,6 +200,10 @@ class DeltaTables:
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
         """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown`."""
         return unknown(self.warehouse, job, state, outputs)
+
+    def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
+        """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+        return lagging(self.warehouse, job, state, branch)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's tables are what was published.

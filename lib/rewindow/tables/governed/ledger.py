@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.errors import mapped
-from rewindow.errors import InvariantError, StorageError
+from rewindow.errors import InvariantError, did_not_land
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.commit import add_once, create_table
 from rewindow.tables.governed.names import TableName
@@ -82,8 +82,7 @@ class SparkLedger:
                 time.sleep(0.01 * 2**attempt)
             seen = self._look()
         if sum(len(some) for some, _ in seen) < first:
-            message = f"ledger {self.name}: row {first} did not land in {_ATTEMPTS} attempts ({failure}); run again"
-            raise StorageError(message) from failure
+            raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
         return any(written == text for _, written in seen)
 
     def _write(self, number: int, kind: str, text: str, recorded_at: int | None) -> None:

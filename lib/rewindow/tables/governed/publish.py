@@ -18,11 +18,11 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
-from rewindow.errors import ConfigError, StorageError
-from rewindow.tables.governed.commit import add_once, last_version
+from rewindow.errors import ConfigError, did_not_land
+from rewindow.tables.governed.commit import add_once, last_version, table_version
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, publication_id, unknown_rows
+from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, missing, publication_id, unknown_rows
 
 _ATTEMPTS = 5
 
@@ -48,7 +48,7 @@ def publish(
         reached = last_version(spark(), name, app_id) if due.publications else 0
         if due.publications and not reached:
             check_claim(spark(), journal.job, state, due.target, name, due.table.path)
-        for ordinal in range(reached + 1, len(due.publications) + 1):
+        for ordinal in missing(due, reached):
             yield f"publish {due.target} {ordinal}"
             _land(spark(), journal, due, ordinal, name, app_id, reports)
 
@@ -64,6 +64,20 @@ def check_claim(spark: SparkSession, job: str, state: JobState, target: str, nam
         )
     if is_unknown:
         raise unknown_rows(str(name), job, fix="choose another name for the job and its tables, or DROP these tables")
+
+
+def lagging(
+    spark: Callable[[], SparkSession], job: str, state: JobState, branch: str, name_of: Callable[[str], TableName]
+) -> dict[str, int]:
+    """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+    lacks = {}
+    for due in due_tables(state, branch):
+        if due.publications and not due.target.startswith(CHANGELOG):
+            name = name_of(due.table.path)
+            is_there = table_version(spark(), name) is not None
+            reached = last_version(spark(), name, publication_id(state.ledger, job, due.target)) if is_there else 0
+            lacks[due.target] = len(missing(due, reached))
+    return {target: count for target, count in lacks.items() if count}
 
 
 def _land(
@@ -105,8 +119,7 @@ def land_once(
             failure = error
         if last_version(spark, name, app_id) >= ordinal:
             return
-    message = f"{name}: {app_id} {ordinal} did not land in {_ATTEMPTS} attempts ({failure}); run again"
-    raise StorageError(message) from failure
+    raise did_not_land(f"{name}: {app_id} {ordinal}", _ATTEMPTS, failure) from failure
 
 
 def _decoded(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, R
 from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
-from rewindow.errors import InvariantError, StorageError
+from rewindow.errors import InvariantError, StorageError, one_line
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.checkpoints import find_checkpoint
 from rewindow.tables.governed.commit import OWNER, create_table, owner, table_version
@@ -26,7 +26,7 @@ from rewindow.tables.governed.engine import ROOT
 from rewindow.tables.governed.journal import REPORT, SparkJournal, block_path, journal_row, rows_of_block, summary
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.publish import check_claim, publish
+from rewindow.tables.governed.publish import check_claim, lagging, publish
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -153,7 +153,9 @@ class CatalogTables:
             failure = error
         staged = journal.reports(spec.attempt.id)
         if summary("", staged) != summary("", reports):
-            message = f"attempt {spec.attempt.id} differs in the journal from its reports ({failure}): run again"
+            message = (
+                f"attempt {spec.attempt.id} differs in the journal from its reports ({one_line(failure)}): run again"
+            )
             raise StorageError(message) from failure
         return summary(spec.attempt.id, staged)
 
@@ -190,6 +192,10 @@ class CatalogTables:
             if due.publications:
                 self._create(job, branch, due.target, due.table)
         yield from publish(self._spark_of, self.journal(job), state, branch, self.name_of, self.reports)
+
+    def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
+        """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+        return lagging(self._spark_of, job, state, branch, self.name_of)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""

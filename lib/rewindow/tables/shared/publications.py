@@ -50,6 +50,11 @@ def was_prepared(state: JobState, due: Due) -> bool:
     )
 
 
+def missing(due: Due, published: int) -> range:
+    """Return the ordinals that a table lacks, given the last one in its publication epoch. A restart skips older ones."""
+    return range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1)
+
+
 def net(publications: Sequence[Publication]) -> Publication:
     """Return the net effect of several publications: the runs whose rows the table has in the end."""
     runs: dict[int, CommittedRun] = {}

@@ -1,0 +1,59 @@
+"""What a failed attempt leaves behind, and how the landings before a bad record are committed all the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input.scene import Bench, copy_of, hour, make_template, without_spark
+
+POISONED = """\
+def score(row):
+    if row.x == 666:
+        raise ValueError("poison")
+    return row.x * 2
+"""
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with without_spark():
+        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+
+
+@pytest.fixture
+def bench(template: Bench, tmp_path: Path) -> Bench:
+    """Landing 3 is good, landing 4 has a record that the job's code cannot take, and a run over both has failed."""
+    bench = copy_of(template, tmp_path / "project")
+    bench.code(POISONED)
+    assert bench.run("land", "activity").code == 0
+    bench.rows("h3", [*hour(3)[:-1], {**hour(3)[-1], "x": 666}])
+    assert bench.run("land", "activity").code == 0
+    failed = bench.run("run", "counts")
+    assert failed.code == 65
+    assert "poison" in failed.err
+    return bench
+
+
+def test_the_good_landings_before_a_poisoned_record_can_be_committed(bench: Bench) -> None:
+    shown = bench.run("plan", "counts", "--through", "3").out
+    assert "takes epochs 3 to 3" in shown
+    assert "is not committed. This run replaces it." in shown
+    done = bench.run("run", "counts", "--through", "3", "--json")
+    assert (done.code, json.loads(done.out)["epochs"]) == (0, [3, 3])
+    assert bench.run("run", "counts").code == 65
+    bench.code(POISONED.replace("raise ValueError", "return 0  # "))
+    last = bench.run("run", "counts", "--json")
+    assert last.code == 0, last.out
+    assert json.loads(last.out)["taken_over"][0]["epochs"] == [4, 4]
+
+
+def test_the_same_request_again_completes_the_plan_of_the_failed_attempt(bench: Bench) -> None:
+    bench.code(POISONED.replace("raise ValueError", "return 0  # "))
+    done = bench.run("run", "counts")
+    assert done.code == 0
+    assert "epochs 3 to 4" in done.out
+    assert "It completes the plan of a dead attempt." in done.out

@@ -1,0 +1,102 @@
+"""Each message about damaged tables names a command, and that command repairs them; `diff` says what it compared."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from rewindow.errors import one_line
+from rewindow.tables.delta import handle_cache
+from tests.bad_input.scene import Answer, Bench, copy_of, make_template, without_spark
+
+OUT, JOURNAL, METRICS = "alerts/totals", "rewindow/journal", "rewindow/metrics"
+
+
+def first(folder: Path) -> Path:
+    return min(folder.rglob("*.parquet"))
+
+
+def flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(bytes(data))
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "output gone": lambda tables: shutil.rmtree(tables / OUT),
+    "output deleted from": lambda tables: DeltaTable(tables / OUT).delete(),
+    "output restored": lambda tables: DeltaTable(tables / OUT).restore(1),
+    "store file gone": lambda tables: first(tables / "state").unlink(),
+    "store file altered": lambda tables: flip(first(tables / "state")),
+    "stores gone": lambda tables: shutil.rmtree(tables / "state"),
+    "metrics gone": lambda tables: shutil.rmtree(tables / METRICS),
+    "journal gone": lambda tables: shutil.rmtree(tables / JOURNAL),
+    "journal file gone": lambda tables: first(tables / JOURNAL).unlink(),
+    "journal file altered": lambda tables: flip(first(tables / JOURNAL)),
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with without_spark():
+        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+
+
+def call(bench: Bench, *words: str) -> Answer:
+    """Run a command as a new process does: it has opened no table before."""
+    handle_cache._cached.clear()
+    return bench.run(*words)
+
+
+COMMANDS = (("land", "activity"), ("show", "counts"), ("run", "counts"), ("verify", "counts"))
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_the_command_that_a_message_names_repairs_the_tables(template: Bench, tmp_path: Path, harm: str) -> None:
+    clean = copy_of(template, tmp_path / "clean")
+    assert [call(clean, *words).code for words in COMMANDS] == [0, 0, 0, 0]
+    bench = copy_of(template, tmp_path / "project")
+    HARMS[harm](bench.warehouse)
+    said = [answer.err for words in COMMANDS if (answer := call(bench, *words)).code == 74]
+    assert said, "nothing noticed the harm"
+    named = {command for text in said for command in re.findall(r"`rewindow ([^`]+)`", text)}
+    assert named == {"republish counts"}
+    assert call(bench, "republish", "counts").code == 0
+    assert [call(bench, *words).code for words in COMMANDS] == [0, 0, 0, 0]
+    assert bench.result() == clean.result()
+
+
+def test_a_landed_file_that_is_gone_names_no_command_that_cannot_help(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    shutil.rmtree(bench.warehouse / "logs")
+    answer = call(bench, "land", "activity")
+    assert answer.code == 74
+    assert "Only a copy of the warehouse has what was landed" in answer.err
+    assert "`rewindow" not in answer.err
+
+
+def test_a_backtrace_of_native_code_is_not_shown() -> None:
+    said = (
+        "Kernel error: Json error: unexpected 'b' whilst parsing object\n   0: <unknown>\n   1: start_thread\n at x.c:4"
+    )
+    assert one_line(said) == "Kernel error: Json error: unexpected 'b' whilst parsing object"
+
+
+def test_diff_says_what_it_compared(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    itself = call(bench, "diff", "counts", "main", "main")
+    assert itself.code == 0
+    assert itself.out == (
+        "Nothing to compare: main and main share no epoch that they replayed separately. "
+        "Both have every run through main/2.\n"
+    )
+    assert call(bench, "backfill", "counts", "--from", "2", "--branch", "fix").code == 0
+    other = call(bench, "diff", "counts", "main", "fix").out
+    assert other.startswith(
+        "Compared epochs 2 to 2, which main and fix replayed separately. Both have every run through main/1.\n"
+    )

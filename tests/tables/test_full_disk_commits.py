@@ -1,0 +1,102 @@
+"""A disk that is full when the Delta log is written, or when a file is closed: 71 in plain words, and nothing left behind."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from rewindow.errors import AccessError, LimitError, StorageError, did_not_land, one_line
+from rewindow.storage.atomic_files import Draft
+from rewindow.tables.delta.commit import create_table
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.ledger import Ledger, LedgerRow
+
+FULL = (
+    "Generic LocalFileSystem error\n          \x1b[31m↳\x1b[0m Unable to copy data to file\n"
+    "           \x1b[31m↳\x1b[0m No space left on device (os error 28)\n"
+)
+"""What delta-rs says on a full disk."""
+
+
+def fill(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
+        raise DeltaError(FULL)
+
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", refuse)
+
+
+def test_a_full_disk_under_a_ledger_row_is_a_limit_in_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(str(tmp_path / "runs"), "counts")
+    assert ledger.append([LedgerRow(1, "NOTE", {})])
+    fill(monkeypatch)
+    with pytest.raises(LimitError) as refused:
+        ledger.append([LedgerRow(2, "NOTE", {})])
+    said = str(refused.value)
+    assert "Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)" in said
+    assert "\x1b" not in said
+    assert "\n" not in said
+
+
+def test_a_table_that_a_full_disk_cannot_hold_is_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
+        raise DeltaError(FULL)
+
+    monkeypatch.setattr(DeltaTable, "create", refuse)
+    import pyarrow as pa
+
+    with pytest.raises(LimitError, match="No space left"):
+        create_table(str(tmp_path / "t"), pa.schema([("a", pa.int64())]))
+
+
+def test_the_cause_of_a_commit_that_did_not_land_decides_the_exit_code() -> None:
+    assert isinstance(did_not_land("t", 3, None), StorageError)
+    assert isinstance(did_not_land("t", 3, DeltaError("Permission denied (os error 13)")), AccessError)
+    assert isinstance(did_not_land("t", 3, OSError(28, "No space left on device")), LimitError)
+    assert one_line("a \x1b[31mred\x1b[0m\n  word") == "a red word"
+
+
+class Full(io.BytesIO):
+    """A file whose last bytes do not fit."""
+
+    def close(self) -> None:
+        super().close()
+        raise OSError(28, "No space left on device")
+
+
+def test_a_draft_that_cannot_be_closed_is_deleted_all_the_same(tmp_path: Path) -> None:
+    draft = Draft(str(tmp_path), "", "part.parquet")
+    draft.open().close()
+    draft._file = Full()
+    draft.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_the_driver_that_did_not_fit_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(str(tmp_path))
+
+    class Broken:
+        """A file system on which the first bytes fit, and no more."""
+
+        def __init__(self, real: object) -> None:
+            self._real = real
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._real, name)
+
+        def open_output_stream(self, path: str, **_options: object) -> object:
+            Path(path).write_bytes(b"PAR1")
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folder, "_fs", Broken(folder._fs))
+    with pytest.raises(LimitError):
+        folder._write("a.parquet", b"PAR1....PAR1")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
