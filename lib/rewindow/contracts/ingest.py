@@ -1,16 +1,15 @@
-"""Values that `land` and its engine exchange: sources, logs, landings to write, and the blocks written.
+"""Values that `land` and its engine exchange: sources, logs, and landings to write.
 
 Times are epoch milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rewindow.contracts.governed_sources import Governed
-from rewindow.contracts.staged_files import StagedFile
 from rewindow.streams.serde.schema import Column
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
@@ -237,43 +236,6 @@ class LogWrite:
     """Partition -> the source's offset that corresponds to offset 0, if the source has its own offsets."""
     file_rows: int = 4_000_000
     """Rows per staged file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The offsets ``[start, end)`` that one landing wrote to one partition.
-
-    ``max_timestamp`` is the largest of the partition so far. ``behind`` counts rows, landed or rejected, that became
-    visible after their interval was landed.
-    """
-
-    landing: int
-    partition: int
-    start: int
-    end: int
-    max_timestamp: int
-    behind: int
-    quarantined: int
-    files: tuple[StagedFile, ...]
-    quarantine: tuple[StagedFile, ...]
-    refused: str = ""
-    """Why the first quarantined record was rejected."""
-    base: int = 0
-    """The source's offset that corresponds to offset 0, if the source has its own offsets."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return a JSON-serializable dictionary."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Block:
-        """Return the value that `as_json` serialized."""
-        files, quarantine = (_staged(data[part]) for part in ("files", "quarantine"))
-        return cls(**{**data, "files": files, "quarantine": quarantine})
-
-
-def _staged(files: Sequence[Mapping[str, Any]]) -> tuple[StagedFile, ...]:
-    return tuple(StagedFile.from_json(file) for file in files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.contracts.ingest import Block, PendingLanding
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import PendingLanding
 from rewindow.control.ingest.landings import LandedRange, Landing
 from rewindow.control.ingest.progress import Progress, held_file, held_range
 from rewindow.control.ingest.watermarks import (

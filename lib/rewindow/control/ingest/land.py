@@ -16,7 +16,8 @@ from typing import Any
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
-from rewindow.contracts.ingest import Block, FeedSpec, LogSpec, LogWrite, PendingLanding, ReadWindow, TimestampPolicy
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import FeedSpec, LogSpec, LogWrite, PendingLanding, ReadWindow, TimestampPolicy
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering

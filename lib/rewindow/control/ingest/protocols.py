@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
-    Block,
     FeedSpec,
     Intervals,
     LogColumns,

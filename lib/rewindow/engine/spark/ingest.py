@@ -13,16 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.ingest import (
-    Block,
-    Intervals,
-    LogColumns,
-    LogSpec,
-    LogWrite,
-    ReadWindow,
-    SourceLook,
-    SourceSpec,
-)
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import Intervals, LogColumns, LogSpec, LogWrite, ReadWindow, SourceLook, SourceSpec
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks

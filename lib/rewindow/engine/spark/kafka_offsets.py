@@ -12,7 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.ingest import Block, LogSpec, LogWrite
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import LogSpec, LogWrite
 from rewindow.engine.spark.ingest_columns import offset_columns, source_columns, time_ms
 from rewindow.engine.spark.ingest_frames import OFFSET
 from rewindow.engine.spark.open_table import open_delta

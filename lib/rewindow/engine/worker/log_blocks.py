@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import FAR, LOG_COLUMNS, Block, LogColumns, LogWrite, PendingLanding
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import FAR, LOG_COLUMNS, LogColumns, LogWrite, PendingLanding
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.parquet_writer import FileWriter

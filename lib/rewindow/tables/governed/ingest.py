@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.ingest import Block, LogSpec, LogWrite, ReadWindow, SourceLook
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import LogSpec, LogWrite, ReadWindow, SourceLook
 from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest import SparkLandingEngine
