@@ -15,6 +15,7 @@ from rewindow.config.field_types import (
     DurationMsOrForever,
     DurationMsOrNone,
     EveryInterval,
+    Fields,
     Location,
     Name,
     OldColumn,
@@ -74,6 +75,10 @@ class LogConfig(ConfigValue):
     arrived_at: Column | None = None
     """None: the commit time of the source's version."""
     order: Columns = ()
+    ignore: Fields = ()
+    """Fields that new files may have and that are not landed. They and ``optional`` are named as in the source."""
+    optional: Fields = ()
+    """Landed fields that a new file may lack; they are null there."""
     partition: Column | None = None
     """Together with ``offset``: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
     offset: Column | None = None
@@ -95,6 +100,12 @@ class LogConfig(ConfigValue):
             )
         if ":" in self.timestamp or self.timestamp == "arrival":
             raise ValueError("a log with source offsets needs a column of the source as timestamp")
+        return self
+
+    @model_validator(mode="after")
+    def _csv_has_one_header(self) -> Self:
+        if self.source.format == "csv" and (self.ignore or self.optional):
+            raise ValueError("ignore and optional do not apply to csv, whose columns are read by position: remove them")
         return self
 
     @model_validator(mode="after")

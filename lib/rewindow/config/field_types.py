@@ -104,6 +104,12 @@ def _columns(value: object) -> tuple[str, ...]:
     return columns
 
 
+def _fields(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{value!r} is not a list of fields: write it like [coupon, address.zip]")
+    return tuple(_text(item, "address.zip") for item in value)
+
+
 def _column_or_columns(value: object) -> str | tuple[str, ...]:
     return _column(value) if isinstance(value, str) else _columns(value)
 
@@ -219,6 +225,7 @@ Function = Annotated[str, PlainValidator(_function)]
 Column = Annotated[str, PlainValidator(_column)]
 OldColumn = Annotated[str, PlainValidator(_old_name)]
 Columns = Annotated[tuple[str, ...], PlainValidator(_columns)]
+Fields = Annotated[tuple[str, ...], PlainValidator(_fields)]
 ColumnOrColumns = Annotated[str | tuple[str, ...], PlainValidator(_column_or_columns)]
 TimestampSource = Annotated[str, PlainValidator(_timestamp)]
 DurationMs = Annotated[int, PlainValidator(_duration)]

@@ -84,6 +84,10 @@ class LogSpec:
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
     """The partition and offset columns of a source that has its own; `land` does not copy such a source."""
+    ignore: tuple[str, ...] = ()
+    """Fields of the source that are not landed although files may have them (``address.zip`` for nested ones)."""
+    optional: tuple[str, ...] = ()
+    """Landed fields that a file may lack; they are null there. As in the source, before ``renames``."""
 
     @property
     def is_output(self) -> bool:

@@ -18,6 +18,7 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
+from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
@@ -73,6 +74,7 @@ def find_due(call: Call) -> Due | None:
         return None
     looks, window = sources.looks, sources.window
     columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in call.feed.logs}
+    looks = {spec.topic: _checked(call, spec, columns[spec.topic], looks[spec.topic]) for spec in call.feed.logs}
     if sources.grid is None:
         slot = PendingLanding(call.progress.number + 1)
         return Due(looks, columns, window, (None,), (slot,) if sources.has_rows else ())
@@ -151,6 +153,21 @@ def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 def _columns(call: Call, spec: LogSpec, look: SourceLook) -> LogColumns:
     known = call.generation.columns.get(spec.topic)
     return known if known is not None else call.engine.columns(spec, look)
+
+
+def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:
+    """Return a look whose position records the fields of all landed files. Raises `SourceError` (66) for other fields."""
+    before = landed_fields(call.progress.positions.get(spec.topic))
+    if not look.fresh and (before is not None or not look.rest):
+        found = before
+    else:
+        fields = call.engine.fields(spec, columns, look)
+        if spec.source.format in TABLE_FORMATS and spec.topic in call.generation.columns:
+            before = LandedFields(tuple(sorted(fields.known)))  # a table has one schema for all rows
+        found = check_fields(spec, columns, fields, before)
+    if found is None or spec.source.format in TABLE_FORMATS:
+        return look
+    return replace(look, position={**look.position, "fields": found.as_json()})
 
 
 def _rises(call: Call, window: ReadWindow) -> bool:

@@ -17,6 +17,7 @@ from rewindow.contracts.ingest import (
     SourceLook,
     SourceSpec,
 )
+from rewindow.contracts.source_fields import SourceFields
 from rewindow.control.ingest.generations import Generation
 from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.progress import Progress
@@ -41,6 +42,10 @@ class LandingEngine(Protocol):
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log."""
+        ...
+
+    def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
+        """Return the fields of a log's schema and of the files to land: the fresh ones, or all if none is landed."""
         ...
 
     def intervals(

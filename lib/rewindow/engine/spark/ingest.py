@@ -15,7 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import Intervals, LogColumns, LogSpec, LogWrite, ReadWindow, SourceLook, SourceSpec
+from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.ingest_fields import source_fields
 from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
@@ -55,6 +57,11 @@ class SparkLandingEngine:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
         with mapped(), in_utc(self._spark):
             return SourceFrame(self._spark, spec, look).columns()
+
+    def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
+        """Return the fields of a log's schema and of the files to land. Of JSON files, it parses the new ones for this."""
+        with mapped(), in_utc(self._spark):
+            return source_fields(self._spark, spec, columns, look)
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals

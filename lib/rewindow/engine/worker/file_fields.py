@@ -1,0 +1,96 @@
+"""Which fields the files of a source have: columns of Parquet files, headers of CSV files. And files that are empty.
+
+Reads footers and first lines only. A file that cannot be read has no fields here; Spark reports the problem.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindow.contracts.ingest import Piece, SourceSpec
+from rewindow.contracts.source_fields import FileFields
+from rewindow.errors import StorageError
+from rewindow.storage.locations import is_uri
+
+
+def check_not_empty(pieces: Sequence[Piece]) -> None:
+    """Raise `StorageError` (74) for an empty file. Only text formats allow them, and Spark skips them."""
+    for path in _local_files(pieces):
+        if not path.stat().st_size:
+            message = f"{path} is empty: it is corrupt or not written yet. Restore it or wait for it, then land again"
+            raise StorageError(message)
+
+
+def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields]:
+    """Return the fields of Parquet files, including those that their directories name (``year=2013``)."""
+    found = []
+    for path in _local_files(pieces):
+        try:
+            schema = pq.read_schema(path)
+        except (OSError, pa.ArrowException):
+            continue
+        fields = {name for field in schema for name in _below(field.name, field.type)}
+        found.append(FileFields(shown(spec, str(path)), frozenset(fields | directory_columns(str(path)))))
+    return found
+
+
+def csv_headers(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields]:
+    """Return the headers of CSV files; nothing if they have none, by their options."""
+    options = {name.lower(): value for name, value in spec.options.items()}
+    if options.get("header", "true").lower() != "true":
+        return []
+    found = []
+    for path in _local_files(pieces):
+        header = _header(path, options)
+        if header is not None:
+            found.append(FileFields(shown(spec, str(path)), frozenset(header), header=header))
+    return found
+
+
+def directory_columns(path: str) -> set[str]:
+    """Return the columns that the directories of a path name."""
+    return {part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part}
+
+
+def shown(spec: SourceSpec, path: str) -> str:
+    """Return a file's name for messages: as configured, or its path below the configured folder."""
+    location = spec.location.rstrip("/")
+    if path == location:
+        return spec.name
+    return path.removeprefix(f"{location}/") if path.startswith(f"{location}/") else path
+
+
+def _header(path: Path, options: dict[str, str]) -> tuple[str, ...] | None:
+    """Return the first line that is neither empty nor a comment, as columns; None if there is none."""
+    separator = options.get("sep", options.get("delimiter", ","))
+    comment = options.get("comment")
+    try:
+        encoding = options.get("encoding", options.get("charset", "utf-8"))
+        encoding = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
+        with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding, newline="") as lines:
+            kept = (line for line in lines if line.strip() and not (comment and line.startswith(comment)))
+            row = next(csv.reader(kept, delimiter=separator, quotechar=options.get("quote", '"') or None), None)
+    except (OSError, ValueError, LookupError, TypeError, csv.Error, pa.ArrowException):
+        return None
+    return tuple(name.strip() for name in row) if row else None
+
+
+def _below(name: str, kind: pa.DataType) -> Iterator[str]:
+    yield name
+    if pa.types.is_map(kind):  # its keys are data
+        return
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _below(f"{name}.{field.name}", field.type)
+
+
+def _local_files(pieces: Sequence[Piece]) -> list[Path]:
+    return [Path(piece.path) for piece in pieces if not is_uri(piece.path) and Path(piece.path).is_file()]
