@@ -143,11 +143,11 @@ class LocalEngine:
 
 
 def _schema_json(look):
-    """Return the schema of all files, or of the table, in Spark's JSON; every type is called a string."""
+    """Return the schema of all files, or of the table, in Spark's JSON."""
     if look.schema is not None:
         return look.schema
-    names = dict.fromkeys(name for piece in (*look.rest, *look.fresh) for name in pq.read_schema(piece.path).names)
-    return json.dumps({"type": "struct", "fields": [{"name": name, "type": "string"} for name in names]})
+    fields = {field.name: field.type for piece in (*look.rest, *look.fresh) for field in pq.read_schema(piece.path)}
+    return json.dumps({"type": "struct", "fields": [{"name": n, "type": TYPES[t]} for n, t in fields.items()]})
 
 
 def _renamed(table, spec):

@@ -79,6 +79,8 @@ class LogConfig(ConfigValue):
     """Fields that new files may have and that are not landed. They and ``optional`` are named as in the source."""
     optional: Fields = ()
     """Landed fields that a new file may lack; they are null there."""
+    units: dict[TimestampSource, Literal["s", "ms", "us", "ns"]] = {}
+    """The unit of BIGINT times, by the column (or extractor) under ``timestamp`` or ``arrived_at``. Default: ms, checked."""
     partition: Column | None = None
     """Together with ``offset``: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
     offset: Column | None = None
@@ -106,6 +108,18 @@ class LogConfig(ConfigValue):
     def _csv_has_one_header(self) -> Self:
         if self.source.format == "csv" and (self.ignore or self.optional):
             raise ValueError("ignore and optional do not apply to csv, whose columns are read by position: remove them")
+        return self
+
+    @model_validator(mode="after")
+    def _units_of_times(self) -> Self:
+        times = [name for name in (self.timestamp, self.arrived_at) if name not in (None, "arrival")]
+        for name, unit in self.units.items():
+            if name not in times:
+                raise ValueError(
+                    f"units names {name}, which is neither timestamp nor arrived_at: name one of {', '.join(times)}"
+                )
+            if unit != "ms" and (":" in name or self.partition):
+                raise ValueError(f"units cannot convert {name}: return milliseconds, or write them to the table")
         return self
 
     @model_validator(mode="after")

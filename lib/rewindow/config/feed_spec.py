@@ -96,6 +96,7 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         invalid=log.invalid_timestamp,
         zone=config.zone,
         source_offsets=(log.partition, log.offset) if log.partition and log.offset else None,
+        units=log.units,
         ignore=log.ignore,
         optional=log.optional,
     )

@@ -84,6 +84,8 @@ class LogSpec:
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
     """The partition and offset columns of a source that has its own; `land` does not copy such a source."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Column (or extractor) -> the unit of its integers. Others are milliseconds, and checked (`contracts.time_units`)."""
     ignore: tuple[str, ...] = ()
     """Fields of the source that are not landed although files may have them (``address.zip`` for nested ones)."""
     optional: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import FeedSpec, LogSpec, LogWrite, PendingLanding, ReadWindow, TimestampPolicy
 from rewindow.contracts.steps import drive
+from rewindow.contracts.time_units import unit_in
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
 from rewindow.control.ingest.discover import Due, find_due, inspect_sources, watermark_policy
@@ -197,12 +198,19 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     """Reject a log whose first records would all be quarantined: the column or format is wrong, not the records."""
     quarantined = sum(block.quarantined for block in blocks)
     has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
-    if not quarantined or has_records or any(block.end > block.start for block in blocks):
+    if not quarantined or any(block.end > block.start for block in blocks):
         return
     why = next(block.refused for block in blocks if block.quarantined)
+    unit = unit_in(why)
+    if has_records and unit is None:
+        return
+    fix = "fix `timestamp:`, `max_ahead` or the source"
+    if unit is not None:
+        name = spec.arrived_at if "arrived_at" in why else spec.timestamp
+        fix = f"write milliseconds, or declare the unit of all files: `units: {{{name}: {unit}}}`"
     message = (
         f"feed {call.feed.feed}: all {quarantined} records of the log {spec.topic} would be quarantined, the first "
-        f"because of: {why}. Nothing was landed: fix `timestamp:`, `max_ahead` or the source"
+        f"because of: {why}. Nothing was landed: {fix}"
     )
     raise DataError(message)
 

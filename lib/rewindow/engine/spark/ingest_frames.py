@@ -13,8 +13,10 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.governed_sources import NEW_ROWS, Governed
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.contracts.time_units import RANGES, wrong_unit
 from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
+    arrival_unit,
     landed,
     log_columns,
     offset_columns,
@@ -23,6 +25,7 @@ from rewindow.engine.spark.ingest_columns import (
 )
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
+from rewindow.engine.worker.faults import NEVER_ARRIVED, UNREADABLE
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
 from rewindow.errors import ConfigError
@@ -31,7 +34,6 @@ TEXT_FORMATS = ("csv", "json")
 OFFSET = "_offset"
 _CORRUPT = "_corrupt_record"
 _PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
-UNREADABLE, NEVER_ARRIVED = "the parser could not read it", "it has no arrived_at"
 
 
 class SourceFrame:
@@ -88,14 +90,15 @@ class SourceFrame:
         found = source_columns(spec, frame.schema, (_CORRUPT, _PIECE, _PIECE_ARRIVAL))
         converted = {column.name: landed(spec, column, found) for column in columns.all}
         arrival = self._arrival(found, pieces)
+        fault, unit = _fault(frame), arrival_unit(spec, found)
+        if unit is not None:  # otherwise it would wait for ever, or be part of the year 1970
+            fault, arrival = F.coalesce(fault, _wrong_arrival(arrival, unit)), F.when(unit.isNull(), arrival)
         key = [(converted[column.name], column.type) for column in columns.key]
         return frame.select(
             partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
             arrival.alias(ARRIVED),
             self._timestamp(found, arrival).alias(TIMESTAMP),
-            (F.when(F.col(_CORRUPT).isNotNull(), F.lit(UNREADABLE)) if _CORRUPT in frame.columns else F.lit(None))
-            .cast("string")
-            .alias(FAULT),
+            fault.alias(FAULT),
             *converted.values(),
             *self._no_time(found),
             *(found[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
@@ -214,6 +217,21 @@ def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
     if look.base:
         options["basePath"] = look.base
     return {**options, **source.options}
+
+
+def _fault(frame: DataFrame) -> Expression:
+    """Return why the parser could not read a row, or null."""
+    unreadable = F.when(F.col(_CORRUPT).isNotNull(), F.lit(UNREADABLE)) if _CORRUPT in frame.columns else F.lit(None)
+    return unreadable.cast("string")
+
+
+def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
+    """Return the reason for refusing a row whose arrival has another unit."""
+    reasons = {short: wrong_unit("arrived_at", "|", short).split("|") for short in RANGES}
+    texts = [
+        F.when(unit == short, F.concat(F.lit(a), arrival.cast("string"), F.lit(b))) for short, (a, b) in reasons.items()
+    ]
+    return F.coalesce(*texts)
 
 
 def order_name(name: str) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAIL, PARTITION_TIME, TimestampPolicy
+from rewindow.contracts.time_units import unit_of, wrong_unit
 from rewindow.errors import DataError
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record
 
@@ -100,8 +101,13 @@ def extract(
     faults: Sequence[str | None],
     policy: TimestampPolicy,
     partition_time: int,
+    near: Longs | int | None = None,
 ) -> Judged:
-    """Call a user's extractor for each record, in offset order, and apply the policy as `judge` does."""
+    """Call a user's extractor for each record, in offset order, and apply the policy as `judge` does.
+
+    ``near``: when the records arrived, to recognise times that are not milliseconds; None does not check.
+    """
+    arrived = None if near is None else np.broadcast_to(np.asarray(near, dtype=np.int64), (len(records),))
     bounds = np.broadcast_to(np.asarray(limits, dtype=np.int64), (len(records),))
     keep = np.zeros(len(records), dtype=np.bool_)
     times = np.full(len(records), UNKNOWN, dtype=np.int64)
@@ -109,6 +115,9 @@ def extract(
     for row, record in enumerate(records):
         fault = faults[row] if faults else None
         time, reason = _ask(extractor, record, partition_time) if fault is None else (UNKNOWN, fault)
+        if arrived is not None and (unit := unit_of(time, int(arrived[row]))) is not None:
+            time, reason = UNKNOWN, wrong_unit("timestamp", time, unit)
+            fault = reason
         if time < 0 and policy.invalid == FAIL:
             raise InvalidTimestampError(row, reason)
         if time < 0 and policy.invalid == PARTITION_TIME and fault is None:
