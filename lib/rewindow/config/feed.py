@@ -72,6 +72,8 @@ class LogConfig(ConfigValue):
     columns: dict[Column, OldColumn] = {}
     """New name -> name in the source."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
+    unreadable: Literal["fail", "skip"] = "fail"
+    """What to do with a row that the parser of csv or json cannot read: fail, or quarantine it."""
     arrived_at: Column | None = None
     """None: the commit time of the source's version."""
     order: Columns = ()

@@ -94,6 +94,7 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         order=log.order if log.source.job is None else ("_partition", "_offset"),
         renames={old: new for new, old in log.columns.items()},
         invalid=log.invalid_timestamp,
+        unreadable=log.unreadable,
         zone=config.zone,
         source_offsets=(log.partition, log.offset) if log.partition and log.offset else None,
         units=log.units,

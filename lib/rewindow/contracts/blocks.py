@@ -30,6 +30,8 @@ class Block:
     """Why the first quarantined record was rejected."""
     base: int = 0
     """The source's offset that corresponds to offset 0, if the source has its own offsets."""
+    flat: Mapping[str, str | None] | None = None
+    """The columns with one value in all rows, as text (None: only nulls). None if nobody looked."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary."""

@@ -81,6 +81,7 @@ class LogSpec:
     order: tuple[str, ...] = ()
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
+    unreadable: str = FAIL
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
     """The partition and offset columns of a source that has its own; `land` does not copy such a source."""
@@ -219,6 +220,8 @@ class TimestampPolicy:
 
     invalid: str = FAIL
     max_ahead_ms: int | None = None
+    unreadable: str = FAIL
+    """Whether a row that the parser cannot read fails the landing or is quarantined (`FAIL`, `SKIP`)."""
 
 
 @dataclass(frozen=True, slots=True)

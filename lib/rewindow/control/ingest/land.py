@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from rewindow.config.feed import FeedConfig
@@ -23,6 +24,7 @@ from rewindow.contracts.time_units import unit_in
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
 from rewindow.control.ingest.discover import Due, find_due, inspect_sources, watermark_policy
+from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, next_generation
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
@@ -245,7 +247,7 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
             for where, landed in call.progress.ranges.items()
             if where.topic == spec.topic
         },
-        policy=TimestampPolicy(spec.invalid, None if spec.is_output else call.feed.max_ahead_ms),
+        policy=TimestampPolicy(spec.invalid, None if spec.is_output else call.feed.max_ahead_ms, spec.unreadable),
         now_ms=call.request.now_ms,
         bases={
             where.partition: landed.base
@@ -296,4 +298,12 @@ def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
         for what in ("rows", "quarantined", "behind", "enforced")
     }
     numbers = tuple(landing.number for landing in landings)
-    return LandReport(call.feed.feed, call.generation.number, landings[-1].watermark_ms, numbers, **counts)
+    flat = [call.progress.flat, *(landing.flat for landing in decided)]
+    warned = tuple(
+        sentence
+        for number, (before, now) in zip(numbers, pairwise(flat), strict=True)
+        for sentence in warnings(call.feed.feed, number, before, now)
+    )
+    return LandReport(
+        call.feed.feed, call.generation.number, landings[-1].watermark_ms, numbers, **counts, warnings=warned
+    )

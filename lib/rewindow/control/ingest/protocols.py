@@ -123,6 +123,8 @@ class LandReport:
     quarantined: int = 0
     behind: int = 0
     enforced: int = 0
+    warnings: tuple[str, ...] = ()
+    """Sentences about columns that have become null or constant."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""

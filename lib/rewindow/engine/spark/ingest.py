@@ -23,6 +23,7 @@ from rewindow.engine.spark.kafka_offsets import first_above, source_offset_block
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
+from rewindow.engine.worker.faults import naming_bad_values
 from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
@@ -89,7 +90,7 @@ class SparkLandingEngine:
                     write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 )
         write_rows = partial(_write_rows, write, self.project_root, known())
-        with mapped(), in_utc(self._spark):
+        with naming_bad_values(write, look), mapped(), in_utc(self._spark):
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
         blocks = [Block.from_json(json.loads(row.block)) for row in rows]
         return sorted(blocks, key=lambda block: (block.landing, block.partition))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import LogSpec, LogWrite
+from rewindow.contracts.ingest import LogSpec, LogWrite, SourceLook
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
-from rewindow.engine.worker.timestamps import Longs
+from rewindow.engine.worker.bad_values import first_bad_value
+from rewindow.engine.worker.timestamps import UNREADABLE, Longs
+from rewindow.errors import DataError
 
-UNREADABLE, NEVER_ARRIVED = "the parser could not read it", "it has no arrived_at"
+NEVER_ARRIVED = "it has no arrived_at"
 
 _INTEGERS = ("byte", "short", "integer", "long")
 
@@ -54,4 +58,22 @@ def fix_of(reason: str, spec: LogSpec) -> str:
             f"Write milliseconds, or declare the unit of all files: `units: {{{name}: {unit}}}` (`ms` if these really are "
             "milliseconds)"
         )
+    if reason == UNREADABLE:
+        return "Nothing was landed. Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     return "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
+
+
+@contextmanager
+def naming_bad_values(write: LogWrite, look: SourceLook) -> Iterator[None]:
+    """Name file, line, column and value in the error of the block if the parser could not read a row."""
+    try:
+        yield
+    except DataError as error:
+        if UNREADABLE not in str(error):
+            raise
+        pieces = (*look.fresh, *look.rest)
+        where = first_bad_value(write.spec.source, write.columns.source_schema or "{}", pieces)
+        if where is None:
+            raise
+        message = f"log {write.spec.topic}: {where}. {fix_of(UNREADABLE, write.spec)}"
+        raise DataError(message) from error

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from rewindow.storage.locations import is_uri
 
 def check_not_empty(pieces: Sequence[Piece]) -> None:
     """Raise `StorageError` (74) for an empty file. Only text formats allow them, and Spark skips them."""
-    for path in _local_files(pieces):
+    for path in local_files(pieces):
         if not path.stat().st_size:
             message = f"{path} is empty: it is corrupt or not written yet. Restore it or wait for it, then land again"
             raise StorageError(message)
@@ -30,7 +31,7 @@ def check_not_empty(pieces: Sequence[Piece]) -> None:
 def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields]:
     """Return the fields of Parquet files, including those that their directories name (``year=2013``)."""
     found = []
-    for path in _local_files(pieces):
+    for path in local_files(pieces):
         try:
             schema = pq.read_schema(path)
         except (OSError, pa.ArrowException):
@@ -42,15 +43,38 @@ def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields
 
 def csv_headers(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields]:
     """Return the headers of CSV files; nothing if they have none, by their options."""
-    options = {name.lower(): value for name, value in spec.options.items()}
+    options = lower_options(spec)
     if options.get("header", "true").lower() != "true":
         return []
     found = []
-    for path in _local_files(pieces):
-        header = _header(path, options)
+    for path in local_files(pieces):
+        header = _header(path, encoding_of(spec), options)
         if header is not None:
             found.append(FileFields(shown(spec, str(path)), frozenset(header), header=header))
     return found
+
+
+def lower_options(spec: SourceSpec) -> dict[str, str]:
+    """Return a source's options with their names in lower case, as Spark compares them."""
+    return {name.lower(): value for name, value in spec.options.items()}
+
+
+def encoding_of(spec: SourceSpec) -> str:
+    """Return the encoding of text files, as Python calls it."""
+    options = lower_options(spec)
+    encoding = options.get("encoding", options.get("charset", "utf-8"))
+    return "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
+
+
+def csv_dialect(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of `csv.reader` for Spark's options."""
+    quote = options.get("quote", '"')
+    quoted = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    return {
+        "delimiter": options.get("sep", options.get("delimiter", ",")),
+        "escapechar": options.get("escape", "\\"),
+        **quoted,
+    }
 
 
 def directory_columns(path: str) -> set[str]:
@@ -66,16 +90,13 @@ def shown(spec: SourceSpec, path: str) -> str:
     return path.removeprefix(f"{location}/") if path.startswith(f"{location}/") else path
 
 
-def _header(path: Path, options: dict[str, str]) -> tuple[str, ...] | None:
+def _header(path: Path, encoding: str, options: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the first line that is neither empty nor a comment, as columns; None if there is none."""
-    separator = options.get("sep", options.get("delimiter", ","))
     comment = options.get("comment")
     try:
-        encoding = options.get("encoding", options.get("charset", "utf-8"))
-        encoding = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
         with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding, newline="") as lines:
             kept = (line for line in lines if line.strip() and not (comment and line.startswith(comment)))
-            row = next(csv.reader(kept, delimiter=separator, quotechar=options.get("quote", '"') or None), None)
+            row = next(csv.reader(kept, **csv_dialect(options)), None)
     except (OSError, ValueError, LookupError, TypeError, csv.Error, pa.ArrowException):
         return None
     return tuple(name.strip() for name in row) if row else None
@@ -92,5 +113,6 @@ def _below(name: str, kind: pa.DataType) -> Iterator[str]:
             yield from _below(f"{name}.{field.name}", field.type)
 
 
-def _local_files(pieces: Sequence[Piece]) -> list[Path]:
+def local_files(pieces: Sequence[Piece]) -> list[Path]:
+    """Return the files of a source that are on a local disk."""
     return [Path(piece.path) for piece in pieces if not is_uri(piece.path) and Path(piece.path).is_file()]

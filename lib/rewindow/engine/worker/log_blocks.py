@@ -10,6 +10,7 @@ from rewindow.contracts.ingest import FAR, LOG_COLUMNS, LogColumns, LogWrite, Pe
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.faults import checks_units, fix_of, unit_faults
+from rewindow.engine.worker.flat_columns import FlatColumns
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.quarantine import QuarantineWriter, record_text
 from rewindow.engine.worker.timestamps import (
@@ -67,6 +68,7 @@ class OpenBlock:
         self._files: list[StagedFile] = []
         self._quarantine = QuarantineWriter(write, landing, partition)
         self._refused = ""
+        self._flat = FlatColumns([column.name for column in write.columns.all])
 
     @property
     def position(self) -> tuple[int, int]:
@@ -109,6 +111,7 @@ class OpenBlock:
             files=tuple(self._files),
             quarantine=self._quarantine.close(),
             refused=self._refused,
+            flat=self._flat.shown(),
         )
 
     def abort(self) -> None:
@@ -127,6 +130,7 @@ class OpenBlock:
             *(rows.column(column.name) for column in self._write.columns.all),
         ]
         self._end += count
+        self._flat.add(rows)
         if self._file is None:
             self._file = self._new_file()
         self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))

@@ -23,6 +23,7 @@ Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 NO_TIMESTAMP = "no timestamp"
+UNREADABLE = "the parser could not read it"
 
 Extractor = Callable[[Record, int], Any]
 """A user's ``module:function(record, partition_time)``, which returns epoch milliseconds."""
@@ -73,8 +74,9 @@ def judge(
     refused = ahead & ~bad
     if not bad.any() and not refused.any():
         return Judged(~bad, times, (), max(partition_time, int(times.max())) if rows else partition_time)
-    if policy.invalid == FAIL and bad.any():
-        row = int(np.argmax(bad))
+    fatal = _fatal(bad, faults, policy)
+    if fatal.any():
+        row = int(np.argmax(fatal))
         raise InvalidTimestampError(row, _reason(row, missing, faults, times))
     keep = ~(bad | refused)
     if policy.invalid == PARTITION_TIME:
@@ -118,7 +120,7 @@ def extract(
         if arrived is not None and (unit := unit_of(time, int(arrived[row]))) is not None:
             time, reason = UNKNOWN, wrong_unit("timestamp", time, unit)
             fault = reason
-        if time < 0 and policy.invalid == FAIL:
+        if time < 0 and (policy.unreadable if fault == UNREADABLE else policy.invalid) == FAIL:
             raise InvalidTimestampError(row, reason)
         if time < 0 and policy.invalid == PARTITION_TIME and fault is None:
             if partition_time == UNKNOWN:
@@ -144,6 +146,13 @@ def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int
     if isinstance(answer, bool) or not isinstance(answer, int) or answer > MAX_MS:
         return UNKNOWN, f"the timestamp extractor returned {answer!r}, which is not epoch milliseconds"
     return (answer, "") if answer >= 0 else (UNKNOWN, f"a negative timestamp ({answer})")
+
+
+def _fatal(bad: Flags, faults: Sequence[str | None], policy: TimestampPolicy) -> Flags:
+    """Return the invalid rows that fail the landing."""
+    unreadable = np.array([fault == UNREADABLE for fault in faults], dtype=np.bool_) if faults else np.zeros_like(bad)
+    fatal = unreadable if policy.unreadable == FAIL else np.zeros_like(bad)
+    return fatal | (bad & ~unreadable) if policy.invalid == FAIL else fatal
 
 
 def _reason(row: int, missing: Flags, faults: Sequence[str | None], times: Longs) -> str:

@@ -24,6 +24,7 @@ from rewindow.engine.spark.kafka_offsets import source_offset_blocks
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
+from rewindow.engine.worker.faults import naming_bad_values
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.errors import RewindowError, StorageError
@@ -78,7 +79,8 @@ class CatalogLandingEngine(SparkLandingEngine):
         except RewindowError as error:
             failure = error  # the append may have landed: the journal decides
         if failure is not None and not journal.has(write.attempt, part):
-            raise failure
+            with naming_bad_values(write, look):
+                raise failure
         blocks = [Block.from_json(block) for block in journal.texts(write.attempt, part)]
         files = [file for block in blocks for file in (*block.files, *block.quarantine)]
         journal.check(write.attempt, files)
