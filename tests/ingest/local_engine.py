@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import LogColumns
+from rewindow.contracts.ingest import FAR, Arrivals, LogColumns
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.contracts.steps import drive
 from rewindow.control.ingest.land import steps
@@ -92,8 +93,13 @@ class LocalEngine:
         return SourceFields(known, structs, tuple(found), ignores_case=True)
 
     def intervals(self, spec, columns, look, window, intervals):
-        arrivals = self._due(spec, columns, look, window, 1)[ARRIVED].to_pylist()
-        return {None if time is None else intervals.start_of(time) for time in arrivals}
+        due = self._due(spec, columns, look, replace(window, until_ms=FAR), 1)
+        times = due[ARRIVED].to_pylist()
+        late = [time for time in times if time is not None and time >= window.until_ms]
+        starts = {None if time is None else intervals.start_of(time) for time in times if time not in late}
+        return Arrivals(
+            frozenset(starts), len(late), min(late, default=None), "it has no arrived_at" if None in starts else None
+        )
 
     def write(self, write, look, window):
         due = self._due(write.spec, write.columns, look, window, write.partitions)

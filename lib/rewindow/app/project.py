@@ -18,6 +18,7 @@ from rewindow.app.describe import describe_job, describe_published, describe_top
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, output_location, warehouse_location
 from rewindow.config.feed import FeedConfig
+from rewindow.config.feed_spec import feed_spec
 from rewindow.config.job import JobConfig, check_outputs
 from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
@@ -29,6 +30,7 @@ from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
 from rewindow.control.ingest.landings import Feed, log_shapes
 from rewindow.control.ingest.protocols import LandingEngine
+from rewindow.control.ingest.waiting import next_complete
 from rewindow.control.load_topology import TopologyLoader
 from rewindow.control.plan.explain import describe_plan
 from rewindow.control.plan.planner import UpToDate, plan_run
@@ -134,7 +136,8 @@ class Project:
         config = self.job_config(job)
         request = _with_acceptance(config, request)
         if request.is_bounded_by_time and not self._was_landed(config.feed):
-            return UpToDate(f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first")
+            reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
+            return UpToDate(f"{reason}{self._lands_next(config.feed)}")
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
         attempt = this_attempt()
@@ -229,12 +232,22 @@ class Project:
         """
         try:
             return self.tables.feed(config.feed)
-        except SourceError:
+        except SourceError as error:
             known = names_of(self.root, "feeds")
             if config.feed in known:
-                raise
+                message = f"{error}{self._lands_next(config.feed)}"
+                raise SourceError(message) from error
         message = f"conf/jobs/{config.job}.yaml: there is no feed {config.feed!r}; conf/feeds has {', '.join(known) or 'none'}"
         raise ConfigError(message)
+
+    def _lands_next(self, feed: str) -> str:
+        """Return what `land` waits for, to be added to a message; empty without intervals of arrival."""
+        config, now_ms = load_feed(self.root, feed), round(time.time() * 1000)
+        if config.landing.every is None:
+            return ""
+        spec = feed_spec(config, project_root=str(self.root), warehouse=self.warehouse)
+        every = config.landing.every
+        return f". With `every: {every}` it lands complete intervals only: {next_complete(spec, now_ms, now_ms)}"
 
     def _was_landed(self, feed: str) -> bool:
         """Return whether a feed has a ledger, or is unknown, which `bind` reports."""

@@ -190,6 +190,20 @@ class Intervals(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """When the rows of a source arrived.
+
+    ``starts`` are the intervals with due rows, and None if rows have no arrival (``fault`` says why). ``waiting`` rows are
+    not due yet; the first of them arrived at ``next_ms``.
+    """
+
+    starts: frozenset[int | None] = frozenset()
+    waiting: int = 0
+    next_ms: int | None = None
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadWindow:
     """Which rows of a source are due: those that arrive before ``until_ms`` and are not landed.
 

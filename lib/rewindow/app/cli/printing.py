@@ -54,7 +54,7 @@ class Printer:
         for sentence in report.warnings:
             self._err.print(f"warning: {sentence}", markup=False)
         if not report.landings:
-            self._out.print(f"Feed {feed}: nothing new to land.")
+            self.say(f"Feed {feed}: {report.waiting or 'nothing new to land'}.")
             return
         first, last = report.landings[0], report.landings[-1]
         numbers = f"landing {first}" if first == last else f"landings {first} to {last}"

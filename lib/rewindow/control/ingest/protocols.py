@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
+    Arrivals,
     FeedSpec,
     Intervals,
     LogColumns,
@@ -50,8 +51,8 @@ class LandingEngine(Protocol):
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
-    ) -> set[int | None]:
-        """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival time."""
+    ) -> Arrivals:
+        """Return when the rows that are not landed arrived, by interval."""
         ...
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
@@ -125,6 +126,8 @@ class LandReport:
     enforced: int = 0
     warnings: tuple[str, ...] = ()
     """Sentences about columns that have become null or constant."""
+    waiting: str = ""
+    """If nothing was landed: what waits for the end of its interval, as a sentence."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write."""

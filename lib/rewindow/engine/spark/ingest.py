@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.blocks import Block
-from rewindow.contracts.ingest import Intervals, LogColumns, LogSpec, LogWrite, ReadWindow, SourceLook, SourceSpec
+from rewindow.contracts.ingest import (
+    FAR,
+    Arrivals,
+    Intervals,
+    LogColumns,
+    LogSpec,
+    LogWrite,
+    ReadWindow,
+    SourceLook,
+    SourceSpec,
+)
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest_fields import source_fields
@@ -23,15 +34,22 @@ from rewindow.engine.spark.kafka_offsets import first_above, source_offset_block
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.faults import naming_bad_values
-from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION
+from rewindow.engine.worker.faults import NEVER_ARRIVED, naming_bad_values
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError
 from rewindow.storage.locations import adopt, known
 
 _BLOCK = pa.schema([pa.field("block", pa.string())])
-_STARTS = pa.schema([pa.field("start", pa.int64())])
+_ARRIVALS = pa.schema(
+    [
+        pa.field("start", pa.int64()),
+        pa.field("rows", pa.int64()),
+        pa.field("next", pa.int64()),
+        pa.field("fault", pa.string()),
+    ]
+)
 
 
 class SparkLandingEngine:
@@ -66,12 +84,25 @@ class SparkLandingEngine:
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
-    ) -> set[int | None]:
-        """Return the starts of the arrival intervals of due rows; None for rows without an arrival."""
+    ) -> Arrivals:
+        """Return when the rows that are not landed arrived, by interval. One job over their arrivals."""
+        until_ms = FAR if window.until_ms is None else window.until_ms
         with mapped(), in_utc(self._spark):
-            due = SourceFrame(self._spark, spec, look).due(columns, window, 1).select(ARRIVED)
-            rows = due.mapInArrow(partial(_interval_starts, intervals), "start bigint").collect()
-        return {row.start for row in rows}
+            frame = SourceFrame(self._spark, spec, look).due(columns, replace(window, until_ms=FAR), 1)
+            rows = (
+                frame.select(ARRIVED, FAULT)
+                .mapInArrow(
+                    partial(_arrivals, intervals, until_ms), "start bigint, rows bigint, next bigint, fault string"
+                )
+                .collect()
+            )
+        nexts = [row.next for row in rows if row.next is not None]
+        return Arrivals(
+            starts=frozenset(row.start for row in rows if row.next is None),
+            waiting=sum(row.rows for row in rows if row.next is not None),
+            next_ms=min(nexts, default=None),
+            fault=min((row.fault for row in rows if row.fault is not None), default=None),
+        )
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
@@ -121,14 +152,19 @@ def _write_rows(
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(block.as_json())])], schema=_BLOCK)
 
 
-def _interval_starts(intervals: Intervals, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found: set[int | None] = set()
-    start, end = 0, 0
+def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each interval with due rows, one for rows without an arrival, and one for those that wait."""
+    found: set[int] = set()
+    start, end, waiting, first = 0, 0, 0, FAR
+    faults: list[str | None] = []
     for batch in batches:
         arrivals = batch.column(0)
-        if arrivals.null_count:
-            found.add(None)
-        times = np.unique(np.asarray(arrivals.drop_null()))
+        if arrivals.null_count and not faults:
+            faults = batch.column(1).filter(arrivals.is_null()).slice(0, 1).to_pylist()
+        known = np.asarray(arrivals.drop_null())
+        late = known[known >= until_ms]
+        waiting, first = waiting + len(late), min(first, int(late.min())) if len(late) else first
+        times = np.unique(known[known < until_ms])
         at = 0
         while at < len(times):
             if not start <= int(times[at]) < end:
@@ -136,6 +172,7 @@ def _interval_starts(intervals: Intervals, batches: Iterable[pa.RecordBatch]) ->
                 end = intervals.after(start)
                 found.add(start)
             at = int(np.searchsorted(times, end, side="left"))
-    yield pa.RecordBatch.from_arrays(
-        [pa.array(sorted(found, key=lambda s: (s is not None, s or 0)), pa.int64())], schema=_STARTS
-    )
+    rows: list[dict[str, Any]] = [{"start": one} for one in sorted(found)]
+    rows += [{"fault": faults[0] or NEVER_ARRIVED}] if faults else []
+    rows += [{"rows": waiting, "next": first}] if waiting else []
+    yield pa.RecordBatch.from_pylist(rows, schema=_ARRIVALS)
