@@ -35,6 +35,8 @@ class SourceConfig(ConfigValue):
     path: Location | None = None
     format: Literal["csv", "json", "parquet", "delta"] | None = None
     options: dict[str, SparkText] = {}
+    copies: Literal["refuse", "land"] = "refuse"
+    """What to do with a file that has the content of another file of the source."""
     schema_ddl: str | None = Field(default=None, alias="schema")
     job: Name | None = None
     output: DottedName | None = None
@@ -54,6 +56,8 @@ class SourceConfig(ConfigValue):
             raise ValueError("path and format go together: {path: raw/events, format: csv|json|parquet|delta}")
         if bool(self.output) != (given == ["job"]):
             raise ValueError("job and output go together: {job: low_activity, output: low-activity-alerts}")
+        if self.copies == "land" and self.format in {None, "delta"}:
+            raise ValueError("copies applies to files only: remove it")
         if given != ["path"] and (self.options or self.schema_ddl):
             raise ValueError("options and schema apply to files only: remove them, or use path and format")
         if self.format in {"delta", "parquet"} and self.schema_ddl:

@@ -112,7 +112,8 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
         message = "a source needs a table, a path with a format, or a job with an output"
         raise ConfigError(message)
     location = source.path if "://" in source.path or source.path.startswith("/") else f"{project_root}/{source.path}"
-    return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl)
+    copies = source.copies == "land"
+    return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl, copies)
 
 
 def _listed(columns: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ class SourceSpec:
     name: str
     options: Mapping[str, str]
     schema: str | None = None
+    lands_copies: bool = False
+    """Whether a file with the content of another one is landed too."""
 
 
 @dataclass(frozen=True, slots=True)

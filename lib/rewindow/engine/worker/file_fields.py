@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,19 @@ def csv_headers(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields]:
         if header is not None:
             found.append(FileFields(shown(spec, str(path)), frozenset(header), header=header))
     return found
+
+
+def has_rows(spec: SourceSpec, path: str) -> bool:
+    """Return whether a file has rows: files with nothing but a header or a schema may be equal."""
+    try:
+        if spec.format == "parquet":
+            return bool(pq.read_metadata(path).num_rows)
+        with pa.input_stream(path) as raw, io.TextIOWrapper(raw, encoding_of(spec), newline="") as lines:
+            rows = (line for line in lines if line.strip())
+            has_header = spec.format == "csv" and lower_options(spec).get("header", "true").lower() == "true"
+            return next(islice(rows, int(has_header), None), None) is not None
+    except (OSError, ValueError, LookupError, pa.ArrowException):
+        return True  # Spark reports what is wrong with it
 
 
 def lower_options(spec: SourceSpec) -> dict[str, str]:
