@@ -83,6 +83,7 @@ class Project:
         on_step: Callable[[str], None] | None = None,
     ) -> LandReport:
         """Land the new rows of a feed."""
+        self._watch = on_step if isinstance(on_step, Watch) else None
         config: FeedConfig = load_feed(self.root, feed)
         with naming(FEED=feed):
             return land(
@@ -179,10 +180,12 @@ class Project:
         if isinstance(tables, DeltaFeedTables):
             from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
 
-            return SparkLandingEngine(lambda: self.spark, project_root=root)
+            return SparkLandingEngine(lambda: self.spark, project_root=root, on_share=self._on_share)
         from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
 
-        return CatalogLandingEngine(lambda: self.spark, tables.journal, tables.name_of, project_root=root)
+        return CatalogLandingEngine(
+            lambda: self.spark, tables.journal, tables.name_of, project_root=root, on_share=self._on_share
+        )
 
     @cached_property
     def engine(self) -> Engine:
@@ -212,9 +215,13 @@ class Project:
             slots=slots,
             import_paths=[str(self.root)],
             execution=self.execution,
-            on_share=lambda done: self._watch.share(done) if self._watch else None,
+            on_share=self._on_share,
             on_task=self._on_task,
         )
+
+    def _on_share(self, done: float) -> None:
+        if self._watch:
+            self._watch.share(done)
 
     def _on_task(self, report: TaskReport) -> None:
         if self._watch:
@@ -223,6 +230,8 @@ class Project:
     @cached_property
     def spark(self) -> SparkSession:
         """The Spark session of the target, started on first use."""
+        if self._watch:
+            self._watch.say("starting Spark")
         return open_session(self.root, self.target, self.slots, debug=self._debug)
 
     def _landed(self, config: JobConfig) -> Feed:

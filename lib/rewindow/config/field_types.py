@@ -13,7 +13,7 @@ import pendulum
 from pydantic import AfterValidator, PlainValidator
 
 from rewindow.config.cron import valid_cron
-from rewindow.contracts.table_names import RESERVED
+from rewindow.contracts.table_names import RESERVED, is_reserved
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.settings import OnError
@@ -70,7 +70,7 @@ def _dotted(value: object) -> str:
 
 def _output_table(value: object) -> str:
     text = _dotted(value)
-    if text.split(".", maxsplit=1)[0] in RESERVED:
+    if is_reserved(text):
         raise ValueError(f"{text!r} uses a name that rewindow reserves ({', '.join(RESERVED)}): choose another name")
     if "__" in text:
         raise ValueError(f"{text!r} contains a double underscore, which marks tables of branches: use a single one")

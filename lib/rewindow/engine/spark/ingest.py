@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ from rewindow.engine.spark.ingest_fields import source_fields
 from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
+from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.faults import NEVER_ARRIVED, naming_bad_values
@@ -55,14 +57,29 @@ _ARRIVALS = pa.schema(
 class SparkLandingEngine:
     """Lands sources on a Spark session, one job per log. Workers import extractors from ``project_root``."""
 
-    def __init__(self, spark: SparkSession | Callable[[], SparkSession], *, project_root: str) -> None:
-        """``spark``: a session, or a function that returns one and is called when rows are first read."""
-        self._given = spark
+    def __init__(
+        self,
+        spark: SparkSession | Callable[[], SparkSession],
+        *,
+        project_root: str,
+        on_share: Callable[[float], None] | None = None,
+    ) -> None:
+        """``spark``: a session, or a function that returns one and is called when rows are first read.
+
+        ``on_share`` gets the share of finished tasks of the current Spark job, from 0 to 1.
+        """
+        self._given, self._on_share = spark, on_share
         self.project_root = project_root
 
     @property
     def _spark(self) -> SparkSession:
         return self._given() if callable(self._given) else self._given
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run Spark jobs in the block: in UTC, with translated errors, and followed."""
+        with mapped(), in_utc(self._spark), following(self._spark, self._on_share):
+            yield
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
         """Compare a file source with its landed position (see `look_at_files`)."""
@@ -74,12 +91,12 @@ class SparkLandingEngine:
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
-        with mapped(), in_utc(self._spark):
+        with self.running():
             return SourceFrame(self._spark, spec, look).columns()
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land. Of JSON files, it parses the new ones for this."""
-        with mapped(), in_utc(self._spark):
+        with self.running():
             return source_fields(self._spark, spec, columns, look)
 
     def intervals(
@@ -87,7 +104,7 @@ class SparkLandingEngine:
     ) -> Arrivals:
         """Return when the rows that are not landed arrived, by interval. One job over their arrivals."""
         until_ms = FAR if window.until_ms is None else window.until_ms
-        with mapped(), in_utc(self._spark):
+        with self.running():
             frame = SourceFrame(self._spark, spec, look).due(columns, replace(window, until_ms=FAR), 1)
             rows = (
                 frame.select(ARRIVED, FAULT)
@@ -106,7 +123,7 @@ class SparkLandingEngine:
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
-        with mapped(), in_utc(self._spark):
+        with self.running():
             return first_above(self._spark, spec, partition, offsets, time_ms)
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
@@ -116,12 +133,12 @@ class SparkLandingEngine:
         `RewindowError`.
         """
         if write.spec.source_offsets:
-            with mapped(), in_utc(self._spark):
+            with self.running():
                 return source_offset_blocks(
                     write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 )
         write_rows = partial(_write_rows, write, self.project_root, known())
-        with naming_bad_values(write, look), mapped(), in_utc(self._spark):
+        with naming_bad_values(write, look), self.running():
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
         blocks = [Block.from_json(json.loads(row.block)) for row in rows]
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
