@@ -86,7 +86,7 @@ class LocalEngine:
         return LogColumns(key, value, spec.scalar_key, spec.scalar_value, _schema_json(look))
 
     def fields(self, spec, columns, look):
-        found = parquet_fields(spec.source, look.fresh or look.rest)
+        found = parquet_fields(spec.source, look.fresh or look.rest, look.base)
         if look.schema is not None:
             found = [FileFields(spec.source.name, fields_of_schema(json.loads(look.schema))[0])]
         known, structs, _ = fields_of_schema(json.loads(columns.source_schema))

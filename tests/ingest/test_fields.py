@@ -16,7 +16,7 @@ from rewindow.engine.worker.file_fields import csv_headers, parquet_fields
 from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from tests.ingest.local_engine import T0, land_locally, log_rows, one_log
+from tests.ingest.local_engine import HOUR, T0, land_locally, log_rows, one_log
 
 COLUMNS = LogColumns((Column("user", "string"),), (Column("amount", "long"), Column("address", "json")), True, False)
 ADDRESS = {"type": "struct", "fields": [{"name": "zip", "type": "long"}, {"name": "city", "type": "string"}]}
@@ -185,3 +185,23 @@ def test_csv_takes_neither_ignore_nor_optional():
         one_log(source={"path": "raw", "format": "csv"}, ignore=["x"])
     with pytest.raises(ValidationError, match="is not a list of fields"):
         one_log(ignore="x")
+
+
+def test_directories_above_the_source_name_no_columns(tmp_path):
+    base = tmp_path / "env=prod" / "raw"
+    (base / "year=2026").mkdir(parents=True)
+    pq.write_table(pa.table({"user": ["ann"]}), base / "year=2026" / "a.parquet")
+    pieces = [Piece(str(base / "year=2026" / "a.parquet"))]
+    (found,) = parquet_fields(SourceSpec("parquet", str(base), "raw", {}), pieces, str(base))
+    assert found.present == {"user", "year"}
+
+
+def test_a_new_generation_that_keeps_landings_compares_the_rewritten_files(tmp_path):
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    feed = one_log(every="1h", arrived_at="got")
+    for hour in range(2):
+        write(tmp_path, f"h{hour}", user=["ann"], t=[T0], got=[T0 + hour * HOUR], x=[hour])
+    land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
+    write(tmp_path, "h1", user=["ann"], t=[T0], got=[T0 + HOUR], y=[1])
+    with pytest.raises(SourceError, match=r"h1\.parquet has no x"):
+        land_locally(feed, tables, tmp_path, T0 + 2 * HOUR, new_generation=True, keep=1)

@@ -7,9 +7,9 @@ import gzip
 import pytest
 
 from rewindow.control.ingest.land import land
-from rewindow.errors import ConfigError, SourceError
+from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from tests.ingest.local_engine import T0, log_rows, one_log
+from tests.ingest.local_engine import HOUR, T0, log_rows, one_log
 
 pytestmark = pytest.mark.spark
 
@@ -28,9 +28,9 @@ class Files:
         path = self.root / "raw" / name
         path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
 
-    def land(self, **log):
+    def land(self, now_ms=T0, **log):
         source = {"path": "raw", "format": self.kind, **self.options}
-        return land(one_log(source=source, **log), self.tables, self.engine, now_ms=T0)
+        return land(one_log(source=source, **log), self.tables, self.engine, now_ms=now_ms)
 
 
 def test_a_renamed_json_field_is_refused_and_lands_no_null(engine_at, tmp_path):
@@ -116,3 +116,39 @@ def test_a_declared_schema_in_another_order_than_the_header_is_refused(engine_at
     feed.write("d1.csv", "user,t,amount\nann,1,5\n")
     with pytest.raises(ConfigError, match="use the order of the header"):
         feed.land()
+
+
+def test_the_first_line_that_is_no_json_is_named_in_a_first_landing(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", FIRST + "oops\n")
+    with pytest.raises(DataError, match=r"d1\.json, line 2, column 1: it is not JSON.*`unreadable: skip`"):
+        feed.land()
+    assert feed.land(unreadable="skip").quarantined == 1
+
+
+def test_an_empty_file_is_named_as_the_reason_for_missing_columns(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv")
+    feed.write("d1.csv", "")
+    with pytest.raises(ConfigError, match="raw has no columns, because its files are empty"):
+        feed.land()
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("us", 1_000_000), ("ns", 1_000_000_000)])
+def test_declared_units_are_converted_and_undeclared_arrivals_refused(engine_at, tmp_path, unit, factor):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv")
+    seconds = T0 // 1000
+    feed.write("d1.csv", f"user,t,got\nann,{seconds * factor},{seconds * factor}\n")
+    with pytest.raises(DataError, match=rf"arrived_at {seconds * factor} is in .*`units:"):
+        feed.land(arrived_at="got", every="1d", units={"t": unit})
+    day = 24 * HOUR
+    report = feed.land(arrived_at="got", every="1d", units={"t": unit, "got": unit}, now_ms=T0 + day)
+    assert report.rows == 1
+    assert [(row["timestamp"], row["arrived_at"]) for row in log_rows(feed.tables)] == [(T0, T0)]
+
+
+def test_rows_of_today_wait_and_are_counted(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv")
+    rows = "".join(f"ann,{T0 + n},{T0 + n}\n" for n in range(10))
+    feed.write("d1.csv", f"user,t,got\n{rows}")
+    report = feed.land(arrived_at="got", every="1d")
+    assert (report.landings, report.waiting[:20]) == ((), "10 rows are waiting:")

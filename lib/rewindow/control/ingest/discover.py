@@ -196,9 +196,9 @@ def _columns(call: Call, spec: LogSpec, look: SourceLook) -> LogColumns:
 def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:
     """Return a look whose position records the fields of all landed files. Raises `SourceError` (66) for other fields."""
     before = landed_fields(call.progress.positions.get(spec.topic))
-    if not look.fresh and (before is not None or not look.rest):
-        found = before
-    else:
+    is_landed = not look.fresh and not spec.is_output and not (look.rest and call.generation.is_new)
+    found = before
+    if not is_landed:
         fields = call.engine.fields(spec, columns, look)
         if spec.source.format in TABLE_FORMATS and spec.topic in call.generation.columns:
             before = LandedFields(tuple(sorted(fields.known)))  # a table has one schema for all rows

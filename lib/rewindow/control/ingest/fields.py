@@ -151,13 +151,13 @@ def _landed_columns(spec: LogSpec, columns: LogColumns) -> set[str]:
     """Return the source's names of all columns that rows are made of."""
     old = {new: name for name, new in (spec.renames or {}).items()}
     names = {column.name for column in columns.all} | _named(spec)
-    return {old.get(name, name) for name in names}
+    return {old.get(name, name) for name in sorted(names)}
 
 
 def _named_columns(spec: LogSpec) -> set[str]:
     """Return the source's names of the columns that the configuration names."""
     old = {new: name for name, new in (spec.renames or {}).items()}
-    return {old.get(name, name) for name in _named(spec) | {*(spec.value or ())}}
+    return {old.get(name, name) for name in sorted(_named(spec) | {*(spec.value or ())})}
 
 
 def _named(spec: LogSpec) -> set[str]:

@@ -29,7 +29,7 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.ingest_fields import source_fields
+from rewindow.engine.spark.ingest_fields import json_fields, stored_fields
 from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
@@ -95,9 +95,11 @@ class SparkLandingEngine:
             return SourceFrame(self._spark, spec, look).columns()
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-        """Return the fields of a log's schema and of the files to land. Of JSON files, it parses the new ones for this."""
+        """Return the fields of a log's schema and of the files to land. Spark parses JSON files for this; others have them."""
+        if spec.source.format != "json":
+            return stored_fields(spec, columns, look)
         with self.running():
-            return source_fields(self._spark, spec, columns, look)
+            return json_fields(self._spark, spec, columns, look)
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals

@@ -204,7 +204,10 @@ def _quoted(name: str) -> str:
 
 def _unknown(spec: LogSpec, name: str, names: Sequence[str], role: str) -> ConfigError:
     if not names:
-        message = f"log {spec.topic}: {spec.source.name} has no columns, because its files are empty. Add a header line or rows"
+        message = (
+            f"log {spec.topic}: {spec.source.name} has no columns, because its files are empty, or not {spec.source.format}: add "
+            "a header line or rows, or fix `format:`"
+        )
         return ConfigError(message)
     shown = ", ".join(names)
     return ConfigError(f"log {spec.topic}, `{role}`: {spec.source.name} has no column {name!r}. It has {shown}")

@@ -204,7 +204,9 @@ class SourceFrame:
         if source.format == "parquet":
             options.setdefault("mergeSchema", "true")
         paths = [piece.path for piece in (*self._look.rest, *self._look.fresh)]
-        return self._spark.read.format(source.format).options(**options).load(paths).schema
+        found = self._spark.read.format(source.format).options(**options).load(paths).schema
+        # Spark adds a column for lines that it cannot read; the landing names them.
+        return T.StructType([field for field in found.fields if field.name != _CORRUPT])
 
 
 def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:

@@ -16,20 +16,28 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.contracts.ingest import Piece, SourceSpec
-from rewindow.engine.worker.file_fields import csv_dialect, encoding_of, local_files, lower_options, shown
+from rewindow.engine.worker.file_fields import (
+    csv_dialect,
+    directory_columns,
+    encoding_of,
+    local_files,
+    lower_options,
+    shown,
+)
 
 _WHOLE = ("byte", "short", "integer", "long")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
 
 
-def first_bad_value(spec: SourceSpec, schema: str, pieces: Sequence[Piece]) -> str | None:
+def first_bad_value(spec: SourceSpec, schema: str, pieces: Sequence[Piece], base: str | None = None) -> str | None:
     """Return where the first unreadable value is and what is wrong with it; None if this module finds none.
 
-    ``schema`` is the source's, in Spark's JSON.
+    ``schema`` is the source's, in Spark's JSON. Directories below ``base`` name columns, which are not in the files.
     """
-    fields = json.loads(schema or "{}").get("fields", ())
+    every = json.loads(schema or "{}").get("fields", ())
     find = _bad_in_csv if spec.format == "csv" else _bad_in_json
     for path in local_files(pieces):
+        fields = [field for field in every if field["name"] not in directory_columns(str(path), base)]
         try:
             with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding_of(spec), newline="") as text:
                 found = next(find(text, fields, lower_options(spec)), None)

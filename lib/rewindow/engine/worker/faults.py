@@ -72,7 +72,7 @@ def naming_bad_values(write: LogWrite, look: SourceLook) -> Iterator[None]:
         if UNREADABLE not in str(error):
             raise
         pieces = (*look.fresh, *look.rest)
-        where = first_bad_value(write.spec.source, write.columns.source_schema or "{}", pieces)
+        where = first_bad_value(write.spec.source, write.columns.source_schema or "{}", pieces, look.base)
         if where is None:
             raise
         message = f"log {write.spec.topic}: {where}. {fix_of(UNREADABLE, write.spec)}"

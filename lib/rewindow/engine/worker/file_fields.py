@@ -29,8 +29,8 @@ def check_not_empty(pieces: Sequence[Piece]) -> None:
             raise StorageError(message)
 
 
-def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields]:
-    """Return the fields of Parquet files, including those that their directories name (``year=2013``)."""
+def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = None) -> list[FileFields]:
+    """Return the fields of Parquet files, including those that their directories below ``base`` name (``year=2013``)."""
     found = []
     for path in local_files(pieces):
         try:
@@ -38,7 +38,7 @@ def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields
         except (OSError, pa.ArrowException):
             continue
         fields = {name for field in schema for name in _below(field.name, field.type)}
-        found.append(FileFields(shown(spec, str(path)), frozenset(fields | directory_columns(str(path)))))
+        found.append(FileFields(shown(spec, str(path)), frozenset(fields | directory_columns(str(path), base))))
     return found
 
 
@@ -91,9 +91,11 @@ def csv_dialect(options: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def directory_columns(path: str) -> set[str]:
-    """Return the columns that the directories of a path name."""
-    return {part.partition("=")[0] for part in Path(path).parts[:-1] if "=" in part}
+def directory_columns(path: str, base: str | None) -> set[str]:
+    """Return the columns that the directories of a path below ``base`` name; none without ``base``."""
+    if base is None or not path.startswith(f"{base}/"):
+        return set()
+    return {part.partition("=")[0] for part in Path(path).relative_to(base).parts[:-1] if "=" in part}
 
 
 def shown(spec: SourceSpec, path: str) -> str:
