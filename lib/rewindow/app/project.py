@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import describe_job, describe_published, describe_topology
+from rewindow.app.never_landed import lands_next
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, output_location, warehouse_location
 from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import feed_spec
 from rewindow.config.job import JobConfig, check_outputs
 from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
@@ -30,7 +30,6 @@ from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
 from rewindow.control.ingest.landings import Feed, log_shapes
 from rewindow.control.ingest.protocols import LandingEngine
-from rewindow.control.ingest.waiting import next_complete
 from rewindow.control.load_topology import TopologyLoader
 from rewindow.control.plan.explain import describe_plan
 from rewindow.control.plan.planner import UpToDate, plan_run
@@ -250,13 +249,10 @@ class Project:
         raise ConfigError(message)
 
     def _lands_next(self, feed: str) -> str:
-        """Return what `land` waits for, to be added to a message; empty without intervals of arrival."""
-        config, now_ms = load_feed(self.root, feed), round(time.time() * 1000)
-        if config.landing.every is None:
-            return ""
-        spec = feed_spec(config, project_root=str(self.root), warehouse=self.warehouse)
-        every = config.landing.every
-        return f". With `every: {every}` it lands complete intervals only: {next_complete(spec, now_ms, now_ms)}"
+        from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
+
+        config = load_feed(self.root, feed)
+        return lands_next(config, look_at_files, project_root=str(self.root), warehouse=self.warehouse)
 
     def _was_landed(self, feed: str) -> bool:
         """Return whether a feed has a ledger, or is unknown, which `bind` reports."""
