@@ -11,7 +11,7 @@ from typing import Any
 
 from rewindow.contracts.blocks import Block
 
-ENOUGH = 20
+ENOUGH = 100
 """Records of a landing, from which a flat column says something."""
 
 Flat = Mapping[str, str | None]
