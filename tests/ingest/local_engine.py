@@ -153,7 +153,9 @@ def _schema_json(look):
     if look.schema is not None:
         return look.schema
     fields = {field.name: field.type for piece in (*look.rest, *look.fresh) for field in pq.read_schema(piece.path)}
-    return json.dumps({"type": "struct", "fields": [{"name": n, "type": TYPES.get(t, "string")} for n, t in fields.items()]})
+    return json.dumps(
+        {"type": "struct", "fields": [{"name": n, "type": TYPES.get(t, "string")} for n, t in fields.items()]}
+    )
 
 
 def _renamed(table, spec):
