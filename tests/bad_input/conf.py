@@ -83,6 +83,9 @@ CASES = [
     _job("a topology that is a file", "bench_job:build_topology", "jobs/bench_job.py", "write module:function"),
     _job("another job's name", "job: counts", "job: sums", "rename one of them"),
     _job("a table of rewindow's own", "alerts.totals", "rewindow.runs", "uses a name that rewindow reserves"),
+    _job(
+        "a table of rewindow's own in capitals", "alerts.totals", "REWINDOW.runs", "uses a name that rewindow reserves"
+    ),
     _job("a table of state", "alerts.totals", "state.counts", "choose another name"),
     _job("a table of a branch", "alerts.totals", "alerts.totals__fix", "double underscore"),
     _job("a table upwards", "alerts.totals", "../alerts", "is not a valid name"),

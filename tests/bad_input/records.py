@@ -56,6 +56,10 @@ def _far(name: str, time_ms: int) -> Case:
     return Case(name, "land activity", 0, "1 quarantined", _bad(t=time_ms), refused=("too far ahead",))
 
 
+def _unit(name: str, unit: str, time: int) -> Case:
+    return Case(name, "land activity", 65, (f"is in {unit}, not milliseconds", "units: {t: "), _bad(t=time))
+
+
 def _skipped(name: str, reason: str, **values: Any) -> Case:
     given = _other("skip", **values)
     return Case(name, "land other", 0, "1 quarantined", given, goes_on=False, refused=(reason,))
@@ -72,7 +76,9 @@ CASES = [
     _far("the year 9999", YEAR_9999),
     _far("the end of time", 2**63 - 1),
     _far("a day and a millisecond ahead", NOW + 1 + DAY + 1),
-    _far("microseconds for milliseconds", NOW * 1000),
+    _unit("seconds for milliseconds", "seconds", NOW // 1000),
+    _unit("microseconds for milliseconds", "microseconds", NOW * 1000),
+    _unit("nanoseconds for milliseconds", "nanoseconds", NOW * 1_000_000),
     _skipped("no timestamp, skipped", "no timestamp", t=None),
     _skipped("a negative timestamp, skipped", "a negative timestamp (-5)", t=-5),
     _skipped("the far future, skipped", "too far ahead", t=YEAR_9999),

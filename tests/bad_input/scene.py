@@ -175,7 +175,8 @@ def without_spark() -> Iterator[None]:
     """Execute the project's work in this process, without a JVM."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            "rewindow.engine.spark.ingest.SparkLandingEngine", lambda _spark, project_root: LocalEngine(project_root)
+            "rewindow.engine.spark.ingest.SparkLandingEngine",
+            lambda *_args, project_root, **_options: LocalEngine(project_root),
         )
         patched.setattr("rewindow.engine.spark.engine.SparkEngine", lambda *_args, **_options: RunEngine())
         patched.setattr(Project, "spark", None)

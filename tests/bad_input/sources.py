@@ -118,8 +118,15 @@ CASES = [
         "a landed file is renamed",
         "land activity",
         66,
-        ("the landed file h0.parquet is gone", _AGAIN),
+        ("the landed file h0.parquet is gone; h00.parquet has its content, so it was renamed: rename it back", _AGAIN),
         _file(lambda path: path.rename(path.with_name("h00.parquet"))),
+    ),
+    Case(
+        "a landed file is there under two names",
+        "land activity",
+        66,
+        ("h00.parquet has the same content as h0.parquet", "Remove one of them, or set `copies: land`"),
+        _file(lambda path: shutil.copy2(path, path.with_name("h00.parquet"))),
     ),
     Case(
         "a landed file is cut short",

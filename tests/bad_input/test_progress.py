@@ -11,9 +11,13 @@ import pytest
 from rich.console import Console
 
 from rewindow.app.cli.progress import watched
+from rewindow.app.project import Project
 from rewindow.contracts.steps import Step
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
-from tests.ingest.local_engine import HOUR, T0
+from tests.ingest.local_engine import HOUR, T0, LocalEngine
+
+SPARK = Project.__dict__["spark"]
+"""The property, which `without_spark` replaces."""
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +82,34 @@ def test_a_terminal_shows_the_step_and_its_progress() -> None:
     with watched(Console(file=out), is_quiet=False) as watch:
         watch("plan")
     assert not out.getvalue().strip("\0"), "nothing is printed outside a terminal"
+
+
+def test_a_step_without_a_known_number_of_records_has_a_bar_too() -> None:
+    out = io.StringIO()
+    with watched(Console(file=out, force_terminal=True, width=120), is_quiet=False) as watch:
+        watch("write events")
+        watch.share(0.5)
+    assert "write events" in out.getvalue()
+    assert "0:00:0" in out.getvalue()
+
+
+@pytest.mark.parametrize("terminal", ["a terminal", ""])
+def test_land_says_that_spark_is_starting_before_it_starts(
+    terminal: str, template: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = io.StringIO()
+    seen: list[str] = []
+    project = Project.open(copy_of(template, tmp_path / "project").root)
+    monkeypatch.setattr(Project, "spark", SPARK)
+    monkeypatch.setattr("rewindow.app.project.open_session", lambda *_, **__: seen.append(out.getvalue()))
+    with watched(Console(file=out, force_terminal=bool(terminal)), is_quiet=False) as watch:
+        monkeypatch.setattr(
+            "rewindow.engine.spark.ingest.SparkLandingEngine",
+            lambda spark, project_root, on_share: spark() or LocalEngine(project_root),
+        )
+        project.land("activity", on_step=watch)
+    (before,) = seen
+    assert "starting Spark" in before
+    with watched(Console(file=out), is_quiet=True) as quiet:
+        quiet.say("with --json")
+    assert "with --json" not in out.getvalue()

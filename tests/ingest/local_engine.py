@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,13 +12,15 @@ import pyarrow.parquet as pq
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import LogColumns
+from rewindow.contracts.ingest import FAR, Arrivals, LogColumns
+from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.contracts.steps import drive
 from rewindow.control.ingest.land import steps
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.ingest.protocols import LandRequest
 from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.arrow_rows import arrow_type
+from rewindow.engine.worker.file_fields import parquet_fields
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
@@ -79,11 +83,23 @@ class LocalEngine:
         key, value = (
             tuple(Column(name, TYPES[schema.field(name).type]) for name in names) for names in (spec.key, values)
         )
-        return LogColumns(key, value, spec.scalar_key, spec.scalar_value, "{}")
+        return LogColumns(key, value, spec.scalar_key, spec.scalar_value, _schema_json(look))
+
+    def fields(self, spec, columns, look):
+        found = parquet_fields(spec.source, look.fresh or look.rest, look.base)
+        if look.schema is not None:
+            found = [FileFields(spec.source.name, fields_of_schema(json.loads(look.schema))[0])]
+        known, structs, _ = fields_of_schema(json.loads(columns.source_schema))
+        return SourceFields(known, structs, tuple(found), ignores_case=True)
 
     def intervals(self, spec, columns, look, window, intervals):
-        arrivals = self._due(spec, columns, look, window, 1)[ARRIVED].to_pylist()
-        return {None if time is None else intervals.start_of(time) for time in arrivals}
+        due = self._due(spec, columns, look, replace(window, until_ms=FAR), 1)
+        times = due[ARRIVED].to_pylist()
+        late = [time for time in times if time is not None and time >= window.until_ms]
+        starts = {None if time is None else intervals.start_of(time) for time in times if time not in late}
+        return Arrivals(
+            frozenset(starts), len(late), min(late, default=None), "it has no arrived_at" if None in starts else None
+        )
 
     def write(self, write, look, window):
         due = self._due(write.spec, write.columns, look, window, write.partitions)
@@ -130,6 +146,16 @@ class LocalEngine:
         arrays[FAULT] = faults if faults is not None else pa.nulls(table.num_rows, pa.string())
         arrays |= {f"_order_{name}": table[name] for name in spec.order if name not in (c.name for c in columns.all)}
         return pa.table({**arrays, **{c.name: table[c.name].cast(arrow_type(c.type)) for c in columns.all}})
+
+
+def _schema_json(look):
+    """Return the schema of all files, or of the table, in Spark's JSON."""
+    if look.schema is not None:
+        return look.schema
+    fields = {field.name: field.type for piece in (*look.rest, *look.fresh) for field in pq.read_schema(piece.path)}
+    return json.dumps(
+        {"type": "struct", "fields": [{"name": n, "type": TYPES.get(t, "string")} for n, t in fields.items()]}
+    )
 
 
 def _renamed(table, spec):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -69,6 +70,40 @@ def test_a_file_that_is_gone_or_changed_is_refused(folder):
     (folder / "a.csv").unlink()
     with pytest.raises(SourceError, match=r"a\.csv.*is gone"):
         look_at_files(source(folder), first.position)
+
+
+def test_a_renamed_landed_file_is_named_with_its_new_name(folder):
+    first = look_at_files(source(folder), None)
+    (folder / "a.csv").rename(folder / "c.csv")
+    with pytest.raises(SourceError, match=r"a\.csv is gone; c\.csv has its content.*rename it back"):
+        look_at_files(source(folder), first.position)
+
+
+def test_the_same_file_under_two_names_is_refused_unless_copies_are_landed(folder):
+    rows = "user,t\nann,1\n"
+    for name in ("x.csv", "y.csv"):
+        (folder / name).write_text(rows)
+    with pytest.raises(SourceError, match=r"y\.csv has the same content as x\.csv.*landed twice.*`copies: land`"):
+        look_at_files(source(folder), None)
+    (folder / "y.csv").unlink()
+    first = look_at_files(source(folder), None)
+    (folder / "b.csv").write_text(rows)
+    with pytest.raises(SourceError, match=r"b\.csv has the same content as x\.csv"):
+        look_at_files(source(folder), first.position)
+    assert names(look_at_files(replace(source(folder), lands_copies=True), first.position)) == ["b.csv"]
+
+
+def test_files_without_rows_may_be_equal(folder):
+    for name in ("x.csv", "y.csv"):
+        (folder / name).write_text("user,t\n")
+    assert names(look_at_files(source(folder), None)) == ["a.csv", "sub/b.csv", "x.csv", "y.csv"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("nowhere")])
+def test_a_pipe_or_a_dangling_link_in_a_source_is_refused_and_not_waited_for(folder, make):
+    make(folder / "p.csv")
+    with pytest.raises(SourceError, match=r"p\.csv is not a regular file"):
+        look_at_files(source(folder), None)
 
 
 def test_an_empty_source_is_refused(tmp_path):

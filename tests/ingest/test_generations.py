@@ -43,7 +43,7 @@ def test_waiting_may_change_at_any_time(tmp_path, landed):
         ({"landing": {"every": "2h"}}, 'every: "1h" -> "2h"'),
         ({"zone": "Europe/Berlin"}, "zone"),
         ({"log": {"key": "x", "value": ["user"]}}, "logs.events.key"),
-        ({"log": {"invalid_timestamp": "skip"}}, "logs.events.invalid_timestamp"),
+        ({"log": {"units": {"t": "s"}}}, "logs.events.units"),
         ({"log": {"columns": {"y": "x"}}}, "logs.events.columns.y"),
     ],
 )

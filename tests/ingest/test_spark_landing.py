@@ -78,12 +78,15 @@ def test_a_users_extractor_runs_in_the_workers(engine_at, tmp_path):
         land(one_log(timestamp="times.gone:double"), DeltaFeedTables(f"{tmp_path}/w2"), engine_at(tmp_path), now_ms=T0)
 
 
-def test_columns_that_a_table_got_later_are_not_landed(engine_at, tmp_path):
+def test_columns_that_a_table_got_later_are_refused_or_ignored(engine_at, tmp_path):
     tables, source_path = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/w/raw/events"
     write_deltalake(source_path, pa.table({"user": ["a"], "t": [1], "x": [1]}))
     feed = one_log(source={"table": "raw.events"})
     land(feed, tables, engine_at(tmp_path), now_ms=T0)
     write_deltalake(source_path, pa.table({"user": ["a"], "t": [1], "y": ["n"]}), mode="append", schema_mode="merge")
+    with pytest.raises(SourceError, match=r"raw\.events has the field y, which is not landed.*`ignore: \[y\]`"):
+        land(feed, tables, engine_at(tmp_path), now_ms=T0)
+    feed = one_log(source={"table": "raw.events"}, ignore=["y"])
     assert land(feed, tables, engine_at(tmp_path), now_ms=T0).rows == 1
     assert [(row["x"], "y" in row) for row in log_rows(tables)] == [(1, False), (None, False)]
 

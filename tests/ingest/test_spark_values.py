@@ -143,8 +143,8 @@ def test_what_the_parser_cannot_read_fails_or_is_quarantined(engine_at, tmp_path
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.csv").write_text("user,t,x\nann,1,1\nbob,2,many\n")
     source = {"path": "raw", "format": "csv", "schema": "user STRING, t BIGINT, x BIGINT"}
-    with pytest.raises(DataError, match=r"the parser could not read it.*invalid_timestamp"):
+    with pytest.raises(DataError, match=r"a\.csv, line 3, column x: 'many' is not a number.*`unreadable: skip`"):
         land(one_log(source=source), DeltaFeedTables(f"{tmp_path}/w1"), engine_at(tmp_path), now_ms=T0)
     tables = DeltaFeedTables(f"{tmp_path}/w2")
-    report = land(one_log(source=source, invalid_timestamp="skip"), tables, engine_at(tmp_path), now_ms=T0)
+    report = land(one_log(source=source, unreadable="skip"), tables, engine_at(tmp_path), now_ms=T0)
     assert (report.rows, report.quarantined) == (1, 1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import describe_job, describe_published, describe_topology
+from rewindow.app.never_landed import lands_next
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, output_location, warehouse_location
 from rewindow.config.feed import FeedConfig
@@ -81,6 +82,7 @@ class Project:
         on_step: Callable[[str], None] | None = None,
     ) -> LandReport:
         """Land the new rows of a feed."""
+        self._watch = on_step if isinstance(on_step, Watch) else None
         config: FeedConfig = load_feed(self.root, feed)
         with naming(FEED=feed):
             return land(
@@ -135,7 +137,8 @@ class Project:
         config = self.job_config(job)
         request = _with_acceptance(config, request)
         if request.is_bounded_by_time and not self._was_landed(config.feed):
-            return UpToDate(f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first")
+            reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
+            return UpToDate(f"{reason}{self._lands_next(config.feed)}")
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
         attempt = this_attempt()
@@ -178,10 +181,12 @@ class Project:
         if isinstance(tables, DeltaFeedTables):
             from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
 
-            return SparkLandingEngine(lambda: self.spark, project_root=root)
+            return SparkLandingEngine(lambda: self.spark, project_root=root, on_share=self._on_share)
         from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
 
-        return CatalogLandingEngine(lambda: self.spark, tables.journal, tables.name_of, project_root=root)
+        return CatalogLandingEngine(
+            lambda: self.spark, tables.journal, tables.name_of, project_root=root, on_share=self._on_share
+        )
 
     @cached_property
     def engine(self) -> Engine:
@@ -211,9 +216,13 @@ class Project:
             slots=slots,
             import_paths=[str(self.root)],
             execution=self.execution,
-            on_share=lambda done: self._watch.share(done) if self._watch else None,
+            on_share=self._on_share,
             on_task=self._on_task,
         )
+
+    def _on_share(self, done: float) -> None:
+        if self._watch:
+            self._watch.share(done)
 
     def _on_task(self, report: TaskReport) -> None:
         if self._watch:
@@ -222,6 +231,8 @@ class Project:
     @cached_property
     def spark(self) -> SparkSession:
         """The Spark session of the target, started on first use."""
+        if self._watch:
+            self._watch.say("starting Spark")
         return open_session(self.root, self.target, self.slots, debug=self._debug)
 
     def _landed(self, config: JobConfig) -> Feed:
@@ -231,12 +242,19 @@ class Project:
         """
         try:
             return self.tables.feed(config.feed)
-        except SourceError:
+        except SourceError as error:
             known = names_of(self.root, "feeds")
             if config.feed in known:
-                raise
+                message = f"{error}{self._lands_next(config.feed)}"
+                raise SourceError(message) from error
         message = f"conf/jobs/{config.job}.yaml: there is no feed {config.feed!r}; conf/feeds has {', '.join(known) or 'none'}"
         raise ConfigError(message)
+
+    def _lands_next(self, feed: str) -> str:
+        from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
+
+        config = load_feed(self.root, feed)
+        return lands_next(config, look_at_files, project_root=str(self.root), warehouse=self.warehouse)
 
     def _was_landed(self, feed: str) -> bool:
         """Return whether a feed has a ledger, or is unknown, which `bind` reports."""

@@ -15,6 +15,7 @@ from rewindow.config.field_types import (
     DurationMsOrForever,
     DurationMsOrNone,
     EveryInterval,
+    Fields,
     Location,
     Name,
     OldColumn,
@@ -34,6 +35,8 @@ class SourceConfig(ConfigValue):
     path: Location | None = None
     format: Literal["csv", "json", "parquet", "delta"] | None = None
     options: dict[str, SparkText] = {}
+    copies: Literal["refuse", "land"] = "refuse"
+    """What to do with a file that has the content of another file of the source."""
     schema_ddl: str | None = Field(default=None, alias="schema")
     job: Name | None = None
     output: DottedName | None = None
@@ -53,6 +56,8 @@ class SourceConfig(ConfigValue):
             raise ValueError("path and format go together: {path: raw/events, format: csv|json|parquet|delta}")
         if bool(self.output) != (given == ["job"]):
             raise ValueError("job and output go together: {job: low_activity, output: low-activity-alerts}")
+        if self.copies == "land" and self.format in {None, "delta"}:
+            raise ValueError("copies applies to files only: remove it")
         if given != ["path"] and (self.options or self.schema_ddl):
             raise ValueError("options and schema apply to files only: remove them, or use path and format")
         if self.format in {"delta", "parquet"} and self.schema_ddl:
@@ -71,9 +76,17 @@ class LogConfig(ConfigValue):
     columns: dict[Column, OldColumn] = {}
     """New name -> name in the source."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
+    unreadable: Literal["fail", "skip"] = "fail"
+    """What to do with a row that the parser of csv or json cannot read: fail, or quarantine it."""
     arrived_at: Column | None = None
     """None: the commit time of the source's version."""
     order: Columns = ()
+    ignore: Fields = ()
+    """Fields that new files may have and that are not landed. They and ``optional`` are named as in the source."""
+    optional: Fields = ()
+    """Landed fields that a new file may lack; they are null there."""
+    units: dict[TimestampSource, Literal["s", "ms", "us", "ns"]] = {}
+    """The unit of BIGINT times, by the column (or extractor) under ``timestamp`` or ``arrived_at``. Default: ms, checked."""
     partition: Column | None = None
     """Together with ``offset``: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
     offset: Column | None = None
@@ -95,6 +108,24 @@ class LogConfig(ConfigValue):
             )
         if ":" in self.timestamp or self.timestamp == "arrival":
             raise ValueError("a log with source offsets needs a column of the source as timestamp")
+        return self
+
+    @model_validator(mode="after")
+    def _csv_has_one_header(self) -> Self:
+        if self.source.format == "csv" and (self.ignore or self.optional):
+            raise ValueError("ignore and optional do not apply to csv, whose columns are read by position: remove them")
+        return self
+
+    @model_validator(mode="after")
+    def _units_of_times(self) -> Self:
+        times = [name for name in (self.timestamp, self.arrived_at) if name not in (None, "arrival")]
+        for name, unit in self.units.items():
+            if name not in times:
+                raise ValueError(
+                    f"units names {name}, which is neither timestamp nor arrived_at: name one of {', '.join(times)}"
+                )
+            if unit != "ms" and (":" in name or self.partition):
+                raise ValueError(f"units cannot convert {name}: return milliseconds, or write them to the table")
         return self
 
     @model_validator(mode="after")

@@ -94,8 +94,12 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         order=log.order if log.source.job is None else ("_partition", "_offset"),
         renames={old: new for new, old in log.columns.items()},
         invalid=log.invalid_timestamp,
+        unreadable=log.unreadable,
         zone=config.zone,
         source_offsets=(log.partition, log.offset) if log.partition and log.offset else None,
+        units=log.units,
+        ignore=log.ignore,
+        optional=log.optional,
     )
 
 
@@ -108,7 +112,8 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
         message = "a source needs a table, a path with a format, or a job with an output"
         raise ConfigError(message)
     location = source.path if "://" in source.path or source.path.startswith("/") else f"{project_root}/{source.path}"
-    return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl)
+    copies = source.copies == "land"
+    return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl, copies)
 
 
 def _listed(columns: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pendulum
 from pydantic import AfterValidator, PlainValidator
 
 from rewindow.config.cron import valid_cron
-from rewindow.contracts.table_names import RESERVED
+from rewindow.contracts.table_names import RESERVED, is_reserved
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.settings import OnError
@@ -70,7 +70,7 @@ def _dotted(value: object) -> str:
 
 def _output_table(value: object) -> str:
     text = _dotted(value)
-    if text.split(".", maxsplit=1)[0] in RESERVED:
+    if is_reserved(text):
         raise ValueError(f"{text!r} uses a name that rewindow reserves ({', '.join(RESERVED)}): choose another name")
     if "__" in text:
         raise ValueError(f"{text!r} contains a double underscore, which marks tables of branches: use a single one")
@@ -102,6 +102,12 @@ def _columns(value: object) -> tuple[str, ...]:
     if len(set(columns)) < len(columns):
         raise ValueError(f"[{', '.join(columns)}] names a column twice: list each column once")
     return columns
+
+
+def _fields(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"{value!r} is not a list of fields: write it like [coupon, address.zip]")
+    return tuple(_text(item, "address.zip") for item in value)
 
 
 def _column_or_columns(value: object) -> str | tuple[str, ...]:
@@ -219,6 +225,7 @@ Function = Annotated[str, PlainValidator(_function)]
 Column = Annotated[str, PlainValidator(_column)]
 OldColumn = Annotated[str, PlainValidator(_old_name)]
 Columns = Annotated[tuple[str, ...], PlainValidator(_columns)]
+Fields = Annotated[tuple[str, ...], PlainValidator(_fields)]
 ColumnOrColumns = Annotated[str | tuple[str, ...], PlainValidator(_column_or_columns)]
 TimestampSource = Annotated[str, PlainValidator(_timestamp)]
 DurationMs = Annotated[int, PlainValidator(_duration)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import stat
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import yaml
@@ -38,7 +39,10 @@ def read_model(path: Path, shown: str, model: type[Model]) -> Model:
 def read_yaml(path: Path, shown: str) -> dict[str, Any]:
     """Return the file's mapping. Raises `ConfigError` (78) unless it is a small YAML mapping without templates."""
     try:
-        if path.stat().st_size > MAX_BYTES:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):  # reading a pipe would never end
+            raise ConfigError(f"{shown} is not a regular file: replace it with one")
+        if facts.st_size > MAX_BYTES:
             raise ConfigError(f"{shown} is larger than {MAX_BYTES:,} bytes: is this the right file?")
         text = path.read_text(encoding="utf-8")
     except PermissionError as error:

@@ -57,11 +57,13 @@ class JobConfig(ConfigValue):
 
 def nested(tables: list[str]) -> str | None:
     """Return a message if a table is written twice or lies inside another one, which owns its folder."""
-    ordered = sorted(tables, key=lambda table: table.split("."))
+    ordered = sorted(tables, key=lambda table: table.lower().split("."))
     for table, following in pairwise(ordered):
         if table == following:
             return f"table {table} is written twice: give each output its own table"
-        if following.startswith(f"{table}."):
+        if table.lower() == following.lower():
+            return f"tables {table} and {following} differ only in case, which catalogs and some disks ignore: rename one of them"
+        if following.lower().startswith(f"{table.lower()}."):
             return f"table {following} would lie inside the folder of table {table}: rename one of them"
     return None
 

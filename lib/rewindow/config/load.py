@@ -75,8 +75,17 @@ def _load(
         available = f"available: {', '.join(known)}" if known else "create it first"
         raise ConfigError(f"no conf/{folder}/{name}.yaml in {root}: {available}")
     shown = f"conf/{folder}/{name}.yaml"
-    loaded = read_model(root / "conf" / folder / f"{name}.yaml", shown, model)
+    path = root / "conf" / folder / f"{name}.yaml"
+    _check_inside(root, path, shown)
+    loaded = read_model(path, shown, model)
     stated = getattr(loaded, kind)
     if stated != name:
         raise ConfigError(f"{shown}: {kind} is {stated!r}, but must equal the file's name: rename one of them")
     return loaded
+
+
+def _check_inside(root: Path, path: Path, shown: str) -> None:
+    """Raise `ConfigError` (78) for a link out of the project, whose target messages would quote. conf/ may be a link."""
+    target = path.resolve()
+    if not any(target.is_relative_to(folder.resolve()) for folder in (root, root / "conf")):
+        raise ConfigError(f"{shown} is a link to a file outside the project: put the file itself there")

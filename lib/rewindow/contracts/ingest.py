@@ -1,16 +1,15 @@
-"""Values that `land` and its engine exchange: sources, logs, landings to write, and the blocks written.
+"""Values that `land` and its engine exchange: sources, logs, and landings to write.
 
 Times are epoch milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rewindow.contracts.governed_sources import Governed
-from rewindow.contracts.staged_files import StagedFile
 from rewindow.streams.serde.schema import Column
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
@@ -61,6 +60,8 @@ class SourceSpec:
     name: str
     options: Mapping[str, str]
     schema: str | None = None
+    lands_copies: bool = False
+    """Whether a file with the content of another one is landed too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,16 @@ class LogSpec:
     order: tuple[str, ...] = ()
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
+    unreadable: str = FAIL
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
     """The partition and offset columns of a source that has its own; `land` does not copy such a source."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Column (or extractor) -> the unit of its integers. Others are milliseconds, and checked (`contracts.time_units`)."""
+    ignore: tuple[str, ...] = ()
+    """Fields of the source that are not landed although files may have them (``address.zip`` for nested ones)."""
+    optional: tuple[str, ...] = ()
+    """Landed fields that a file may lack; they are null there. As in the source, before ``renames``."""
 
     @property
     def is_output(self) -> bool:
@@ -185,6 +193,20 @@ class Intervals(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """When the rows of a source arrived.
+
+    ``starts`` are the intervals with due rows, and None if rows have no arrival (``fault`` says why). ``waiting`` rows are
+    not due yet; the first of them arrived at ``next_ms``.
+    """
+
+    starts: frozenset[int | None] = frozenset()
+    waiting: int = 0
+    next_ms: int | None = None
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadWindow:
     """Which rows of a source are due: those that arrive before ``until_ms`` and are not landed.
 
@@ -215,6 +237,8 @@ class TimestampPolicy:
 
     invalid: str = FAIL
     max_ahead_ms: int | None = None
+    unreadable: str = FAIL
+    """Whether a row that the parser cannot read fails the landing or is quarantined (`FAIL`, `SKIP`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,43 +262,6 @@ class LogWrite:
     """Partition -> the source's offset that corresponds to offset 0, if the source has its own offsets."""
     file_rows: int = 4_000_000
     """Rows per staged file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The offsets ``[start, end)`` that one landing wrote to one partition.
-
-    ``max_timestamp`` is the largest of the partition so far. ``behind`` counts rows, landed or rejected, that became
-    visible after their interval was landed.
-    """
-
-    landing: int
-    partition: int
-    start: int
-    end: int
-    max_timestamp: int
-    behind: int
-    quarantined: int
-    files: tuple[StagedFile, ...]
-    quarantine: tuple[StagedFile, ...]
-    refused: str = ""
-    """Why the first quarantined record was rejected."""
-    base: int = 0
-    """The source's offset that corresponds to offset 0, if the source has its own offsets."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return a JSON-serializable dictionary."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Block:
-        """Return the value that `as_json` serialized."""
-        files, quarantine = (_staged(data[part]) for part in ("files", "quarantine"))
-        return cls(**{**data, "files": files, "quarantine": quarantine})
-
-
-def _staged(files: Sequence[Mapping[str, Any]]) -> tuple[StagedFile, ...]:
-    return tuple(StagedFile.from_json(file) for file in files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,18 +52,19 @@ class Printer:
         if self.as_json:
             self.json(report.as_json())
             return
+        for sentence in report.warnings:
+            self._err.print(f"warning: {sentence}", markup=False)
         if not report.landings:
-            self._out.print(f"Feed {feed}: nothing new to land.")
+            self.say(f"Feed {feed}: {report.waiting or 'nothing new to land'}.")
             return
         first, last = report.landings[0], report.landings[-1]
         numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
         line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
-        extra = [
-            f"{count} {label}"
-            for label, count in (("quarantined", report.quarantined), ("behind", report.behind))
-            if count
-        ]
-        self._out.print(line + (f" ({', '.join(extra)})" if extra else ""))
+        self.say(line + (f" ({report.quarantined} quarantined)" if report.quarantined else ""))
+        if report.behind:
+            rows = "1 row" if report.behind == 1 else f"{report.behind:,} rows"
+            part = "it is" if report.behind == 1 else "they are"
+            self.say(f"{rows} arrived after their interval had been landed; {part} part of this landing.")
         if report.was_interrupted:
             self.say(
                 f"An interrupted call had started generation {report.generation}, which is now published. "

@@ -26,10 +26,10 @@ DECISIONS = ("decide", "commit", "snapshot", "forget", "restage", "republish", "
 class Watch:
     """Observer of a command's steps. ``commits`` counts those that committed or published something."""
 
-    def __init__(self, bars: Bars | None = None) -> None:
-        """Create an observer. ``bars`` shows the steps on a terminal."""
+    def __init__(self, bars: Bars | None = None, console: Console | None = None) -> None:
+        """Create an observer. ``bars`` shows the steps on a terminal, ``console`` takes lines."""
         self.commits = 0
-        self._bars = bars
+        self._bars, self._console = bars, console
         self._began = time.monotonic()
         self._log = structlog.get_logger()
         self._known: dict[str, Any] = {}
@@ -47,6 +47,13 @@ class Watch:
         if self._bars:
             self._bars.begin(name, self._known.get("records"))
 
+    def say(self, line: str) -> None:
+        """Log a line about what takes time now, or print it if nothing is logged."""
+        if self._log.is_enabled_for(logging.INFO):
+            self._log.info(line)
+        elif self._console:
+            self._console.print(line, markup=False)
+
     def task(self, report: TaskReport) -> None:
         """Log a task that has finished."""
         known = {name: self._known[name] for name in ("job", "branch", "run", "run_id") if name in self._known}
@@ -56,7 +63,7 @@ class Watch:
         )
 
     def share(self, done: float) -> None:
-        """Show the fraction of the current step's records that is done, from 0 to 1."""
+        """Show the fraction of the current step that is done, from 0 to 1."""
         if self._bars:
             self._bars.move(done)
 
@@ -91,15 +98,16 @@ class Bars:
 
     def move(self, share: float) -> None:
         """Move the bar of the current step."""
-        if self._task is not None and self._total:
-            self._progress.update(self._task, completed=share * self._total)
+        if self._task is not None:
+            total = self._total or 1.0
+            self._progress.update(self._task, total=total, completed=share * total)
 
 
 @contextmanager
 def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
     """Yield an observer of a command's steps; it shows bars if the console is a terminal."""
     if is_quiet or not console.is_terminal:
-        yield Watch()
+        yield Watch(console=None if is_quiet else console)
         return
     columns = (
         SpinnerColumn(),
@@ -109,7 +117,7 @@ def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        yield Watch(Bars(progress))
+        yield Watch(Bars(progress), progress.console)
 
 
 def take_log_format(arguments: Sequence[str]) -> list[str]:

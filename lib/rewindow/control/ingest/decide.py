@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.contracts.ingest import Block, PendingLanding
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import PendingLanding
+from rewindow.control.ingest.flat_columns import Flat, flat_columns
 from rewindow.control.ingest.landings import LandedRange, Landing
 from rewindow.control.ingest.progress import Progress, held_file, held_range
 from rewindow.control.ingest.watermarks import (
@@ -28,6 +30,8 @@ class DecidedLanding:
     interval: tuple[int, int] | None
     blocks: Mapping[str, tuple[Block, ...]]
     landed_ms: int
+    flat: Mapping[str, Flat]
+    """Topic -> the columns without variation, in this landing or the last one that could tell."""
 
     def as_json(self, attempt: str, positions: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of its LANDING row."""
@@ -38,6 +42,7 @@ class DecidedLanding:
             "files": self._manifest("files"),
             "quarantine": self._manifest("quarantine"),
             "positions": dict(positions),
+            "flat": {topic: dict(columns) for topic, columns in self.flat.items()},
         }
 
     def _manifest(self, part: str) -> dict[str, list[dict[str, Any]]]:
@@ -75,6 +80,7 @@ class Numbering:
         self._number, self._watermark = progress.number, progress.watermark_ms
         self._ranges, self._deliveries = dict(progress.ranges), dict(progress.deliveries)
         self._held = dict(progress.held)
+        self._flat = dict(progress.flat)
 
     def decide(
         self,
@@ -135,7 +141,11 @@ class Numbering:
         landing = Landing(
             self._number, self._rules.generation, self._watermark, self._ranges, arrived, counts, watermark.given_up
         )
-        return DecidedLanding(landing, interval, {topic: tuple(blocks) for topic, blocks in made_of.items()}, landed_ms)
+        for topic, blocks in made_of.items():
+            flat = flat_columns(blocks, self._flat.get(topic))
+            self._flat |= {} if flat is None else {topic: flat}
+        by_topic = {topic: tuple(blocks) for topic, blocks in made_of.items()}
+        return DecidedLanding(landing, interval, by_topic, landed_ms, dict(self._flat))
 
     def _next_ranges(self, made_of: Mapping[str, Sequence[Block]]) -> dict[TopicPartition, LandedRange]:
         taken = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import (
     JOB,
+    Arrivals,
     FeedSpec,
     Intervals,
     LogColumns,
@@ -18,9 +19,12 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
+from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
 from rewindow.control.ingest.protocols import Call
+from rewindow.control.ingest.waiting import waiting_files, waiting_rows
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
+from rewindow.errors import DataError
 
 Interval = tuple[int, int]
 
@@ -62,26 +66,35 @@ class Sources:
     has_rows: bool = True
 
 
-def find_due(call: Call) -> Due | None:
-    """Return what is due, or None if certainly nothing is.
+@dataclass(frozen=True, slots=True)
+class NothingDue:
+    """Certainly nothing is due. ``waiting``: what waits for the end of its interval, as a sentence."""
+
+    waiting: str = ""
+
+
+def find_due(call: Call) -> Due | NothingDue:
+    """Return what is due.
 
     Raises `SourceError` (66) if a source changed since it was landed, `ConfigError` (78) if it cannot be landed as
     configured.
     """
     sources = inspect_sources(call)
     if sources is None:
-        return None
+        return NothingDue(_waiting_files(call))
     looks, window = sources.looks, sources.window
     columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in call.feed.logs}
+    looks = {spec.topic: _checked(call, spec, columns[spec.topic], looks[spec.topic]) for spec in call.feed.logs}
     if sources.grid is None:
         slot = PendingLanding(call.progress.number + 1)
         return Due(looks, columns, window, (None,), (slot,) if sources.has_rows else ())
-    arrivals = partial(_arrivals, call, columns, looks, window, sources.grid) if sources.has_rows else set
+    seen: list[Arrivals] = []
+    arrivals = partial(_arrivals, call, columns, looks, window, sources.grid, seen) if sources.has_rows else frozenset
     intervals, expected = due_intervals(sources.grid, window, arrivals, all_of_them=call.feed.interval_end)
     if not sources.has_rows:
         expected = []
     if not intervals or not (expected or sources.epochs or _rises(call, window)):
-        return None
+        return NothingDue(_waiting(call, seen))
     slots = tuple(
         PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1)
     )
@@ -123,12 +136,39 @@ def _arrivals(
     looks: Mapping[str, SourceLook],
     window: ReadWindow,
     intervals: Intervals,
-) -> set[int | None]:
-    engine = call.engine
-    found = (
-        engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals) for spec in call.feed.logs
-    )
-    return set().union(*found)
+    seen: list[Arrivals],
+) -> frozenset[int | None]:
+    """Return the intervals with due rows; add what each log says to ``seen``.
+
+    Raises `DataError` (65) if no row has an arrival: without one, a first landing has no interval.
+    """
+    for spec in call.feed.logs:
+        seen.append(call.engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals))
+        if window.through_ms is None and seen[-1].fault and not seen[-1].waiting and seen[-1].starts == {None}:
+            message = (
+                f"feed {call.feed.feed}: no row of the log {spec.topic} has a valid arrival, the first because: "
+                f"{seen[-1].fault}. Nothing was landed. Fix `arrived_at: {spec.arrived_at}`, `units:` or the source"
+            )
+            raise DataError(message)
+    return frozenset[int | None]().union(*(found.starts for found in seen))
+
+
+def _waiting(call: Call, seen: Sequence[Arrivals]) -> str:
+    """Return what is known to wait, as a sentence. With ``--until``, only the caller knows what it waits for."""
+    nexts = [found.next_ms for found in seen if found.next_ms is not None]
+    if not nexts or call.feed.every is None or call.request.until_ms is not None:
+        return ""
+    return waiting_rows(call.feed, sum(found.waiting for found in seen), min(nexts), call.request.now_ms)
+
+
+def _waiting_files(call: Call) -> str:
+    """Return how many new files wait. Tables are not looked at: that could start Spark."""
+    feed, through = call.feed, call.progress.through_ms
+    if feed.every is None or through is None or call.request.until_ms is not None:
+        return ""
+    logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
+    looks = {spec.topic: _look(call, spec, ReadWindow(through, through)) for spec in logs}
+    return waiting_files(feed, looks, call.request.now_ms)
 
 
 def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
@@ -151,6 +191,21 @@ def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 def _columns(call: Call, spec: LogSpec, look: SourceLook) -> LogColumns:
     known = call.generation.columns.get(spec.topic)
     return known if known is not None else call.engine.columns(spec, look)
+
+
+def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:
+    """Return a look whose position records the fields of all landed files. Raises `SourceError` (66) for other fields."""
+    before = landed_fields(call.progress.positions.get(spec.topic))
+    is_landed = not look.fresh and not spec.is_output and not (look.rest and call.generation.is_new)
+    found = before
+    if not is_landed:
+        fields = call.engine.fields(spec, columns, look)
+        if spec.source.format in TABLE_FORMATS and spec.topic in call.generation.columns:
+            before = LandedFields(tuple(sorted(fields.known)))  # a table has one schema for all rows
+        found = check_fields(spec, columns, fields, before)
+    if found is None or spec.source.format in TABLE_FORMATS:
+        return look
+    return replace(look, position={**look.position, "fields": found.as_json()})
 
 
 def _rises(call: Call, window: ReadWindow) -> bool:

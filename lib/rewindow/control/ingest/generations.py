@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceOffsets
+from rewindow.contracts.time_units import MS
 from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
@@ -183,7 +184,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "arrived_at": spec.arrived_at,
         "order": list(spec.order),
         "columns": {new: old for old, new in (spec.renames or {}).items()},
-        "invalid_timestamp": spec.invalid,
+        **({"units": units} if (units := {name: unit for name, unit in spec.units.items() if unit != MS}) else {}),
         **({"source_offsets": list(spec.source_offsets)} if spec.source_offsets else {}),
     }
 

@@ -8,7 +8,7 @@ never on the data or on when `land` is called.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -116,7 +116,7 @@ class Epochs:
 
 
 def due_intervals(
-    grid: Grid | Epochs, window: ReadWindow, arrivals: Callable[[], set[int | None]], *, all_of_them: bool
+    grid: Grid | Epochs, window: ReadWindow, arrivals: Callable[[], Collection[int | None]], *, all_of_them: bool
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the intervals that a call goes through, and those that are expected to become landings.
 

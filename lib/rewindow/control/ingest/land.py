@@ -13,25 +13,28 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
-from rewindow.contracts.ingest import Block, FeedSpec, LogSpec, LogWrite, PendingLanding, ReadWindow, TimestampPolicy
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.ingest import FeedSpec, ReadWindow
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
-from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
-from rewindow.control.ingest.discover import Due, find_due, inspect_sources, watermark_policy
+from rewindow.control.ingest.decide import DecidedLanding
+from rewindow.control.ingest.discover import Due, NothingDue, find_due, inspect_sources
+from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
-from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ingest.waiting import waiting_files
+from rewindow.control.ingest.write import write_logs
 from rewindow.control.ledger import update
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
-from rewindow.errors import DataError, InvariantError, NotNowError, StorageError
+from rewindow.errors import NotNowError, StorageError
 
 __all__ = [
     "LandPlan",
@@ -44,9 +47,6 @@ __all__ = [
     "plan_land",
     "steps",
 ]
-
-_WRITES_MAX = 3
-"""The expected numbers of landings are right at once or after one correction. More means that the rows change."""
 
 Steps = Generator[str, None, LandReport]
 
@@ -133,8 +133,8 @@ def steps(
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
     due = find_due(call)
-    if due is None:
-        return LandReport(feed.feed, generation.number, progress.watermark_ms)
+    if isinstance(due, NothingDue):
+        return LandReport(feed.feed, generation.number, progress.watermark_ms, waiting=due.waiting)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
@@ -142,16 +142,17 @@ def steps(
     if progress.unfinished:
         tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [dead.id for dead in progress.unfinished])
     try:
-        due, decided = yield from _write(call, due)
+        due, decided = yield from write_logs(call, due)
     except StorageError as error:
         _refuse_if_overtaken(call, error)  # another `land` that took over deletes these files
         raise
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
-        return LandReport(feed.feed, generation.number, progress.watermark_ms)
+        waiting = waiting_files(feed, due.looks, request.now_ms) if request.until_ms is None else ""
+        return LandReport(feed.feed, generation.number, progress.watermark_ms, waiting=waiting)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
-    return LandReport.of(feed.feed, [one.landing for one in decided])
+    return _report(call, decided)
 
 
 def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
@@ -171,87 +172,6 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
                 f"feed {feed.feed} is being landed by process {other.pid} on {other.host}: wait for it, or stop it"
             )
             raise NotNowError(message)
-
-
-def _write(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[DecidedLanding]]]:
-    """Write the logs under the expected landing numbers and decide the landings; write again if the numbers differ."""
-    feed, request = call.feed, call.request
-    policy = watermark_policy(feed)
-    rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
-    for _ in range(_WRITES_MAX):
-        blocks: dict[str, list[Block]] = {}
-        for spec in feed.logs if due.slots else ():  # without slots nothing is written: only the watermark rises
-            yield f"write {spec.topic}"
-            blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
-            if spec.source.format not in TABLE_FORMATS:
-                call.engine.check_unchanged(spec.source, due.looks[spec.topic])
-            _check_some_landed(call, spec, blocks[spec.topic])
-        numbering = Numbering(call.progress, rules, partial(_first_above, call))
-        decided = numbering.decide(due.intervals, blocks, due.slots)
-        slots = tuple(_slot(landing) for landing in decided)
-        written = {block.landing for topic_blocks in blocks.values() for block in topic_blocks}
-        if {slot for slot in due.slots if slot.number in written} <= set(slots):
-            return due, decided
-        due = replace(due, slots=slots)
-        call.tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
-    message = (
-        f"feed {feed.feed}: its sources give different rows on each read, so they cannot be landed: fix the source"
-    )
-    raise InvariantError(message)
-
-
-def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
-    """Reject a log whose first records would all be quarantined: the column or format is wrong, not the records."""
-    quarantined = sum(block.quarantined for block in blocks)
-    has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
-    if not quarantined or has_records or any(block.end > block.start for block in blocks):
-        return
-    why = next(block.refused for block in blocks if block.quarantined)
-    message = (
-        f"feed {call.feed.feed}: all {quarantined} records of the log {spec.topic} would be quarantined, the first "
-        f"because of: {why}. Nothing was landed: fix `timestamp:`, `max_ahead` or the source"
-    )
-    raise DataError(message)
-
-
-def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int | None:
-    if file.path:
-        return call.tables.first_above(call.feed.feed, file, offset, time_ms)
-    (spec,) = [spec for spec in call.feed.logs if spec.topic == file.topic]
-    found = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
-    return None if found is None else found - file.base
-
-
-def _slot(decided: DecidedLanding) -> PendingLanding:
-    number = decided.landing.number
-    return PendingLanding(number, *decided.interval) if decided.interval else PendingLanding(number)
-
-
-def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
-    log_root, quarantine_root = call.tables.roots(call.feed.feed, spec.topic)
-    return LogWrite(
-        feed=call.feed.feed,
-        generation=call.generation.number,
-        attempt=call.attempt.id,
-        partitions=call.feed.partitions,
-        spec=spec,
-        columns=due.columns[spec.topic],
-        log_root=log_root,
-        quarantine_root=quarantine_root,
-        landings=due.slots,
-        starts={
-            where.partition: (landed.end, landed.max_timestamp)
-            for where, landed in call.progress.ranges.items()
-            if where.topic == spec.topic
-        },
-        policy=TimestampPolicy(spec.invalid, None if spec.is_output else call.feed.max_ahead_ms),
-        now_ms=call.request.now_ms,
-        bases={
-            where.partition: landed.base
-            for where, landed in call.progress.ranges.items()
-            if where.topic == spec.topic and landed.end
-        },
-    )
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
@@ -286,3 +206,16 @@ def _refuse_if_overtaken(call: Call, error: StorageError) -> None:
 def _overtaken(call: Call) -> NotNowError:
     message = f"feed {call.feed.feed}: another `land` was faster, so this one landed nothing: run it again"
     return NotNowError(message)
+
+
+def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
+    report = LandReport.of(call.feed.feed, [one.landing for one in decided])
+    flat = [call.progress.flat, *(landing.flat for landing in decided)]
+    return replace(
+        report,
+        warnings=tuple(
+            sentence
+            for number, (before, now) in zip(report.landings, pairwise(flat), strict=True)
+            for sentence in warnings(call.feed.feed, number, before, now)
+        ),
+    )

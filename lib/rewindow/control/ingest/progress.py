@@ -1,7 +1,8 @@
 """The progress of a feed: its landing ledger folded into the state that the next landing continues from. Pure.
 
 The body of a LANDING row is that of `Landing` plus ``time`` (landing time), ``attempt``, ``files`` and ``quarantine``
-(manifests by topic) and ``positions`` (by topic: how far its source is landed; omitted topics are unchanged). The body of
+(manifests by topic) and ``positions`` (by topic: how far its source is landed; omitted topics are unchanged)
+and ``flat`` (`control.ingest.flat_columns`). The body of
 a GENERATION row is its definition plus ``declared`` (the settings that ``fingerprint`` covers), ``sources`` (by topic: the
 schema to read the source with) and, if landings are kept, ``positions``. A NOTE records that an ``attempt`` found nothing
 to land.
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.ingest.flat_columns import Flat, flat_now
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
 from rewindow.control.ingest.watermarks import Delivery, HeldFile
 from rewindow.control.plan.branches import LedgerRow
@@ -42,6 +44,8 @@ class Progress:
     deliveries: Mapping[TopicPartition, Delivery] = field(default_factory=dict)
     held: Mapping[TopicPartition, tuple[HeldFile, ...]] = field(default_factory=dict)
     unfinished: tuple[Attempt, ...] = ()
+    flat: Mapping[str, Flat] = field(default_factory=dict)
+    """Topic -> the columns without variation in the last landing that could tell."""
 
     @property
     def generation(self) -> int:
@@ -88,6 +92,7 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         deliveries=_deliveries(bodies),
         held=_held(bodies, ranges),
         unfinished=tuple(unfinished),
+        flat=flat_now(last),
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
-    Block,
+    Arrivals,
     FeedSpec,
     Intervals,
     LogColumns,
@@ -17,6 +18,7 @@ from rewindow.contracts.ingest import (
     SourceLook,
     SourceSpec,
 )
+from rewindow.contracts.source_fields import SourceFields
 from rewindow.control.ingest.generations import Generation
 from rewindow.control.ingest.landings import Landing, LogSchema
 from rewindow.control.ingest.progress import Progress
@@ -43,10 +45,14 @@ class LandingEngine(Protocol):
         """Decide the typed columns of a log."""
         ...
 
+    def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
+        """Return the fields of a log's schema and of the files to land: the fresh ones, or all if none is landed."""
+        ...
+
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
-    ) -> set[int | None]:
-        """Return the starts of the intervals in which due rows arrived; None stands for rows without an arrival time."""
+    ) -> Arrivals:
+        """Return when the rows that are not landed arrived, by interval."""
         ...
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
@@ -122,6 +128,10 @@ class LandReport:
     behind: int = 0
     enforced: int = 0
     was_interrupted: bool = False
+    warnings: tuple[str, ...] = ()
+    """Sentences about columns that have become null or constant."""
+    waiting: str = ""
+    """If nothing was landed: what waits for the end of its interval, as a sentence."""
 
     @classmethod
     def of(cls, feed: str, landings: Sequence[Landing], *, was_interrupted: bool = False) -> LandReport:

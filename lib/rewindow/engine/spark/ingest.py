@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,8 +15,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
-    Block,
+    FAR,
+    Arrivals,
     Intervals,
     LogColumns,
     LogSpec,
@@ -23,33 +27,59 @@ from rewindow.contracts.ingest import (
     SourceLook,
     SourceSpec,
 )
+from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.ingest_fields import json_fields, stored_fields
 from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
+from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION
+from rewindow.engine.worker.faults import NEVER_ARRIVED, naming_bad_values
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError
 from rewindow.storage.locations import adopt, known
 
 _BLOCK = pa.schema([pa.field("block", pa.string())])
-_STARTS = pa.schema([pa.field("start", pa.int64())])
+_ARRIVALS = pa.schema(
+    [
+        pa.field("start", pa.int64()),
+        pa.field("rows", pa.int64()),
+        pa.field("next", pa.int64()),
+        pa.field("fault", pa.string()),
+    ]
+)
 
 
 class SparkLandingEngine:
     """Lands sources on a Spark session, one job per log. Workers import extractors from ``project_root``."""
 
-    def __init__(self, spark: SparkSession | Callable[[], SparkSession], *, project_root: str) -> None:
-        """``spark``: a session, or a function that returns one and is called when rows are first read."""
-        self._given = spark
+    def __init__(
+        self,
+        spark: SparkSession | Callable[[], SparkSession],
+        *,
+        project_root: str,
+        on_share: Callable[[float], None] | None = None,
+    ) -> None:
+        """``spark``: a session, or a function that returns one and is called when rows are first read.
+
+        ``on_share`` gets the share of finished tasks of the current Spark job, from 0 to 1.
+        """
+        self._given, self._on_share = spark, on_share
         self.project_root = project_root
 
     @property
     def _spark(self) -> SparkSession:
         return self._given() if callable(self._given) else self._given
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run Spark jobs in the block: in UTC, with translated errors, and followed."""
+        with mapped(), in_utc(self._spark), following(self._spark, self._on_share):
+            yield
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
         """Compare a file source with its landed position (see `look_at_files`)."""
@@ -61,21 +91,41 @@ class SparkLandingEngine:
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
-        with mapped(), in_utc(self._spark):
+        with self.running():
             return SourceFrame(self._spark, spec, look).columns()
+
+    def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
+        """Return the fields of a log's schema and of the files to land. Spark parses JSON files for this; others have them."""
+        if spec.source.format != "json":
+            return stored_fields(spec, columns, look)
+        with self.running():
+            return json_fields(self._spark, spec, columns, look)
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
-    ) -> set[int | None]:
-        """Return the starts of the arrival intervals of due rows; None for rows without an arrival."""
-        with mapped(), in_utc(self._spark):
-            due = SourceFrame(self._spark, spec, look).due(columns, window, 1).select(ARRIVED)
-            rows = due.mapInArrow(partial(_interval_starts, intervals), "start bigint").collect()
-        return {row.start for row in rows}
+    ) -> Arrivals:
+        """Return when the rows that are not landed arrived, by interval. One job over their arrivals."""
+        until_ms = FAR if window.until_ms is None else window.until_ms
+        with self.running():
+            frame = SourceFrame(self._spark, spec, look).due(columns, replace(window, until_ms=FAR), 1)
+            rows = (
+                frame.select(ARRIVED, FAULT)
+                .mapInArrow(
+                    partial(_arrivals, intervals, until_ms), "start bigint, rows bigint, next bigint, fault string"
+                )
+                .collect()
+            )
+        nexts = [row.next for row in rows if row.next is not None]
+        return Arrivals(
+            starts=frozenset(row.start for row in rows if row.next is None),
+            waiting=sum(row.rows for row in rows if row.next is not None),
+            next_ms=min(nexts, default=None),
+            fault=min((row.fault for row in rows if row.fault is not None), default=None),
+        )
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
-        with mapped(), in_utc(self._spark):
+        with self.running():
             return first_above(self._spark, spec, partition, offsets, time_ms)
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
@@ -85,12 +135,12 @@ class SparkLandingEngine:
         `RewindowError`.
         """
         if write.spec.source_offsets:
-            with mapped(), in_utc(self._spark):
+            with self.running():
                 return source_offset_blocks(
                     write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 )
         write_rows = partial(_write_rows, write, self.project_root, known())
-        with mapped(), in_utc(self._spark):
+        with naming_bad_values(write, look), self.running():
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
         blocks = [Block.from_json(json.loads(row.block)) for row in rows]
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
@@ -121,14 +171,19 @@ def _write_rows(
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(block.as_json())])], schema=_BLOCK)
 
 
-def _interval_starts(intervals: Intervals, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found: set[int | None] = set()
-    start, end = 0, 0
+def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each interval with due rows, one for rows without an arrival, and one for those that wait."""
+    found: set[int] = set()
+    start, end, waiting, first = 0, 0, 0, FAR
+    faults: list[str | None] = []
     for batch in batches:
         arrivals = batch.column(0)
-        if arrivals.null_count:
-            found.add(None)
-        times = np.unique(np.asarray(arrivals.drop_null()))
+        if arrivals.null_count and not faults:
+            faults = batch.column(1).filter(arrivals.is_null()).slice(0, 1).to_pylist()
+        known = np.asarray(arrivals.drop_null())
+        late = known[known >= until_ms]
+        waiting, first = waiting + len(late), min(first, int(late.min())) if len(late) else first
+        times = np.unique(known[known < until_ms])
         at = 0
         while at < len(times):
             if not start <= int(times[at]) < end:
@@ -136,6 +191,7 @@ def _interval_starts(intervals: Intervals, batches: Iterable[pa.RecordBatch]) ->
                 end = intervals.after(start)
                 found.add(start)
             at = int(np.searchsorted(times, end, side="left"))
-    yield pa.RecordBatch.from_arrays(
-        [pa.array(sorted(found, key=lambda s: (s is not None, s or 0)), pa.int64())], schema=_STARTS
-    )
+    rows: list[dict[str, Any]] = [{"start": one} for one in sorted(found)]
+    rows += [{"fault": faults[0] or NEVER_ARRIVED}] if faults else []
+    rows += [{"rows": waiting, "next": first}] if waiting else []
+    yield pa.RecordBatch.from_pylist(rows, schema=_ARRIVALS)

@@ -15,12 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
+from rewindow.contracts.time_units import MS, RANGES
 from rewindow.errors import ConfigError, SourceError
 from rewindow.streams.serde.schema import Column
 
 RESERVED = frozenset({"generation", "partition", "offset", "timestamp", "landing", "arrived_at"})
 """The columns that every log has."""
 
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
 
 
@@ -119,8 +121,8 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
     if source is None:
         raise _unknown(spec, name, list(found), "timestamp")
     kind = source.type
-    if isinstance(kind, (T.ByteType, T.ShortType, T.IntegerType, T.LongType)):
-        return source.read.cast("long")
+    if isinstance(kind, _INTEGERS):
+        return _in_ms(source.read.cast("long"), spec.units.get(name, MS))
     if isinstance(kind, T.StringType):
         instant = source.read.try_cast("timestamp")
         local = F.to_utc_timestamp(instant, spec.zone)
@@ -134,6 +136,29 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
         "milliseconds, or `timestamp: module:function`"
     )
     raise ConfigError(message)
+
+
+def arrival_unit(spec: LogSpec, found: Mapping[str, SourceColumn]) -> Expression | None:
+    """Return the unit of each arrival that cannot be milliseconds, null for others; None if the column is not checked."""
+    name = spec.arrived_at
+    if name is None or spec.is_output or name in spec.units or not isinstance(found[name].type, _INTEGERS):
+        return None
+    return unit_of_number(found[name].read.cast("long"))
+
+
+def unit_of_number(time: Expression) -> Expression:
+    """Return the unit of a number that is a plausible time, but not in milliseconds; otherwise null."""
+    units = [F.when((time >= first) & (time < end), F.lit(unit)) for unit, (first, end) in RANGES.items()]
+    return F.coalesce(*units)
+
+
+def _in_ms(time: Expression, unit: str) -> Expression:
+    if unit == MS:
+        return time
+    if unit == "s":
+        return F.try_multiply(time, F.lit(1_000))
+    divided = F.call_function("div", time, F.lit({"us": 1_000, "ns": 1_000_000}[unit]))
+    return F.when(time < 0, time).otherwise(divided)  # a negative time stays invalid
 
 
 def offset_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
@@ -178,5 +203,11 @@ def _quoted(name: str) -> str:
 
 
 def _unknown(spec: LogSpec, name: str, names: Sequence[str], role: str) -> ConfigError:
+    if not names:
+        message = (
+            f"log {spec.topic}: {spec.source.name} has no columns, because its files are empty, or not {spec.source.format}: add "
+            "a header line or rows, or fix `format:`"
+        )
+        return ConfigError(message)
     shown = ", ".join(names)
     return ConfigError(f"log {spec.topic}, `{role}`: {spec.source.name} has no column {name!r}. It has {shown}")

@@ -13,8 +13,10 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.governed_sources import NEW_ROWS, Governed
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.contracts.time_units import RANGES, wrong_unit
 from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
+    arrival_unit,
     landed,
     log_columns,
     offset_columns,
@@ -23,15 +25,16 @@ from rewindow.engine.spark.ingest_columns import (
 )
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
+from rewindow.engine.worker.faults import NEVER_ARRIVED
+from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
-from rewindow.engine.worker.schema_check import check_columns, check_not_empty
+from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import ConfigError
 
 TEXT_FORMATS = ("csv", "json")
 OFFSET = "_offset"
 _CORRUPT = "_corrupt_record"
 _PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
-UNREADABLE, NEVER_ARRIVED = "the parser could not read it", "it has no arrived_at"
 
 
 class SourceFrame:
@@ -88,14 +91,15 @@ class SourceFrame:
         found = source_columns(spec, frame.schema, (_CORRUPT, _PIECE, _PIECE_ARRIVAL))
         converted = {column.name: landed(spec, column, found) for column in columns.all}
         arrival = self._arrival(found, pieces)
+        fault, unit = _fault(frame), arrival_unit(spec, found)
+        if unit is not None:  # otherwise it would wait for ever, or be part of the year 1970
+            fault, arrival = F.coalesce(fault, _wrong_arrival(arrival, unit)), F.when(unit.isNull(), arrival)
         key = [(converted[column.name], column.type) for column in columns.key]
         return frame.select(
             partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
             arrival.alias(ARRIVED),
             self._timestamp(found, arrival).alias(TIMESTAMP),
-            (F.when(F.col(_CORRUPT).isNotNull(), F.lit(UNREADABLE)) if _CORRUPT in frame.columns else F.lit(None))
-            .cast("string")
-            .alias(FAULT),
+            fault.alias(FAULT),
             *converted.values(),
             *self._no_time(found),
             *(found[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
@@ -127,11 +131,9 @@ class SourceFrame:
         schema = T.StructType.fromJson(json.loads(self._look.schema or columns.source_schema or "{}"))
         if self._look.schema is not None:
             return self._read_table(schema, pieces)
-        reader = self._spark.read.format(source.format).options(**self._options())
+        reader = self._spark.read.format(source.format).options(**read_options(self._spec, self._look))
         if source.format not in TEXT_FORMATS:
             check_not_empty(pieces)
-            if pieces is self._look.fresh and source.format == "parquet":
-                check_columns(self._spec, columns, pieces, is_first=not self._look.rest)
         else:
             schema = T.StructType([*schema.fields, T.StructField(_CORRUPT, T.StringType())])
             reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
@@ -149,7 +151,7 @@ class SourceFrame:
         frame = self._spark.read.schema(stored).parquet(*(piece.path for piece in pieces))
         if not look.partition_columns and all(piece.arrival_ms is None for piece in pieces):
             return frame
-        joined = frame.withColumn(_PIECE, _piece_of_row()).join(
+        joined = frame.withColumn(_PIECE, path_of_row()).join(
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
         unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
@@ -160,7 +162,7 @@ class SourceFrame:
     def _read_version(self, version: int, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of some files of a table's version, with Spark's Delta reader."""
         table = open_delta(self._spark, self._spec.source.location, version)
-        return table.withColumn(_PIECE, _piece_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
+        return table.withColumn(_PIECE, path_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
 
     def _read_governed(self, governed: Governed, *, is_new: bool) -> DataFrame:
         """Return the new or the old rows of a catalog's table at the version of the look, with their commit times."""
@@ -196,24 +198,43 @@ class SourceFrame:
             except Exception as error:
                 message = f"log {self._spec.topic}: `schema: {source.schema}` is not a list of columns like `a STRING, b BIGINT`"
                 raise ConfigError(message) from error
-        options = self._options()
+        options = read_options(self._spec, self._look)
         if source.format == "csv":
             options.setdefault("inferSchema", "true")
         if source.format == "parquet":
             options.setdefault("mergeSchema", "true")
         paths = [piece.path for piece in (*self._look.rest, *self._look.fresh)]
-        return self._spark.read.format(source.format).options(**options).load(paths).schema
+        found = self._spark.read.format(source.format).options(**options).load(paths).schema
+        # Spark adds a column for lines that it cannot read; the landing names them.
+        return T.StructType([field for field in found.fields if field.name != _CORRUPT])
 
-    def _options(self) -> dict[str, str]:
-        source = self._spec.source
-        options = {"timeZone": self._spec.zone} if source.format in TEXT_FORMATS else {}
-        if source.format == "csv":
-            options["header"] = "true"
-            if source.schema is None:  # otherwise Spark matches columns by position
-                options["enforceSchema"] = "false"
-        if self._look.base:
-            options["basePath"] = self._look.base
-        return {**options, **source.options}
+
+def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
+    """Return the options with which Spark reads a log's files."""
+    source = spec.source
+    options = {"timeZone": spec.zone} if source.format in TEXT_FORMATS else {}
+    if source.format == "csv":
+        options["header"] = "true"
+        if source.schema is None:  # otherwise Spark matches columns by position
+            options["enforceSchema"] = "false"
+    if look.base:
+        options["basePath"] = look.base
+    return {**options, **source.options}
+
+
+def _fault(frame: DataFrame) -> Expression:
+    """Return why the parser could not read a row, or null."""
+    unreadable = F.when(F.col(_CORRUPT).isNotNull(), F.lit(UNREADABLE)) if _CORRUPT in frame.columns else F.lit(None)
+    return unreadable.cast("string")
+
+
+def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
+    """Return the reason for refusing a row whose arrival has another unit."""
+    reasons = {short: wrong_unit("arrived_at", "|", short).split("|") for short in RANGES}
+    texts = [
+        F.when(unit == short, F.concat(F.lit(a), arrival.cast("string"), F.lit(b))) for short, (a, b) in reasons.items()
+    ]
+    return F.coalesce(*texts)
 
 
 def order_name(name: str) -> str:
@@ -229,7 +250,7 @@ def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
     return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT)]
 
 
-def _piece_of_row() -> Expression:
+def path_of_row() -> Expression:
     """Return the path of a row's file, which Spark provides as a URI."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")

@@ -12,10 +12,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.ingest import Block, LogSpec, LogWrite
-from rewindow.engine.spark.ingest_columns import offset_columns, source_columns, time_ms
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import LogSpec, LogWrite
+from rewindow.contracts.time_units import UNITS, unit_of
+from rewindow.engine.spark.ingest_columns import offset_columns, source_columns, time_ms, unit_of_number
 from rewindow.engine.spark.ingest_frames import OFFSET
 from rewindow.engine.spark.open_table import open_delta
+from rewindow.engine.worker.faults import checks_units
 from rewindow.engine.worker.log_blocks import PARTITION, TIMESTAMP
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import UNKNOWN
@@ -51,6 +54,8 @@ def _ranges(write: LogWrite, rows: DataFrame) -> list[Any]:
     ahead = write.policy.max_ahead_ms
     latest = _LONGEST if ahead is None else write.now_ms + ahead
     wrong = time.isNull() | (time < 0) | (time > latest)
+    if checks_units(write):
+        wrong |= unit_of_number(time).isNotNull()
     exact = offset.cast("decimal(19,0)")
     facts = rows.groupBy(PARTITION).agg(
         F.count(offset).alias("count"),
@@ -120,6 +125,8 @@ def _check_partition(write: LogWrite, row: Any) -> None:
 def _bad_time(write: LogWrite, row: Any) -> DataError:
     offset, time = row["wrong"]
     what = "no timestamp" if time is None else f"the timestamp {time}, which is negative or beyond `max_ahead`"
+    if time is not None and checks_units(write) and (unit := unit_of(time, write.now_ms)):
+        what = f"the timestamp {time}, which is in {UNITS[unit]} (`units: {{{write.spec.timestamp}: ms}}` if it is not)"
     message = (
         f"feed {write.feed}, topic {write.spec.topic}, partition {row[PARTITION]}: the record at offset {offset} has {what}. "
         "Nothing was landed. Fix the table or configure another `timestamp:`. A log with its source's offsets cannot skip records"

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import FAR, LOG_COLUMNS, Block, LogColumns, LogWrite, PendingLanding
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import FAR, LOG_COLUMNS, LogColumns, LogWrite, PendingLanding
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
+from rewindow.engine.worker.faults import checks_units, fix_of, unit_faults
+from rewindow.engine.worker.flat_columns import FlatColumns
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.quarantine import QuarantineWriter, record_text
 from rewindow.engine.worker.timestamps import (
@@ -56,6 +59,7 @@ class OpenBlock:
         self.landing, self.partition = landing, partition
         self._write = write
         self._extractor = extractor
+        self._checks_units = checks_units(write)
         self._start, self._time = position
         self._end = self._start
         self._behind = 0
@@ -64,6 +68,7 @@ class OpenBlock:
         self._files: list[StagedFile] = []
         self._quarantine = QuarantineWriter(write, landing, partition)
         self._refused = ""
+        self._flat = FlatColumns([column.name for column in write.columns.all])
 
     @property
     def position(self) -> tuple[int, int]:
@@ -106,6 +111,7 @@ class OpenBlock:
             files=tuple(self._files),
             quarantine=self._quarantine.close(),
             refused=self._refused,
+            flat=self._flat.shown(),
         )
 
     def abort(self) -> None:
@@ -124,6 +130,7 @@ class OpenBlock:
             *(rows.column(column.name) for column in self._write.columns.all),
         ]
         self._end += count
+        self._flat.add(rows)
         if self._file is None:
             self._file = self._new_file()
         self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
@@ -133,29 +140,38 @@ class OpenBlock:
     def _judge(self, rows: pa.RecordBatch) -> Judged:
         faults = rows.column(FAULT)
         found: list[str | None] = [] if faults.null_count == rows.num_rows else faults.to_pylist()
-        limits = self._limits(rows.column(ARRIVED))
+        near, ahead = self._recorded(rows.column(ARRIVED)), self._write.policy.max_ahead_ms
+        limits = FAR * 2 - 1 if ahead is None else near + ahead
         if self._extractor is None:
-            return judge(rows.column(TIMESTAMP), limits, found, self._write.policy, self._time)
+            times = rows.column(TIMESTAMP)
+            if self._checks_units and (wrong := unit_faults(times, near)):
+                found = found or [None] * rows.num_rows
+                for row, reason in wrong.items():
+                    found[row] = found[row] or reason
+            return judge(times, limits, found, self._write.policy, self._time)
         records = _records(self._write.columns, rows)
-        return extract(self._extractor, records, limits, found, self._write.policy, self._time)
+        return extract(
+            self._extractor,
+            records,
+            limits,
+            found,
+            self._write.policy,
+            self._time,
+            near if self._checks_units else None,
+        )
 
-    def _limits(self, arrivals: pa.Array) -> Longs | int:
-        """Return the largest allowed timestamps: ``max_ahead`` after the arrival, the interval's end, or now (D19)."""
-        ahead = self._write.policy.max_ahead_ms
-        if ahead is None:
-            return FAR * 2 - 1
+    def _recorded(self, arrivals: pa.Array) -> Longs | int:
+        """Return when the rows arrived, as far as known; otherwise the interval's end, or now (D19)."""
         recorded = self.landing.end_ms if self.landing.interval else self._write.now_ms
-        if self._write.spec.arrived_at is None:
-            return recorded + ahead
-        return longs(arrivals, recorded) + ahead
+        return recorded if self._write.spec.arrived_at is None else longs(arrivals, recorded)
 
     def _named(self, row: pa.RecordBatch, error: InvalidTimestampError) -> DataError:
         write = self._write
         message = (
             f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
             f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): "
-            f"{_described(row, 0, error.reason)}. Fix the "
-            "source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
+            f"{_described(row, 0, error.reason)}. "
+            f"{fix_of(error.reason, write.spec)}"
         )
         return DataError(message)
 

@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import FAR, Block, LogWrite, PendingLanding
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import FAR, LogWrite, PendingLanding
 from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION, OpenBlock, longs
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
+from rewindow.engine.worker.file_fields import has_rows
 from rewindow.errors import AccessError, SourceError
 
 FILES = "files"
@@ -32,9 +33,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
     known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
     base, paths = _find(spec)
     marks: dict[str, list[Any]] = {}
-    for name in known:
-        if name not in paths:
-            raise _broken(spec, name, "is gone")
+    missing = [name for name in known if name not in paths]
     for name, path in paths.items():
         try:
             if name in known:
@@ -44,6 +43,10 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
         except PermissionError as error:
             message = f"cannot read {path}: {error.strerror}. Grant this user read access"
             raise AccessError(message) from error
+    if missing:
+        raise _broken(spec, missing[0], _gone(known[missing[0]], marks))
+    if not spec.lands_copies:
+        _refuse_copies(spec, paths, known, marks)
     fresh = tuple(Piece(paths[name]) for name in marks)
     rest = tuple(Piece(paths[name]) for name in paths if name in known)
     partitioned = any("=" in part for name in paths for part in name.split("/")[:-1])
@@ -70,10 +73,35 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, str]]:
         found = list(_below(location))
     paths = {Path(path).relative_to(base).as_posix(): path for path in found}
     paths = {name: path for name, path in paths.items() if not any(map(_is_hidden, name.split("/")))}
+    for name, path in paths.items():
+        if not Path(path).is_file():  # reading a pipe would never end
+            message = f"{spec.name}: {name} is not a regular file (a pipe, or a link to nothing): remove it"
+            raise SourceError(message)
     if not paths:
         message = f"the source {spec.name} has no files at {location}: fix `path:`, or wait for the first file"
         raise SourceError(message)
     return base, dict(sorted(paths.items()))
+
+
+def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
+    """Say that a landed file is gone, and under which name its content is now."""
+    new = next((name for name, other in fresh.items() if [other[0], other[2]] == [mark[0], mark[2]]), None)
+    return "is gone" if new is None else f"is gone; {new} has its content, so it was renamed: rename it back"
+
+
+def _refuse_copies(
+    spec: SourceSpec, paths: Mapping[str, str], known: Mapping[str, Sequence[Any]], fresh: Mapping[str, Sequence[Any]]
+) -> None:
+    """Raise `SourceError` (66) for a fresh file with the rows of another file, which would be landed twice."""
+    first = {(mark[0], mark[2]): name for name, mark in reversed([*known.items(), *fresh.items()])}
+    for name, mark in fresh.items():
+        other = first[mark[0], mark[2]]
+        if other != name and has_rows(spec, paths[name]):
+            message = (
+                f"{spec.name}: {name} has the same content as {other}, so its rows would be landed twice. Nothing was "
+                "landed. Remove one of them, or set `copies: land` for this source"
+            )
+            raise SourceError(message)
 
 
 def _below(path: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAIL, PARTITION_TIME, TimestampPolicy
+from rewindow.contracts.time_units import unit_of, wrong_unit
 from rewindow.errors import DataError
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record
 
@@ -22,6 +23,7 @@ Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 NO_TIMESTAMP = "no timestamp"
+UNREADABLE = "the parser could not read it"
 
 Extractor = Callable[[Record, int], Any]
 """A user's ``module:function(record, partition_time)``, which returns epoch milliseconds."""
@@ -72,8 +74,9 @@ def judge(
     refused = ahead & ~bad
     if not bad.any() and not refused.any():
         return Judged(~bad, times, (), max(partition_time, int(times.max())) if rows else partition_time)
-    if policy.invalid == FAIL and bad.any():
-        row = int(np.argmax(bad))
+    fatal = _fatal(bad, faults, policy)
+    if fatal.any():
+        row = int(np.argmax(fatal))
         raise InvalidTimestampError(row, _reason(row, missing, faults, times))
     keep = ~(bad | refused)
     if policy.invalid == PARTITION_TIME:
@@ -100,8 +103,13 @@ def extract(
     faults: Sequence[str | None],
     policy: TimestampPolicy,
     partition_time: int,
+    near: Longs | int | None = None,
 ) -> Judged:
-    """Call a user's extractor for each record, in offset order, and apply the policy as `judge` does."""
+    """Call a user's extractor for each record, in offset order, and apply the policy as `judge` does.
+
+    ``near``: when the records arrived, to recognise times that are not milliseconds; None does not check.
+    """
+    arrived = None if near is None else np.broadcast_to(np.asarray(near, dtype=np.int64), (len(records),))
     bounds = np.broadcast_to(np.asarray(limits, dtype=np.int64), (len(records),))
     keep = np.zeros(len(records), dtype=np.bool_)
     times = np.full(len(records), UNKNOWN, dtype=np.int64)
@@ -109,7 +117,10 @@ def extract(
     for row, record in enumerate(records):
         fault = faults[row] if faults else None
         time, reason = _ask(extractor, record, partition_time) if fault is None else (UNKNOWN, fault)
-        if time < 0 and policy.invalid == FAIL:
+        if arrived is not None and (unit := unit_of(time, int(arrived[row]))) is not None:
+            time, reason = UNKNOWN, wrong_unit("timestamp", time, unit)
+            fault = reason
+        if time < 0 and (policy.unreadable if fault == UNREADABLE else policy.invalid) == FAIL:
             raise InvalidTimestampError(row, reason)
         if time < 0 and policy.invalid == PARTITION_TIME and fault is None:
             if partition_time == UNKNOWN:
@@ -135,6 +146,13 @@ def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int
     if isinstance(answer, bool) or not isinstance(answer, int) or answer > MAX_MS:
         return UNKNOWN, f"the timestamp extractor returned {answer!r}, which is not epoch milliseconds"
     return (answer, "") if answer >= 0 else (UNKNOWN, f"a negative timestamp ({answer})")
+
+
+def _fatal(bad: Flags, faults: Sequence[str | None], policy: TimestampPolicy) -> Flags:
+    """Return the invalid rows that fail the landing."""
+    unreadable = np.array([fault == UNREADABLE for fault in faults], dtype=np.bool_) if faults else np.zeros_like(bad)
+    fatal = unreadable if policy.unreadable == FAIL else np.zeros_like(bad)
+    return fatal | (bad & ~unreadable) if policy.invalid == FAIL else fatal
 
 
 def _reason(row: int, missing: Flags, faults: Sequence[str | None], times: Longs) -> str:

@@ -14,15 +14,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.ingest import Block, LogSpec, LogWrite, ReadWindow, SourceLook
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import LogSpec, LogWrite, ReadWindow, SourceLook
 from rewindow.control.plan.stored_format import stored_json
-from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest import SparkLandingEngine
 from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame
 from rewindow.engine.spark.kafka_offsets import source_offset_blocks
 from rewindow.engine.spark.open_table import named
-from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.worker.failures import mark
+from rewindow.engine.worker.faults import naming_bad_values
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.errors import RewindowError, StorageError
@@ -43,9 +43,10 @@ class CatalogLandingEngine(SparkLandingEngine):
         name_of: Callable[[str], TableName],
         *,
         project_root: str,
+        on_share: Callable[[float], None] | None = None,
     ) -> None:
         """``journal_of`` returns a feed's journal, ``name_of`` the full name of a configured table."""
-        super().__init__(spark, project_root=project_root)
+        super().__init__(spark, project_root=project_root, on_share=on_share)
         self._journal_of, self._name_of = journal_of, name_of
         self._parts = count(1)
 
@@ -62,14 +63,14 @@ class CatalogLandingEngine(SparkLandingEngine):
         Raises the worker's own `RewindowError`, or `StorageError` (74) if the journal lacks staged rows.
         """
         if write.spec.source_offsets:
-            with mapped(), in_utc(self._spark):
+            with self.running():
                 rows = SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 return source_offset_blocks(write, _not_landed(rows, write))
         journal, part = self._journal_of(write.feed), next(self._parts)
         smaller = replace(write, file_rows=FILE_ROWS)
         failure: RewindowError | None = None
         try:
-            with mapped(), in_utc(self._spark):
+            with self.running():
                 staged = self._ordered(write, look, window).mapInArrow(
                     partial(_stage_blocks, part, smaller, self.project_root), ROW
                 )
@@ -77,7 +78,8 @@ class CatalogLandingEngine(SparkLandingEngine):
         except RewindowError as error:
             failure = error  # the append may have landed: the journal decides
         if failure is not None and not journal.has(write.attempt, part):
-            raise failure
+            with naming_bad_values(write, look):
+                raise failure
         blocks = [Block.from_json(block) for block in journal.texts(write.attempt, part)]
         files = [file for block in blocks for file in (*block.files, *block.quarantine)]
         journal.check(write.attempt, files)

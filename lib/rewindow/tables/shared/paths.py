@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from rewindow.contracts.table_names import RESERVED
+from rewindow.contracts.table_names import RESERVED, is_reserved
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
@@ -25,7 +25,7 @@ def output_path(name: str, branch: str = MAIN) -> str:
     Raises `ConfigError` (78) for an invalid name, or one that rewindow reserves for itself.
     """
     parts = [safe_name(part, "table") for part in name.split(".")]
-    if parts[0] in RESERVED:
+    if is_reserved(name):
         message = f"table {name!r} uses a name that rewindow reserves ({', '.join(RESERVED)}): choose another name"
         raise ConfigError(message)
     suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"

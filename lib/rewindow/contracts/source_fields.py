@@ -1,0 +1,71 @@
+"""Which fields a source's schema and its files have, so that `land` can refuse a file with others.
+
+A field is a column, or a path into nested values (``address.zip``, also through an array).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class FileFields:
+    """The fields of one file (or of a table): those that occur in any row.
+
+    ``empty`` are those that have no value in any row, so nothing is known about the fields nested in them. ``header`` are
+    the columns of a CSV file in order; None for other formats.
+    """
+
+    name: str
+    present: frozenset[str]
+    empty: frozenset[str] = frozenset()
+    header: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFields:
+    """The fields of a log's schema, and those of the files to land.
+
+    ``structs`` are the fields of the schema whose nested fields the schema lists; below others (maps, text) names are data.
+    """
+
+    known: frozenset[str] = frozenset()
+    structs: frozenset[str] = frozenset()
+    files: tuple[FileFields, ...] = ()
+    ignores_case: bool = False
+
+
+def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return all fields of a schema in Spark's JSON, those that are structs, and those that have no value (void)."""
+    present: set[str] = set()
+    structs: set[str] = set()
+    empty: set[str] = set()
+    _walk(schema, "", present, structs, empty)
+    return frozenset(present), frozenset(structs), frozenset(empty)
+
+
+def _walk(kind: Any, path: str, present: set[str], structs: set[str], empty: set[str]) -> None:
+    match kind:
+        case {"type": "struct", "fields": fields}:
+            if path:
+                structs.add(path)
+            for field in fields:
+                below = f"{path}.{field['name']}" if path else field["name"]
+                present.add(below)
+                _walk(field["type"], below, present, structs, empty)
+        case {"type": "array", "elementType": inner}:
+            _walk(inner, path, present, structs, empty)
+        case "void":
+            empty.add(path)
+
+
+def parent_of(field: str, fields: Sequence[str] | frozenset[str]) -> str:
+    """Return the nearest of some fields that a field is nested in; empty for a column."""
+    at = field
+    while "." in at:
+        at = at.rpartition(".")[0]
+        if at in fields:
+            return at
+    return ""

@@ -1,0 +1,46 @@
+"""What waits in a feed's sources until its interval of arrival is complete, and when that is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pendulum
+
+from rewindow.contracts.ingest import FeedSpec, SourceLook
+from rewindow.control.ingest.intervals import Grid
+
+_DAY_MS = 86_400_000
+_NAMES = {
+    (1, "d"): ("the day", "YYYY-MM-DD"),
+    (1, "w"): ("the week from", "YYYY-MM-DD"),
+    (1, "mo"): ("the month", "YYYY-MM"),
+    (1, "y"): ("the year", "YYYY"),
+}
+_TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
+
+
+def waiting_rows(feed: FeedSpec, rows: int, first_ms: int, now_ms: int) -> str:
+    """Return the sentence for rows that were read and are not due; the first of them arrived at ``first_ms``."""
+    what = "1 row is" if rows == 1 else f"{rows:,} rows are"
+    return f"{what} waiting: {next_complete(feed, first_ms, now_ms)}"
+
+
+def waiting_files(feed: FeedSpec, looks: Mapping[str, SourceLook], now_ms: int) -> str:
+    """Return the sentence for new files of which no row is due; empty without such files, or without intervals."""
+    files = sum(len(look.fresh) for look in looks.values())
+    if not files or feed.every is None:
+        return ""
+    what = "1 file is" if files == 1 else f"{files:,} files are"
+    return f"{what} waiting: {next_complete(feed, now_ms, now_ms)}"
+
+
+def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
+    """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 00:00 UTC``."""
+    count, unit = feed.every or (1, "d")
+    grid = Grid(count, unit, feed.zone)
+    start_ms = grid.start_of(time_ms)
+    end_ms = grid.after(start_ms)
+    name, form = _NAMES.get((count, unit), ("the interval from", _DATE_AND_TIME))
+    start, end = (pendulum.from_timestamp(ms / 1000, tz=feed.zone) for ms in (start_ms, end_ms))
+    is_soon = end_ms - now_ms <= _DAY_MS
+    return f"{name} {start.format(form)} is complete at {end.format(_TIME if is_soon else _DATE_AND_TIME)} {feed.zone}"

@@ -1,0 +1,108 @@
+"""Write the due rows of a feed's logs, and decide the landings that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import LogSpec, LogWrite, PendingLanding, TimestampPolicy
+from rewindow.contracts.time_units import unit_in
+from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
+from rewindow.control.ingest.discover import Due, watermark_policy
+from rewindow.control.ingest.protocols import Call
+from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.errors import DataError, InvariantError
+
+_WRITES_MAX = 3
+"""The expected numbers of landings are right at once or after one correction. More means that the rows change."""
+
+
+def write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[DecidedLanding]]]:
+    """Write the logs under the expected landing numbers and decide the landings; write again if the numbers differ."""
+    feed, request = call.feed, call.request
+    policy = watermark_policy(feed)
+    rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
+    for _ in range(_WRITES_MAX):
+        blocks: dict[str, list[Block]] = {}
+        for spec in feed.logs if due.slots else ():  # without slots nothing is written: only the watermark rises
+            yield f"write {spec.topic}"
+            blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
+            if spec.source.format not in TABLE_FORMATS:
+                call.engine.check_unchanged(spec.source, due.looks[spec.topic])
+            _check_some_landed(call, spec, blocks[spec.topic])
+        numbering = Numbering(call.progress, rules, partial(_first_above, call))
+        decided = numbering.decide(due.intervals, blocks, due.slots)
+        slots = tuple(_slot(landing) for landing in decided)
+        written = {block.landing for topic_blocks in blocks.values() for block in topic_blocks}
+        if {slot for slot in due.slots if slot.number in written} <= set(slots):
+            return due, decided
+        due = replace(due, slots=slots)
+        call.tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
+    message = (
+        f"feed {feed.feed}: its sources give different rows on each read, so they cannot be landed: fix the source"
+    )
+    raise InvariantError(message)
+
+
+def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
+    """Reject a log whose first records would all be quarantined: the column or format is wrong, not the records."""
+    quarantined = sum(block.quarantined for block in blocks)
+    has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
+    if not quarantined or any(block.end > block.start for block in blocks):
+        return
+    why = next(block.refused for block in blocks if block.quarantined)
+    unit = unit_in(why)
+    if has_records and unit is None:
+        return
+    fix = "fix `timestamp:`, `max_ahead` or the source"
+    if unit is not None:
+        name = spec.arrived_at if "arrived_at" in why else spec.timestamp
+        fix = f"write milliseconds, or declare the unit of all files: `units: {{{name}: {unit}}}`"
+    message = (
+        f"feed {call.feed.feed}: all {quarantined} records of the log {spec.topic} would be quarantined, the first "
+        f"because of: {why}. Nothing was landed: {fix}"
+    )
+    raise DataError(message)
+
+
+def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int | None:
+    if file.path:
+        return call.tables.first_above(call.feed.feed, file, offset, time_ms)
+    (spec,) = [spec for spec in call.feed.logs if spec.topic == file.topic]
+    found = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
+    return None if found is None else found - file.base
+
+
+def _slot(decided: DecidedLanding) -> PendingLanding:
+    number = decided.landing.number
+    return PendingLanding(number, *decided.interval) if decided.interval else PendingLanding(number)
+
+
+def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
+    log_root, quarantine_root = call.tables.roots(call.feed.feed, spec.topic)
+    return LogWrite(
+        feed=call.feed.feed,
+        generation=call.generation.number,
+        attempt=call.attempt.id,
+        partitions=call.feed.partitions,
+        spec=spec,
+        columns=due.columns[spec.topic],
+        log_root=log_root,
+        quarantine_root=quarantine_root,
+        landings=due.slots,
+        starts={
+            where.partition: (landed.end, landed.max_timestamp)
+            for where, landed in call.progress.ranges.items()
+            if where.topic == spec.topic
+        },
+        policy=TimestampPolicy(spec.invalid, None if spec.is_output else call.feed.max_ahead_ms, spec.unreadable),
+        now_ms=call.request.now_ms,
+        bases={
+            where.partition: landed.base
+            for where, landed in call.progress.ranges.items()
+            if where.topic == spec.topic and landed.end
+        },
+    )

@@ -1,0 +1,134 @@
+"""Find the first value in CSV or JSON files that the parser could not read, so that a message can name line and column.
+
+Reads the files once more, after the landing has failed. Spark itself only says that a record is malformed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from rewindow.contracts.ingest import Piece, SourceSpec
+from rewindow.engine.worker.file_fields import (
+    csv_dialect,
+    directory_columns,
+    encoding_of,
+    local_files,
+    lower_options,
+    shown,
+)
+
+_WHOLE = ("byte", "short", "integer", "long")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
+
+
+def first_bad_value(spec: SourceSpec, schema: str, pieces: Sequence[Piece], base: str | None = None) -> str | None:
+    """Return where the first unreadable value is and what is wrong with it; None if this module finds none.
+
+    ``schema`` is the source's, in Spark's JSON. Directories below ``base`` name columns, which are not in the files.
+    """
+    every = json.loads(schema or "{}").get("fields", ())
+    find = _bad_in_csv if spec.format == "csv" else _bad_in_json
+    for path in local_files(pieces):
+        fields = [field for field in every if field["name"] not in directory_columns(str(path), base)]
+        try:
+            with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding_of(spec), newline="") as text:
+                found = next(find(text, fields, lower_options(spec)), None)
+        except (OSError, ValueError, LookupError, csv.Error, pa.ArrowException):
+            continue  # nothing to say about this file
+        if found is not None:
+            return f"{shown(spec, str(path))}, {found}"
+    return None
+
+
+def _bad_in_csv(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str]) -> Iterator[str]:
+    reader = csv.reader(text, **csv_dialect(options))
+    null, comment = options.get("nullvalue", ""), options.get("comment")
+    skips_header = options.get("header", "true").lower() == "true"
+    before = 0
+    for row in reader:
+        line, before = before + 1, reader.line_num
+        if not row or (comment and row[0].startswith(comment)):
+            continue
+        if skips_header:
+            skips_header = False
+            continue
+        if len(row) != len(fields):
+            yield f"line {line}: it has {len(row)} values, but there are {len(fields)} columns"
+        for value, field in zip(row, fields, strict=False):
+            if value not in {"", null} and (wrong := _wrong_text(value, field["type"], options)):
+                yield f"line {line}, column {field['name']}: {value!r} {wrong}"
+
+
+def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str]) -> Iterator[str]:
+    is_whole = options.get("multiline", "false").lower() == "true"
+    kind = {"type": "struct", "fields": fields}
+    for number, line in enumerate([text.read()] if is_whole else text, start=1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except json.JSONDecodeError as error:
+            yield f"line {number + error.lineno - 1}, column {error.colno}: it is not JSON ({error.msg})"
+            return
+        for value in found if isinstance(found, list) else [found]:
+            for path, bad, wrong in _wrong_json(value, kind, ""):
+                where = f"field {path}: " if path else ""
+                yield f"{'' if is_whole else f'line {number}, '}{where}{json.dumps(bad, ensure_ascii=False)[:80]} {wrong}"
+
+
+def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None:
+    """Return what is wrong with a CSV value of a type; None if nothing is, or nobody can tell."""
+    if kind in _WHOLE:
+        wrong = "is not a whole number" if _NUMBER.fullmatch(value) else "is not a number"
+        return None if re.fullmatch(r"\s*[+-]?\d+\s*", value) else wrong
+    if kind in {"float", "double"} or str(kind).startswith("decimal"):
+        return None if _NUMBER.fullmatch(value) else "is not a number"
+    if kind == "boolean":
+        return None if value.strip().lower() in {"true", "false"} else "is not true or false"
+    if kind == "date" and "dateformat" not in options:
+        return None if _reads(date, value) or _reads(datetime, value) else "is not a date"
+    if str(kind).startswith("timestamp") and not any(name.startswith("timestamp") for name in options):
+        return None if _reads(datetime, value) else "is not a time"
+    return None
+
+
+def _reads(kind: type[date], value: str) -> bool:
+    try:
+        kind.fromisoformat(value.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def _wrong_json(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Any, str]]:
+    """Yield the path and the value of each part that is not of its type, and what is wrong with it."""
+    match kind:
+        case _ if value is None:
+            return
+        case {"type": "struct", "fields": fields}:
+            if not isinstance(value, dict):
+                yield path, value, "is not an object"
+                return
+            for field in fields:
+                below = f"{path}.{field['name']}" if path else field["name"]
+                yield from _wrong_json(value.get(field["name"]), field["type"], below)
+        case {"type": "array", "elementType": inner}:
+            for item in value if isinstance(value, list) else ():
+                yield from _wrong_json(item, inner, path)
+        case "boolean":
+            if not isinstance(value, bool):
+                yield path, value, "is not true or false"
+        case str():
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if kind in _WHOLE and not (is_number and isinstance(value, int)):
+                yield path, value, "is not a whole number" if is_number else "is not a number"
+            elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:
+                yield path, value, "is not a number"

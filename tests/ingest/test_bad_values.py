@@ -1,0 +1,103 @@
+"""A value that the parser could not read is named with file, line, column and value."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rewindow.contracts.ingest import FAIL, SKIP, Piece, SourceSpec, TimestampPolicy
+from rewindow.engine.worker.bad_values import first_bad_value
+from rewindow.engine.worker.timestamps import UNREADABLE, InvalidTimestampError, judge
+
+POINT = {"type": "struct", "fields": [{"name": "x", "type": "double"}]}
+SCHEMA = json.dumps(
+    {
+        "type": "struct",
+        "fields": [
+            {"name": "user", "type": "string"},
+            {"name": "amount", "type": "long"},
+            {"name": "price", "type": "decimal(10,2)"},
+            {"name": "ok", "type": "boolean"},
+            {"name": "day", "type": "date"},
+            {"name": "at", "type": "timestamp"},
+            {"name": "points", "type": {"type": "array", "elementType": POINT}},
+        ],
+    }
+)
+NAMES = "user,amount,price,ok,day,at,points\n"
+GOOD = "ann,1,1.50,true,2026-01-01,2026-01-01T00:00:00Z,\n"
+
+
+def found(tmp_path, text, kind="csv", **options):
+    path = tmp_path / "raw" / f"d3.{kind}"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return first_bad_value(SourceSpec(kind, str(path.parent), "raw", options), SCHEMA, [Piece(str(path))])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("ann,1,", "ann,abc,", "column amount: 'abc' is not a number"),
+        ("ann,1,", "ann,1.5,", "column amount: '1.5' is not a whole number"),
+        ("1.50", "1,50", "it has 8 values, but there are 7 columns"),
+        ("1.50", "x", "column price: 'x' is not a number"),
+        ("true", "yes", "column ok: 'yes' is not true or false"),
+        ("2026-01-01,", "01.01.2026,", "column day: '01.01.2026' is not a date"),
+        ("2026-01-01T00:00:00Z", "now", "column at: 'now' is not a time"),
+    ],
+)
+def test_a_bad_value_in_csv_is_named_with_its_line_and_column(tmp_path, old, new, said):
+    text = NAMES + GOOD + '"two\nlines",1,1,true,2026-01-01,,\n' + GOOD.replace(old, new)
+    assert found(tmp_path, text) == f"d3.csv, line 5, {said}".replace("5, it", "5: it")
+
+
+def test_csv_options_are_those_of_the_source(tmp_path):
+    assert found(tmp_path, "# note\nann;-;1;true;;;\nann;x;1;true;;;\n", sep=";", header="false", nullValue="-",
+                 comment="#") == "d3.csv, line 3, column amount: 'x' is not a number"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"amount": "abc"}', 'field amount: "abc" is not a number'),
+        ('{"amount": 1.5}', "field amount: 1.5 is not a whole number"),
+        ('{"ok": "yes"}', 'field ok: "yes" is not true or false'),
+        ('{"points": [{"x": 1}, {"x": "y"}]}', 'field points.x: "y" is not a number'),
+        ('{"points": [3]}', "field points: 3 is not an object"),
+        ("[1]", "1 is not an object"),
+    ],
+)
+def test_a_bad_value_in_json_is_named_with_its_line_and_field(tmp_path, line, said):
+    assert found(tmp_path, f'{{"user": "ann", "amount": 1}}\n\n{line}\n', "json") == f"d3.json, line 3, {said}"
+
+
+def test_a_line_that_is_no_json_is_named(tmp_path):
+    assert (
+        found(tmp_path, '{"user": "ann"}\n{"user": ann}\n', "json")
+        == "d3.json, line 2, column 10: it is not JSON (Expecting value)"
+    )
+    assert found(tmp_path, '[{"user": "ann"},\n {"user": }]\n', "json", multiLine="true").startswith(
+        "d3.json, line 2, "
+    )
+
+
+def test_a_file_without_a_bad_value_says_nothing(tmp_path):
+    assert found(tmp_path, NAMES + GOOD) is None
+
+
+@pytest.mark.parametrize("invalid", [FAIL, SKIP])
+@pytest.mark.parametrize("unreadable", [FAIL, SKIP])
+def test_unreadable_rows_have_a_policy_of_their_own(invalid, unreadable):
+    policy = TimestampPolicy(invalid, None, unreadable)
+    rows = pa.array([1, 2, None], pa.int64())
+    for faults, fails in (([None, UNREADABLE, None], unreadable), ([None, None, "other"], invalid)):
+        times = rows if faults[2] else pa.array([1, 2, 3], pa.int64())
+        if fails == FAIL:
+            with pytest.raises(InvalidTimestampError):
+                judge(times, 10, faults, policy, -1)
+        else:
+            assert int(np.sum(judge(times, 10, faults, policy, -1).keep)) == 2

@@ -1,0 +1,207 @@
+"""A file whose fields are not those that are landed is refused before anything is landed, with the choices."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from pydantic import ValidationError
+
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.ingest import LogColumns, Piece, SourceSpec
+from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
+from rewindow.control.ingest.fields import LandedFields, check_fields
+from rewindow.engine.worker.file_fields import csv_headers, parquet_fields
+from rewindow.errors import SourceError
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.local_engine import HOUR, T0, land_locally, log_rows, one_log
+
+COLUMNS = LogColumns((Column("user", "string"),), (Column("amount", "long"), Column("address", "json")), True, False)
+ADDRESS = {"type": "struct", "fields": [{"name": "zip", "type": "long"}, {"name": "city", "type": "string"}]}
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        *({"name": name, "type": "string"} for name in ("user", "t", "amount", "coupon")),
+        {"name": "address", "type": ADDRESS},
+        {"name": "scores", "type": {"type": "map", "keyType": "string", "valueType": "long"}},
+        {"name": "items", "type": {"type": "array", "elementType": ADDRESS}},
+    ],
+}
+ALL = ["user", "t", "amount", "address", "address.zip", "address.city"]
+
+
+def spec_of(**log):
+    given = one_log(source={"path": "raw", "format": "json"}, **log)
+    return feed_spec(given, project_root="/p", warehouse="/w").logs[0]
+
+
+def checked(*files, before=None, **log):
+    known, structs, _ = fields_of_schema(SCHEMA)
+    return check_fields(spec_of(**log), COLUMNS, SourceFields(known, structs, files), before)
+
+
+def file(name, *fields, empty=()):
+    return FileFields(name, frozenset(fields), frozenset(empty))
+
+
+def first():
+    return checked(file("d1.json", *ALL, "coupon"), file("d2.json", *ALL))
+
+
+def test_a_renamed_field_is_refused_with_its_new_name():
+    renamed = [name for name in ALL if name != "amount"]
+    with pytest.raises(
+        SourceError, match=r"d3\.json has no amount, which all landed files have\. It has amt.*renamed\?"
+    ):
+        checked(file("d3.json", *renamed, "amt"), before=first())
+
+
+def test_a_renamed_key_is_refused():
+    with pytest.raises(SourceError, match=r"d3\.json has no user,.*`optional: \[user\]`.*--new-generation"):
+        checked(file("d3.json", "uid", *ALL[1:]), before=first())
+
+
+def test_a_renamed_nested_field_is_refused():
+    renamed = [name for name in ALL if name != "address.zip"]
+    with pytest.raises(SourceError, match=r"has no address\.zip.*It has address\.plz"):
+        checked(file("d3.json", *renamed, "address.plz"), before=first())
+
+
+def test_an_unknown_field_is_refused_unless_it_is_ignored():
+    new = file("d3.json", *ALL, "cuopon")
+    with pytest.raises(
+        SourceError, match=r"the field cuopon, which no landed file has\. Is it coupon\?.*`ignore: \[cuopon\]`"
+    ):
+        checked(new, before=first())
+    assert checked(new, before=first(), ignore=["cuopon"]) == first()
+    with pytest.raises(SourceError, match=r"items\.sku"):
+        checked(file("d3.json", *ALL, "items", "items.sku"), before=first())
+    assert checked(file("d3.json", *ALL, "extra", "extra.a"), before=first(), ignore=["extra"])
+
+
+def test_a_field_that_some_landed_files_lack_may_be_missing():
+    assert checked(file("d3.json", *ALL), before=first()) == first()
+    assert "coupon" not in first().always
+
+
+def test_a_field_declared_optional_may_be_missing_from_then_on():
+    rest = [name for name in ALL if name != "amount"]
+    after = checked(file("d3.json", *rest), before=first(), optional=["amount"])
+    assert after == LandedFields(tuple(sorted(rest)))
+    assert checked(file("d4.json", *rest), before=after) == after
+
+
+def test_a_field_without_a_value_hides_those_nested_in_it():
+    assert checked(file("d3.json", *ALL[:4], empty=["address"]), before=first()) == first()
+
+
+def test_a_field_that_is_not_landed_may_go():
+    assert checked(file("d3.json", *ALL), before=LandedFields((*first().always, "coupon"))) == first()
+
+
+def test_names_below_a_map_are_data():
+    assert checked(file("d3.json", *ALL, "scores", "scores.ann", "scores.bob"), before=first()) == first()
+
+
+def test_each_file_of_a_first_landing_needs_the_columns_that_the_feed_names():
+    with pytest.raises(SourceError, match=r"d2\.json has no user, which the configuration names"):
+        checked(file("d1.json", *ALL), file("d2.json", *ALL[1:]))
+    with pytest.raises(SourceError, match=r"d2\.json has no amount"):
+        checked(file("d1.json", *ALL), file("d2.json", "user", "t"), value=["amount"])
+
+
+def test_a_declared_schema_selects_fields_in_a_first_landing_and_new_ones_are_refused_later():
+    log = {"source": {"path": "raw", "format": "json", "schema": "user STRING"}}
+    known, structs, _ = fields_of_schema(SCHEMA)
+    spec = feed_spec(one_log(**log), project_root="/p", warehouse="/w").logs[0]
+    found = SourceFields(known, structs, (file("d1.json", *ALL, "note"),))
+    before = check_fields(spec, COLUMNS, found, None)
+    assert before.others == ("note",)
+    assert check_fields(spec, COLUMNS, found, before) == before
+    with pytest.raises(SourceError, match="the field remark"):
+        check_fields(spec, COLUMNS, SourceFields(known, structs, (file("d2.json", *ALL, "remark"),)), before)
+
+
+def test_csv_files_with_two_header_orders_are_refused_in_a_first_landing(tmp_path):
+    (tmp_path / "d1.csv").write_text("user,amount\nann,1\n")
+    (tmp_path / "d2.csv").write_text('\n\n"amount","user"\n1,ann\n')
+    (tmp_path / "d3.csv").write_text("")
+    source = SourceSpec("csv", str(tmp_path), "raw", {})
+    pieces = _pieces(tmp_path)
+    with pytest.raises(SourceError, match=r"d2\.csv has the columns in another order \(amount, user\) than d1\.csv"):
+        checked(*csv_headers(source, pieces))
+    with pytest.raises(SourceError, match=r"d2\.csv has other columns.*than the landed files \(user, amt\)"):
+        checked(*csv_headers(source, pieces[1:]), before=LandedFields(("user", "amt")))
+    assert csv_headers(SourceSpec("csv", str(tmp_path), "raw", {"HEADER": "false"}), pieces) == []
+
+
+def _pieces(folder):
+    return [Piece(str(path)) for path in sorted(folder.iterdir())]
+
+
+def write(tmp_path, name, **columns):
+    path = tmp_path / "raw" / f"{name}.parquet"
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+def test_a_parquet_file_with_a_renamed_column_is_refused_and_nothing_is_landed(tmp_path):
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    write(tmp_path, "a", user=["ann"], t=[1], x=[1])
+    land_locally(one_log(), tables, tmp_path, T0)
+    write(tmp_path, "b", user=["ann"], t=[2], y=[1])
+    with pytest.raises(SourceError, match=r"b\.parquet has no x, which all landed files have\. It has y"):
+        land_locally(one_log(), tables, tmp_path, T0)
+    write(tmp_path, "b", user=["ann"], t=[2], X=[1], y=[1])
+    with pytest.raises(SourceError, match=r"b\.parquet has the field y"):
+        land_locally(one_log(), tables, tmp_path, T0)
+    assert len(log_rows(tables)) == 1
+
+
+def test_nested_fields_of_parquet_files_are_compared_too(tmp_path):
+    write(
+        tmp_path, "a", user=["ann"], address=[[{"zip": 1}]], by=pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))
+    )
+    (found,) = parquet_fields(SourceSpec("parquet", str(tmp_path / "raw"), "raw", {}), _pieces(tmp_path / "raw"))
+    assert (found.name, found.present) == ("a.parquet", {"user", "address", "address.zip", "by"})
+
+
+def test_a_new_column_of_a_table_is_refused_unless_it_is_ignored(tmp_path):
+    tables, path = DeltaFeedTables(f"{tmp_path}/w"), f"{tmp_path}/w/raw/events"
+    write_deltalake(path, pa.table({"user": ["a"], "t": [1], "x": [1]}))
+    feed = {"source": {"table": "raw.events"}}
+    land_locally(one_log(**feed), tables, tmp_path, T0)
+    write_deltalake(path, pa.table({"user": ["a"], "t": [1], "y": [1]}), mode="append", schema_mode="merge")
+    with pytest.raises(SourceError, match=r"raw\.events has the field y, which is not landed"):
+        land_locally(one_log(**feed), tables, tmp_path, T0)
+    write_deltalake(f"{tmp_path}/w/raw/events", pa.table({"user": ["a"], "t": [1], "x": [1], "y": [1]}), mode="append")
+    assert land_locally(one_log(**feed, ignore=["y"]), tables, tmp_path, T0).landings == (2,)
+
+
+def test_csv_takes_neither_ignore_nor_optional():
+    with pytest.raises(ValidationError, match="do not apply to csv"):
+        one_log(source={"path": "raw", "format": "csv"}, ignore=["x"])
+    with pytest.raises(ValidationError, match="is not a list of fields"):
+        one_log(ignore="x")
+
+
+def test_directories_above_the_source_name_no_columns(tmp_path):
+    base = tmp_path / "env=prod" / "raw"
+    (base / "year=2026").mkdir(parents=True)
+    pq.write_table(pa.table({"user": ["ann"]}), base / "year=2026" / "a.parquet")
+    pieces = [Piece(str(base / "year=2026" / "a.parquet"))]
+    (found,) = parquet_fields(SourceSpec("parquet", str(base), "raw", {}), pieces, str(base))
+    assert found.present == {"user", "year"}
+
+
+def test_a_new_generation_that_keeps_landings_compares_the_rewritten_files(tmp_path):
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    feed = one_log(every="1h", arrived_at="got")
+    for hour in range(2):
+        write(tmp_path, f"h{hour}", user=["ann"], t=[T0], got=[T0 + hour * HOUR], x=[hour])
+    land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
+    write(tmp_path, "h1", user=["ann"], t=[T0], got=[T0 + HOUR], y=[1])
+    with pytest.raises(SourceError, match=r"h1\.parquet has no x"):
+        land_locally(feed, tables, tmp_path, T0 + 2 * HOUR, new_generation=True, keep=1)

@@ -1,0 +1,154 @@
+"""Files with other fields than those that are landed, through Spark: they are refused, and nothing is landed."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from rewindow.control.ingest.land import land
+from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.local_engine import HOUR, T0, log_rows, one_log
+
+pytestmark = pytest.mark.spark
+
+FIRST = '{"user": "ann", "t": 1, "amount": 5, "at": {"zip": 1, "n": null}, "tags": [{"k": 1}]}\n'
+
+
+class Files:
+    """A feed of text files."""
+
+    def __init__(self, root, engine, kind="json", **options):
+        self.root, self.engine, self.kind = root, engine, kind
+        self.tables, self.options = DeltaFeedTables(f"{root}/w"), options
+        (root / "raw").mkdir()
+
+    def write(self, name, text):
+        path = self.root / "raw" / name
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+
+    def land(self, now_ms=T0, **log):
+        source = {"path": "raw", "format": self.kind, **self.options}
+        return land(one_log(source=source, **log), self.tables, self.engine, now_ms=now_ms)
+
+
+def test_a_renamed_json_field_is_refused_and_lands_no_null(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", FIRST * 3 + '{"user": "bob", "t": 2, "amount": 6}\n')
+    assert feed.land().rows == 4
+    for text, said in (
+        (FIRST.replace("amount", "amt"), r"d 2\+é\.json has no amount.*It has amt"),
+        (FIRST.replace("user", "uid"), r"has no user.*It has uid"),
+        (FIRST.replace("zip", "plz"), r"has no at\.zip.*at\.plz"),
+        (FIRST.replace('"k"', '"q"'), r"has no tags\.k.*tags\.q"),
+        (FIRST.replace('"t"', '"x": 1, "t"'), "has the field x, which no landed file has"),
+    ):
+        feed.write("d 2+é.json", text)
+        with pytest.raises(SourceError, match=said):
+            feed.land()
+    assert len(log_rows(feed.tables)) == 4
+    feed.write("d 2+é.json", FIRST.replace('"t"', '"x": 1, "t"'))
+    assert feed.land(ignore=["x"]).rows == 1
+    feed.write("d3.json", '{"user": "ann", "t": 4, "at": null, "tags": []}\n')
+    assert feed.land(ignore=["x"], optional=["amount"]).rows == 1
+    assert [row["amount"] for row in log_rows(feed.tables) if row["landing"] == 3] == [None]
+
+
+def test_lines_that_are_no_objects_hide_no_renamed_field(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json.gz", FIRST)
+    feed.land()
+    feed.write("d2.json", 'no JSON\n\n{"user": "ann", "user": "bob", "t": 2}\n' + FIRST.replace("amount", "amt"))
+    with pytest.raises(SourceError, match="has no amount"):
+        feed.land()
+    feed.write("d2.json", "")
+    assert feed.land().rows == 0
+
+
+def test_an_array_of_objects_has_the_fields_of_the_objects(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), options={"multiLine": "true"})
+    feed.write("d1.json", f"[{FIRST},\n{FIRST}]")
+    assert feed.land().rows == 2
+    feed.write("d2.json", f"[{FIRST.replace('amount', 'amt')}]")
+    with pytest.raises(SourceError, match="has no amount"):
+        feed.land()
+    feed.write("d2.json", f"[{FIRST}]")
+    assert feed.land().rows == 1
+
+
+def test_names_below_a_declared_map_are_data(engine_at, tmp_path):
+    schema = "user STRING, t BIGINT, scores MAP<STRING, BIGINT>, raw STRING"
+    feed = Files(tmp_path, engine_at(tmp_path), schema=schema)
+    feed.write("d1.json", '{"user": "ann", "t": 1, "scores": {"a": 1}, "raw": {"x": 1}, "left": "out"}\n')
+    assert feed.land().rows == 1
+    feed.write("d2.json", '{"user": "ann", "t": 2, "scores": {"b": 1}, "raw": {"y": 1}, "left": "out"}\n')
+    assert feed.land().rows == 1
+    feed.write("d3.json", '{"user": "ann", "t": 3, "scores": {"b": 1}, "raw": {"y": 1}, "right": "in"}\n')
+    with pytest.raises(SourceError, match="the field right"):
+        feed.land()
+
+
+def test_two_header_orders_in_a_first_landing_name_both_files(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv")
+    feed.write("d1.csv", "user,t,amount\nann,1,5\n")
+    feed.write("d2.csv", "user,amount,t\nann,5,2\n")
+    with pytest.raises(SourceError, match=r"d2\.csv has the columns in another order \(user, amount, t\) than d1\.csv"):
+        feed.land()
+    feed.write("d2.csv", "user,t,amount\nann,2,5\n")
+    assert feed.land().rows == 2
+    feed.write("d3.csv", "user,t,amt\nann,2,5\n")
+    with pytest.raises(SourceError, match=r"d3\.csv has other columns \(user, t, amt\) than the landed files"):
+        feed.land()
+
+
+def test_a_declared_schema_does_not_hide_that_a_header_changed(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv", schema="user STRING, t BIGINT, amount BIGINT")
+    feed.write("d1.csv", "user,t,amount\nann,1,5\n")
+    assert feed.land().rows == 1
+    feed.write("d2.csv", "user,amount,t\nann,5,2\n")
+    with pytest.raises(SourceError, match="another order"):
+        feed.land()
+
+
+def test_a_declared_schema_in_another_order_than_the_header_is_refused(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv", schema="user STRING, amount BIGINT, t BIGINT")
+    feed.write("d1.csv", "user,t,amount\nann,1,5\n")
+    with pytest.raises(ConfigError, match="use the order of the header"):
+        feed.land()
+
+
+def test_the_first_line_that_is_no_json_is_named_in_a_first_landing(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", FIRST + "oops\n")
+    with pytest.raises(DataError, match=r"d1\.json, line 2, column 1: it is not JSON.*`unreadable: skip`"):
+        feed.land()
+    assert feed.land(unreadable="skip").quarantined == 1
+
+
+def test_an_empty_file_is_named_as_the_reason_for_missing_columns(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv")
+    feed.write("d1.csv", "")
+    with pytest.raises(ConfigError, match="raw has no columns, because its files are empty"):
+        feed.land()
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("us", 1_000_000), ("ns", 1_000_000_000)])
+def test_declared_units_are_converted_and_undeclared_arrivals_refused(engine_at, tmp_path, unit, factor):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv")
+    seconds = T0 // 1000
+    feed.write("d1.csv", f"user,t,got\nann,{seconds * factor},{seconds * factor}\n")
+    with pytest.raises(DataError, match=rf"arrived_at {seconds * factor} is in .*`units:"):
+        feed.land(arrived_at="got", every="1d", units={"t": unit})
+    day = 24 * HOUR
+    report = feed.land(arrived_at="got", every="1d", units={"t": unit, "got": unit}, now_ms=T0 + day)
+    assert report.rows == 1
+    assert [(row["timestamp"], row["arrived_at"]) for row in log_rows(feed.tables)] == [(T0, T0)]
+
+
+def test_rows_of_today_wait_and_are_counted(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv")
+    rows = "".join(f"ann,{T0 + n},{T0 + n}\n" for n in range(10))
+    feed.write("d1.csv", f"user,t,got\n{rows}")
+    report = feed.land(arrived_at="got", every="1d")
+    assert (report.landings, report.waiting[:20]) == ((), "10 rows are waiting:")

@@ -1,0 +1,95 @@
+"""If nothing is due, `land` says what is waiting and when its interval is complete."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rewindow.app.cli.printing import Printer
+from rewindow.config.feed_spec import feed_spec
+from rewindow.control.ingest.waiting import next_complete
+from rewindow.errors import DataError
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.bad_input.scene import make_template, without_spark
+from tests.ingest.local_engine import HOUR, feed_config, land_locally, write_rows
+
+DAY = 24 * HOUR
+TODAY = round(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000)
+NOON = TODAY + 12 * HOUR
+DAILY = feed_config(landing={"every": "1d"})
+
+
+def write(tmp_path, name, start, count=10):
+    rows = [{"user": "ann", "t": start + n, "got": start + n, "x": n} for n in range(count)]
+    write_rows(tmp_path, name, rows)
+
+
+@pytest.fixture
+def tables(tmp_path):
+    return DeltaFeedTables(f"{tmp_path}/w")
+
+
+def test_rows_of_today_are_counted_and_the_end_of_the_day_is_named(tmp_path, tables, capsys):
+    write(tmp_path, "d1", TODAY)
+    report = land_locally(DAILY, tables, tmp_path, NOON)
+    assert report.waiting == "10 rows are waiting: the day 2026-11-22 is complete at 00:00 UTC"
+    Printer().landed("activity", report)
+    assert capsys.readouterr().out == f"Feed activity: {report.waiting}.\n"
+    assert land_locally(DAILY, tables, tmp_path, TODAY + DAY).rows == 10
+
+
+@pytest.mark.parametrize("later", [0, DAY])
+def test_new_files_of_today_are_counted_without_reading_them(tmp_path, tables, later):
+    write(tmp_path, "d0", TODAY - DAY)
+    land_locally(DAILY, tables, tmp_path, NOON)
+    write(tmp_path, "d1", TODAY + later)
+    report = land_locally(DAILY, tables, tmp_path, NOON + later)
+    assert report.landings == ()
+    assert report.waiting.startswith("1 file is waiting: the day 2026-11-2")
+    assert report.waiting.endswith(" is complete at 00:00 UTC")
+
+
+def test_nothing_waits_where_nothing_is_new(tmp_path, tables, capsys):
+    write(tmp_path, "d0", TODAY - DAY)
+    land_locally(DAILY, tables, tmp_path, NOON)
+    report = land_locally(DAILY, tables, tmp_path, NOON)
+    Printer().landed("activity", report)
+    assert capsys.readouterr().out == "Feed activity: nothing new to land.\n"
+
+
+@pytest.mark.parametrize(
+    ("every", "zone", "said"),
+    [
+        ("1h", "UTC", "the interval from 2026-11-22 12:00 is complete at 13:00 UTC"),
+        ("1d", "Europe/Berlin", "the day 2026-11-22 is complete at 00:00 Europe/Berlin"),
+        ("1w", "UTC", "the week from 2026-11-16 is complete at 00:00 UTC"),
+        ("1mo", "UTC", "the month 2026-11 is complete at 2026-12-01 00:00 UTC"),
+        ("1y", "UTC", "the year 2026 is complete at 2027-01-01 00:00 UTC"),
+    ],
+)
+def test_each_interval_has_its_name(every, zone, said):
+    feed = feed_spec(feed_config(landing={"every": every}, zone=zone), project_root="/", warehouse="/w")
+    assert next_complete(feed, NOON, NOON) == said
+
+
+def test_a_first_landing_without_any_arrival_is_an_error(tmp_path, tables):
+    write_rows(tmp_path, "a", [{"user": "ann", "t": TODAY, "got": None, "x": 1}])
+    with pytest.raises(DataError, match=r"no row of the log events has a valid arrival.*Fix `arrived_at: got`"):
+        land_locally(DAILY, tables, tmp_path, NOON)
+
+
+def test_run_says_when_a_feed_that_was_never_landed_lands(tmp_path):
+    with without_spark():
+        bench = make_template(tmp_path / "project")
+        bench.edit("conf/feeds/activity.yaml", "partitions: 2", "partitions: 2\nlanding: {every: 1d}")
+        bench.edit("conf/feeds/activity.yaml", "feed: activity", "feed: other")
+        (bench.root / "conf/feeds/activity.yaml").rename(bench.root / "conf/feeds/other.yaml")
+        bench.edit("conf/jobs/counts.yaml", "feed: activity", "feed: other")
+        answer = bench.run("run", "counts")
+    assert answer.code == 66
+    assert (
+        "`rewindow land other` first. With `every: 1d` it lands complete intervals only: 3 files are waiting: the day "
+        in answer.err
+    )
+    assert "is complete at 00:00 UTC" in answer.err
