@@ -106,7 +106,8 @@ class Builder:
     ) -> KTable:
         if isinstance(parent, KGroupedTable):
             return _table_aggregate(node["fn"], name, parent)
-        store = Materialized.as_(name, retention=node.get("retention"))
+        retention = node.get("retention")
+        store = Materialized.as_(name, retention=None if retention is None else f"{retention}ms")
         if node["fn"] == "count":
             return parent.aggregate(Count(), store=store)
         if node["fn"] != "concat":

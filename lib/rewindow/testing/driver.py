@@ -115,11 +115,17 @@ class TopologyTestDriver:
             self._reader[TopicPartition(topic, self._partition_of(key))].enqueue(topic, *row, timestamp)
         self._process_ready()
 
-    def advance_wall_clock(self, by: str | int | timedelta) -> None:
-        """Advance the wall clock: each due schedule fires once (D5, D8), then records that waited may be processed."""
+    def advance_wall_clock(self, by: str | timedelta) -> None:
+        """Advance the wall clock: each due schedule fires once (D5, D8), then records that waited may be processed.
+
+        Raises `ConfigError` for a negative duration.
+        """
         self._check_open()
+        by_ms = to_ms(by)
+        if by_ms < 0:
+            raise ConfigError(f"advance_wall_clock({by!r}): the wall clock never goes back: give 0 or more")
         clocks = [queued.local.task.task_context.wall_clock_ms for queued in self._tasks]
-        self._now_ms = max(self._now_ms, *clocks) + to_ms(by)
+        self._now_ms = max(self._now_ms, *clocks) + by_ms
         for queued in self._tasks:
             queued.local.task.advance_wall_clock(self._now_ms)
         self._process_ready()

@@ -43,7 +43,7 @@ from typing import Any
 import yaml
 
 from rewindow.errors import ConfigError, RewindowError
-from rewindow.streams.duration import to_ms
+from rewindow.streams.duration import time_to_ms, to_ms
 from rewindow.streams.record import MAX_MS, Record, Window, Windowed, row_class
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.topology import Topology
@@ -159,7 +159,7 @@ def _perform(driver: TopologyTestDriver, step: Mapping[str, Any], where: str) ->
         elif "clock" in step:
             driver.advance_wall_clock(step["clock"])
         elif "watermark" in step:
-            driver.advance_watermark(to_ms(step["watermark"]))
+            driver.advance_watermark(time_to_ms(step["watermark"]))
         elif "cut" in step:
             driver.cut()
         else:
@@ -178,14 +178,14 @@ def _sent(driver: TopologyTestDriver) -> list[Any]:
 
 def _input(record: list[Any], driver: TopologyTestDriver) -> Input:
     topic, key, value, at = _with_topic(record, driver.inputs, "reads")
-    return topic, _row(key), _row(value), to_ms(at)
+    return topic, _row(key), _row(value), time_to_ms(at)
 
 
 def _expected(record: list[Any], driver: TopologyTestDriver) -> list[Any]:
     topic, key, value, at = _with_topic(record, driver.outputs, "writes")
     if isinstance(key, dict) and {"key", "start", "end"} == set(key):
-        key = {"key": key["key"], "start": to_ms(key["start"]), "end": to_ms(key["end"])}
-    return [topic, key, value, to_ms(at)]
+        key = {"key": key["key"], "start": time_to_ms(key["start"]), "end": time_to_ms(key["end"])}
+    return [topic, key, value, time_to_ms(at)]
 
 
 def _with_topic(record: list[Any], topics: Iterable[str], verb: str) -> list[Any]:
@@ -252,7 +252,7 @@ def _parsed(case: Any, path: str) -> Transcript:
     if "semantics" in case:
         settings["semantics"] = _semantics(case["semantics"], where)
     if "wall_clock" in case:
-        settings["wall_clock_ms"] = to_ms(case["wall_clock"])
+        settings["wall_clock_ms"] = time_to_ms(case["wall_clock"])
     if "max_task_idle" in case:
         idle = case["max_task_idle"]
         settings["max_task_idle_ms"] = MAX_MS if idle == "forever" else to_ms(idle)
