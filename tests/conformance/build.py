@@ -83,6 +83,9 @@ class Builder:
     def op_select_key(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
         return parent.select_key(key_selector(node["by"]), name=name)
 
+    def op_repartition(self, _node: dict[str, Any], name: str, parent: KStream) -> KStream:
+        return parent.repartition(name=name)
+
     def op_merge(self, _node: dict[str, Any], name: str, first: KStream, *others: KStream) -> KStream:
         return first.merge(*others, name=name)
 

@@ -150,8 +150,11 @@ def _check_keys(left: Any, right: Any, what: str) -> None:
 
 
 def _side(stream: KStream, name: str) -> KStream:
-    """Return a side with its records in the partitions of their keys. Records without a key stay in."""
-    return stream.repartition(name=name) if stream.is_rekeyed else stream
+    """Return a side with its records in the partitions of their keys; those without a key too, which left joins send on."""
+    if not stream.is_rekeyed:
+        return stream
+    node = stream.graph.topology.add_repartition(name, stream.node, key=stream.key, value=stream.value)
+    return replace(stream, node=node, is_rekeyed=False)
 
 
 def _kept(store: JoinStores) -> tuple[Materialized, Materialized]:
