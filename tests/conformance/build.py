@@ -83,6 +83,9 @@ class Builder:
     def op_select_key(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
         return parent.select_key(key_selector(node["by"]), name=name)
 
+    def op_repartition(self, _node: dict[str, Any], name: str, parent: KStream) -> KStream:
+        return parent.repartition(name=name)
+
     def op_merge(self, _node: dict[str, Any], name: str, first: KStream, *others: KStream) -> KStream:
         return first.merge(*others, name=name)
 
@@ -106,7 +109,8 @@ class Builder:
     ) -> KTable:
         if isinstance(parent, KGroupedTable):
             return _table_aggregate(node["fn"], name, parent)
-        store = Materialized.as_(name, retention=node.get("retention"))
+        retention = node.get("retention")
+        store = Materialized.as_(name, retention=None if retention is None else f"{retention}ms")
         if node["fn"] == "count":
             return parent.aggregate(Count(), store=store)
         if node["fn"] != "concat":

@@ -69,7 +69,7 @@ def _take_step(driver: TopologyTestDriver, step: dict[str, Any]) -> None:
     elif "batch" in step:
         driver.pipe_all((one["topic"], one["key"], one["value"], one["ts"]) for one in step["batch"])
     else:
-        driver.advance_wall_clock(step["advance_wall_clock"])
+        driver.advance_wall_clock(f"{step['advance_wall_clock']}ms")
 
 
 def _end_epoch(driver: TopologyTestDriver, watermark_ms: int) -> None:

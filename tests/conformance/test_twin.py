@@ -155,6 +155,24 @@ def test_the_engine_gives_what_the_definition_gives(
     same_as_the_twin(made, mode)
 
 
+COUNTED: list[dict[str, Any]] = [
+    {"name": "g", "op": "group_by_key", "in": "m"},
+    {"name": "n", "op": "aggregate", "in": "g", "fn": "count"},
+    {"name": "t", "op": "to_stream", "in": "n"},
+]
+
+
+@given(
+    steps(nulls=True), st.sampled_from(["both", "k"]), st.sampled_from([[], COUNTED]), st.sampled_from(["whole", "cut"])
+)
+@examples(60)
+def test_a_repartition_loses_null_keys_here_and_in_the_definition(
+    taken: list[dict[str, Any]], above: str, below: list[dict[str, Any]], mode: str
+) -> None:
+    rekeyed = {"name": "k", "op": "select_key", "in": "both", "by": {"value_mod": 3}}
+    same_as_the_twin(scenario([rekeyed, {"name": "m", "op": "repartition", "in": above}, *below], taken, 0, 0), mode)
+
+
 @pytest.mark.parametrize("mode", ["whole", "cut"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_operator_gives_what_its_definition_gives(shape: str, mode: str) -> None:

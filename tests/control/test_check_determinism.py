@@ -9,6 +9,8 @@ import pytest
 
 from rewindow.app.check_determinism import check_files
 from rewindow.app.cli.app import run_command
+from tests.bad_input.nondeterminism import FINE as DETERMINISTIC
+from tests.bad_input.nondeterminism import NEIGHBOURS, Planted
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -43,9 +45,62 @@ CASES = {
     "s = {1}\nx = [*s]": "iterates over a set (s)",
     "s = {1}\nx = f'{s}'": "iterates over a set (s)",
     "s = {1}\nfor x in s.union([2]): pass": "iterates over a set (s.union([2]))",
+    "from functools import lru_cache\n@lru_cache(3)\ndef f(x): return x": "functools.lru_cache",
+    "import functools\n@functools.cache\ndef f(x): return x": "functools.cache",
+}
+
+STATE = {
+    "n = 0\ndef f():\n    global n\n    n += 1": "global n",
+    "seen = []\ndef f(row): seen.append(row)": "changes shared state (seen.append(row))",
+    "counts = {}\ndef f(key): counts[key] = 1": "changes shared state (counts[key])",
+    "counts = {}\ndef f(key): counts[key] += 1": "changes shared state (counts[key])",
+    "counts = {}\ndef f(key): del counts[key]": "changes shared state (counts[key])",
+    "counts = {}\nf = lambda key: counts.setdefault(key, 1)": "changes shared state (counts.setdefault(key, 1))",
+    "known = {}\ndef f(key): known.get(key).append(1)": "changes shared state (known.get(key).append(1))",
+    "known = {}\ndef f(key):\n    mine = known[key]\n    mine.append(1)": "changes shared state (mine.append(1))",
+    "known = {}\ndef f():\n    for one in known.values(): one.clear()": "changes shared state (one.clear())",
+    "from itertools import count\nn = count()\ndef f(): return next(n)": "changes shared state (next(n))",
+    "import heapq\nq = []\ndef f(x): heapq.heappush(q, x)": "changes shared state (heapq.heappush(q, x))",
+    "def f(): f.calls += 1": "changes shared state (f.calls)",
+    "def f(): globals()['n'] = 1": "changes shared state (globals()['n'])",
+    "class A:\n    n = 0\n    def f(self): A.n += 1": "changes shared state (A.n)",
+    "class A:\n    n = 0\n    def f(self): type(self).n += 1": "changes shared state (type(self).n)",
+    "class A:\n    n = 0\n    def f(self): self.__class__.n += 1": "changes shared state (self.__class__.n)",
+    "class A:\n    n = 0\n    @classmethod\n    def f(cls): cls.n += 1": "changes shared state (cls.n)",
+    "class A:\n    n = {}\n    def f(self, key): self.n[key] = 1": "changes shared state (self.n[key])",
+    "class A:\n    n = []\n    def f(self): self.n.append(1)": "changes shared state (self.n.append(1))",
+    "class A:\n    n = []\n    def f(self): setattr(A, 'n', 1)": "changes shared state (setattr(A, 'n', 1))",
+    "class B:\n    n = []\nclass A(B):\n    def f(self): self.n.append(1)": "changes shared state (self.n.append(1))",
+    "def f(x, seen=[]): return seen": "a default that can change ([])",
+    "f = lambda x, *, seen={}: seen": "a default that can change ({})",
+    "from itertools import count\ndef f(x, n=count()): return next(n)": "a default that can change (count())",
+    "def build():\n    seen = []\n    b = StreamsBuilder()\n    b.map(lambda x: seen.append(x))": (
+        "changes shared state (seen.append(x))"
+    ),
+    "def build():\n    n, b = 0, StreamsBuilder()\n    def f():\n        nonlocal n\n        n += 1": "nonlocal n",
+    "from helpers import seen\ndef f(x): seen.append(x)": "changes shared state (seen.append(x))",
+    "import helpers\ndef f(x): helpers.seen.append(x)": "changes shared state (helpers.seen.append(x))",
+    "import helpers as h\ndef f(x): h.total = x": "changes shared state (h.total)",
+    "from deep.er import seen as s\ndef f(x): s[x] = 1": "changes shared state (s[x])",
 }
 
 FINE = (
+    "rates = {}\nrates['a'] = 1\nrates.update(b=2)\ndef f(x): return rates[x]",
+    "def f(rows):\n    seen = []\n    for row in rows: seen.append(row)\n    return seen",
+    "seen = []\ndef f(seen): seen.append(1)",
+    "seen = []\ndef f():\n    seen = {}\n    seen['a'] = 1",
+    "words = ['a']\ndef f(x):\n    mine = list(words)\n    mine.append(x)\n    return mine",
+    "class A:\n    n = []\n    def __init__(self): self.n = []\n    def f(self): self.n.append(1)",
+    "class A:\n    n: list = field(default_factory=list)\n    def f(self): self.n.append(1)",
+    "class A:\n    n: dict\n    def f(self): self.n['a'] = 1",
+    "def f(x):\n    n = 0\n    def g():\n        nonlocal n\n        n += x\n    g()\n    return n",
+    "import numpy as np\ndef f(x): return np.append(x, 1), np.sort(x)",
+    "import heapq\ndef f(x):\n    q = []\n    heapq.heappush(q, x)",
+    "import helpers\ndef f(x): return helpers.add(x), helpers.seen[0]",
+    "def f(x, names=('a', 'b'), limit=None): return x",
+    "def build():\n    b = StreamsBuilder()\n    names = []\n    for n in range(3): names.append(n)\n    return b",
+    "class A:\n    def f(self): self.seen = {}\n    def g(self, k): self.seen[k] = 1",
+    "seen = {}\ndef f(x): seen[x] = 1  # rewindow: allow - a memo of a pure function",
     "import time\ntime.sleep(0)",
     "from datetime import datetime, timedelta\nx = datetime.fromtimestamp(0, None) + timedelta(1)",
     "import random\nx = random.Random(5).random() if False else random.Random(x=5)",
@@ -62,6 +117,9 @@ FINE = (
 
 
 def found(folder: Path, text: str) -> list[str]:
+    (folder / "helpers.py").write_text("seen = []\ntotal = 0\ndef add(x): return x\n")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "er.py").write_text("from helpers import seen\n")
     (folder / "code.py").write_text(text)
     return [one.what for one in check_files(folder, [folder / "code.py"])]
 
@@ -69,6 +127,21 @@ def found(folder: Path, text: str) -> list[str]:
 @pytest.mark.parametrize("text", CASES)
 def test_nondeterminism_is_found(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, text) == [CASES[text]]
+
+
+@pytest.mark.parametrize("text", STATE)
+def test_state_outside_stores_is_found(tmp_path: Path, text: str) -> None:
+    assert found(tmp_path, text) == [STATE[text]]
+
+
+@pytest.mark.parametrize("planted", NEIGHBOURS, ids=lambda planted: planted.name)
+def test_state_that_makes_two_runs_differ_from_one_is_found(tmp_path: Path, planted: Planted) -> None:
+    assert found(tmp_path, planted.module)
+
+
+@pytest.mark.parametrize("planted", DETERMINISTIC, ids=lambda planted: planted.name)
+def test_a_deterministic_job_has_no_findings(tmp_path: Path, planted: Planted) -> None:
+    assert found(tmp_path, planted.module) == []
 
 
 @pytest.mark.parametrize("text", FINE)

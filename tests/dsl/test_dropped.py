@@ -66,7 +66,7 @@ def test_a_record_that_a_window_store_has_expired_is_reported() -> None:
             self.context.store("windows").put(record.key, record.value, record.timestamp)
 
     builder = StreamsBuilder()
-    store = window_store("windows", size=10, retention=20)
+    store = window_store("windows", size="10ms", retention="20ms")
     builder.stream("in").process(Keep, name="keep", stores=[store]).to("out")
     driver = TopologyTestDriver(builder.build())
     driver.pipe("in", "a", 1, 50)

@@ -9,8 +9,15 @@ import pytest
 
 from rewindow import KTable, StreamsBuilder, Topology, versioned_store
 from rewindow.errors import TopologyError
+from rewindow.streams.checkpoint import new_store
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
+from rewindow.streams.nodes import ProcessorNode, SourceNode
+from rewindow.streams.serde.binding import bound
+from rewindow.streams.state.spill import Disk
+from rewindow.streams.state.stores import PREFIX, StoreBuilder
+from rewindow.streams.topology import SubTopology
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
+from rewindow.testing.memory_spill import MemorySpill
 from tests.dsl.test_tables import both_modes, dropped
 
 Steps = list[tuple[str, str, Any, int, list[str]]]
@@ -190,3 +197,43 @@ def test_a_foreign_key_needs_a_store() -> None:
     left, right = (builder.table(name, store=name) for name in "LR")
     with pytest.raises(TopologyError, match="store="):
         left.join(right, text, foreign_key=named)
+
+
+KEYS: dict[str, tuple[Any, list[Any]]] = {
+    "text": (str, ["", "A", "AA", "AB", "B", "a", "z" * 300, "ä", "äA", "語"]),
+    "numbers": (int, [0, 1, 255, 256, 2**40, -(2**40), -2, -1]),  # two's complement, unsigned: Kafka's LongSerializer
+    "bytes": (bytes, [b"", b"\x00", b"A", b"AA", b"B", b"\xff", b"\xff\xff"]),
+}
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("kind", KEYS)
+def test_one_right_update_sends_its_results_by_the_bytes_of_the_left_keys(kind: str, *, cut: bool) -> None:
+    key_type, in_order = KEYS[kind]
+    builder = StreamsBuilder()
+    left = builder.stream("L").map(lambda key, value: (key, value), key=key_type, value=str).to_table(store="L")
+    right = builder.table("R", store="R")
+    left.join(right, text, foreign_key=lambda _key, _value: "x", store="joined", value=str).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    for at, key in enumerate([*in_order[1::2], *reversed(in_order[::2])]):
+        driver.pipe("L", key, "l", at)
+    if cut:
+        driver.cut()
+    driver.pipe("R", "x", "r", 99)
+    assert [record.key for record in driver.read("out")] == in_order
+
+
+@pytest.mark.parametrize("spilled", [0, 5, 9, 10])
+def test_subscribers_on_disk_and_in_memory_are_in_one_order(spilled: int) -> None:
+    in_order = KEYS["text"][1]
+    declared = StoreBuilder("s", PREFIX, None, int)
+    part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (declared,))
+    store: Any = new_store(bound(part, {}).stores[0], Disk(MemorySpill, 10**6))
+    mixed = [*in_order[1::2], *reversed(in_order[::2])]
+    for number, key in enumerate(mixed):
+        if number == spilled:
+            store._rows.flush()  # as when memory is full
+        for foreign_key in ("x", "xx", ""):
+            store.put((foreign_key, key), number)
+    for foreign_key in ("x", "xx", ""):
+        assert [key for key, _ in store.beginning_with(foreign_key)] == [(foreign_key, key) for key in in_order]

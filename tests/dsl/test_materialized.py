@@ -31,12 +31,12 @@ def test_a_store_retains_windows_while_they_can_change() -> None:
 
 def test_a_longer_retention_retains_windows_longer() -> None:
     assert kept(Materialized.as_("counts", retention="1d")).retention_ms == 86_400_000
-    assert kept(Materialized.as_("counts").with_retention(20)).retention_ms == 20
+    assert kept(Materialized.as_("counts").with_retention("20ms")).retention_ms == 20
 
 
 def test_a_retention_that_is_too_short_is_rejected() -> None:
     assert kept(Materialized.as_("counts", retention="15ms")).retention_ms == 15
-    with pytest.raises(TopologyError, match=r"'counts'.*14 ms is less than its windows need, 15 ms"):
+    with pytest.raises(TopologyError, match=r"'counts'.*14ms is less than its windows need, 15ms"):
         counting(Materialized.as_("counts", retention="14ms"))
 
 
@@ -59,8 +59,8 @@ def test_a_ready_made_store_keeps_its_own_options() -> None:
 @pytest.mark.parametrize(
     ("ready", "message"),
     [
-        (window_store("counts", size="10ms", retention="14ms"), "14 ms is less than its windows need, 15 ms"),
-        (window_store("counts", size="9ms", retention="1d"), "windows of 9 ms, and these are 10 ms long"),
+        (window_store("counts", size="10ms", retention="14ms"), "14ms is less than its windows need, 15ms"),
+        (window_store("counts", size="9ms", retention="1d"), "windows of 9ms, and these are 10ms long"),
         (key_value_store("counts"), "is a key-value store where a window store is needed"),
     ],
 )
@@ -84,7 +84,7 @@ def test_until_is_deprecated_and_sets_the_retention() -> None:
         windows = WINDOWS.until("1h")
     assert kept("counts", windows.advance_by("5ms")).retention_ms == 3_600_000
     assert kept(Materialized.as_("counts", retention="1d"), windows).retention_ms == 86_400_000
-    with pytest.warns(DeprecationWarning, match="KIP-328"), pytest.raises(ConfigError, match="at least 15 ms"):
+    with pytest.warns(DeprecationWarning, match="KIP-328"), pytest.raises(ConfigError, match="at least 15ms"):
         WINDOWS.until("14ms")
 
 

@@ -92,7 +92,7 @@ def test_a_table_verb_rejects_what_is_not_a_function(verb):
         (lambda s, t: s.group_by_key().aggregate({"class": Count()}, store="c"), "not a Python keyword"),
         (lambda s, t: s.group_by_key().aggregate({"_run": Count()}, store="c"), "not begin with '_'"),
         (lambda s, t: Materialized.as_("s", retention="-1ms"), "'s': the retention '-1ms' is negative"),
-        (lambda s, t: TimeWindows.of(1.5, grace="0s"), "1.5 is not a duration"),
+        (lambda s, t: TimeWindows.of(1.5, grace="0s"), "the duration 1.5 has no unit"),
         (lambda s, t: TimeWindows.of("1s", grace=None), "None is not a duration"),
     ],
 )

@@ -186,10 +186,10 @@ def test_windows_have_a_description() -> None:
 @pytest.mark.parametrize(
     ("windows", "ready", "message"),
     [
-        (sessions(5, 3), session_store("n", retention=7), "7 ms is less than its windows need, 8 ms"),
-        (sessions(5), window_store("n", size=5, retention=9), "window store where a session store is needed"),
-        (sliding(5), session_store("n", retention=99), "session store where a window store is needed"),
-        (sliding(5), window_store("n", size=6, retention=99), "made for windows of 6 ms"),
+        (sessions(5, 3), session_store("n", retention="7ms"), "7ms is less than its windows need, 8ms"),
+        (sessions(5), window_store("n", size="5ms", retention="9ms"), "window store where a session store is needed"),
+        (sliding(5), session_store("n", retention="99ms"), "session store where a window store is needed"),
+        (sliding(5), window_store("n", size="6ms", retention="99ms"), "made for windows of 6ms"),
     ],
 )
 def test_a_ready_made_store_must_fit(windows: Any, ready: Any, message: str) -> None:

@@ -259,7 +259,7 @@ def test_misuse_is_rejected_with_the_fix() -> None:
         (lambda: stream.join(table, pair, name="j", grace="1ms"), "this one has no history: use versioned_store"),
         (
             lambda: stream.join(versions, pair, name="j", grace="10ms"),
-            "this one has a history of 9 ms: use versioned_store",
+            "this one has a history of 9ms: use versioned_store",
         ),
         (lambda: stream.join(versions, pair, name="j", grace="-1ms"), "is negative: give 0 or more"),
         (

@@ -38,6 +38,29 @@ def test_a_record_goes_into_the_first_matching_branch() -> None:
     }
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_repartition_drops_and_counts_records_with_a_null_key(partitions: int) -> None:
+    builder = StreamsBuilder()
+    moved = builder.stream("in").select_key(lambda _key, value: value or None, key=str)
+    moved.repartition(name="again").to("out")
+    one = TopologyTestDriver(builder.build(), partitions=partitions)
+    for at, value in enumerate(["a", "", "b"]):
+        one.pipe("in", "k", value, at)
+    one.cut()
+    assert [record.key for record in one.read("out")] == ["a", "b"]
+    (dropped,) = one.dropped
+    assert (dropped.node, dropped.reason) == ("keyed-only-1", "null-key")
+    assert [row["total"] for row in one.metrics if row["name"] == "skipped-records"] == [1]
+
+
+def test_a_repartition_drops_null_keys_of_a_log_too() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").repartition(name="again").to("out")
+    one = TopologyTestDriver(builder.build())
+    one.pipe("in", None, "a", 0)
+    assert one.read("out") == []
+
+
 def test_without_a_default_branch_the_rest_is_dropped() -> None:
     builder = StreamsBuilder()
     branches = builder.stream("in").split().branch(lambda key, _value: key == "a", name="a").no_default_branch()

@@ -33,7 +33,8 @@ def closing(windows: Any, *, suppressed: bool = False, retention: int | None = N
     grouped: Any = builder.stream("in").group_by_key().windowed_by(windows)
     if not suppressed:
         grouped = grouped.emit_strategy(EmitStrategy.on_window_close())
-    counts = grouped.count(store=Materialized.as_("counts", retention=retention))
+    kept = None if retention is None else f"{retention}ms"
+    counts = grouped.count(store=Materialized.as_("counts", retention=kept))
     (counts.suppress(until_window_closes()) if suppressed else counts).to_stream().to("out")
     return builder.build()
 

@@ -30,7 +30,8 @@ def texts(windows: Any, retention: int | None = None) -> TopologyTestDriver:
     if isinstance(windows, SessionWindows):
         functions.append(lambda _key, one, later: f"{one}{later}")
     grouped: Any = builder.stream("in").group_by_key().windowed_by(windows)
-    grouped.aggregate(*functions, store=Materialized.as_("texts", retention=retention)).to_stream().to("out")
+    store = Materialized.as_("texts", retention=None if retention is None else f"{retention}ms")
+    grouped.aggregate(*functions, store=store).to_stream().to("out")
     return TopologyTestDriver(builder.build())
 
 

@@ -27,6 +27,7 @@ OPERATORS = {
     "map_values": StreamMap,
     "select_key": SelectKey,
     "merge": Source,
+    "repartition": Source,
     "to_stream": ToStream,
     "to_table": TableSource,
     "suppress": Suppress,
@@ -185,7 +186,10 @@ class Graph:
                 continue
             if topic not in self._children:
                 self._children[topic] = []
-                self._children[parent].append((topic, self._crossing(topic, grouping or {}, is_table=is_table)))
+                cross = self._crossing(
+                    topic, grouping or {}, is_table=is_table, keeps_null=op not in ("aggregate", "repartition")
+                )
+                self._children[parent].append((topic, cross))
             self._children[topic].append((name, handler))
 
     def _kind(self, spec: Mapping[str, Any], *, is_table: bool) -> type[Node]:
@@ -203,7 +207,9 @@ class Graph:
             raise NotCoveredError(op)
         return OPERATORS[op]
 
-    def _crossing(self, topic: str, grouping: Mapping[str, Any], *, is_table: bool) -> Callable[[Message], None]:
+    def _crossing(
+        self, topic: str, grouping: Mapping[str, Any], *, is_table: bool, keeps_null: bool
+    ) -> Callable[[Message], None]:
         """Return a function that sends records to a repartition topic. Null keys cross only in front of a join."""
 
         def cross(message: Message) -> None:
@@ -215,7 +221,7 @@ class Graph:
             else:
                 messages = [(key_selector(grouping["by"])(key, value), value, timestamp)]
             for one in messages:
-                if one[0] is not None or not grouping:
+                if one[0] is not None or keeps_null:
                     self._enqueue(topic, one)
 
         return cross

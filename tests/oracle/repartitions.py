@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAKES_TABLE = ("aggregate", "suppress", "to_table", "table_table_join")
-TOGETHER = ("aggregate", "to_table", "stream_stream_join", "stream_table_join")
+TOGETHER = ("repartition", "aggregate", "to_table", "stream_stream_join", "stream_table_join")
 
 
 @dataclass
@@ -47,7 +47,7 @@ def cut_at_repartitions(scenario: Mapping[str, Any], *, is_one_task: bool) -> li
         needs_cut = node["op"] in TOGETHER
         feeding = []
         for side, parent in enumerate(parents):
-            if needs_cut and rekeyed[parent]:
+            if node["op"] == "repartition" or (needs_cut and rekeyed[parent]):
                 topic = repartition_topic(name if parent not in shared else parent, side)
                 if topic not in topics:
                     topics.append(topic)

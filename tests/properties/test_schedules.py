@@ -154,7 +154,7 @@ def test_a_clock_that_jumps_fires_once_and_keeps_the_phase(
     driver = TopologyTestDriver(topology(specs))
     for number, (what, amount) in enumerate(steps):
         if what == "jump":
-            driver.advance_wall_clock(amount)
+            driver.advance_wall_clock(f"{amount}ms")
         else:
             driver.pipe("in", "k", None, amount)
         if number in cuts:

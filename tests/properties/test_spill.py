@@ -52,7 +52,7 @@ def store_of(kind: str, spill: OpenSpill | None, memory: int) -> KeyValueStore:
 
 def windows_of(kind: str, spill: OpenSpill | None, memory: int) -> WindowStore:
     key, value, _ = TYPES[kind]
-    builder = window_store("s", size=2, retention=6, key=key, value=None if value is list else value)
+    builder = window_store("s", size="2ms", retention="6ms", key=key, value=None if value is list else value)
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
     (ready,) = bound(part, {}).stores
     return WindowStore(ready, None if spill is None else Disk(spill, memory))

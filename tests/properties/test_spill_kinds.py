@@ -88,11 +88,11 @@ def builder_of(store: str, key: Any, value: Any) -> StoreBuilder:
     declared = {"key": key, "value": value}
     return {
         "key-value": lambda: key_value_store("s", **declared),
-        "window": lambda: window_store("s", size=2, retention=6, **declared),
-        "session": lambda: session_store("s", retention=6, **declared),
-        "join": lambda: join_store("s", retention=6, **declared),
+        "window": lambda: window_store("s", size="2ms", retention="6ms", **declared),
+        "session": lambda: session_store("s", retention="6ms", **declared),
+        "join": lambda: join_store("s", retention="6ms", **declared),
         "records": lambda: StoreBuilder("s", RECORDS, **declared),
-        "versioned": lambda: versioned_store("s", history=5, **declared),
+        "versioned": lambda: versioned_store("s", history="5ms", **declared),
         "buffer": lambda: StoreBuilder("s", BUFFER, **declared),
         "prefix": lambda: StoreBuilder("s", PREFIX, None, value),
     }[store]()

@@ -93,7 +93,7 @@ def test_metadata_is_that_of_the_record_and_nothing_in_a_punctuation() -> None:
 
     one = driver(Looking)
     one.pipe("in", "a", None, 3)
-    one.advance_wall_clock(10)
+    one.advance_wall_clock("10ms")
     assert seen == [RecordMetadata("in", 0, 0), RecordMetadata(None, -1, -1), RecordMetadata(None, -1, -1)]
 
 

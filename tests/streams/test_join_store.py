@@ -29,7 +29,7 @@ def records(**declared: Any) -> RecordStore:
 
 
 def kept(retention_ms: int) -> JoinStore:
-    return JoinStore(join_store("kept", retention=retention_ms))
+    return JoinStore(join_store("kept", retention=f"{retention_ms}ms"))
 
 
 def restarted(store: Any, rows: list[tuple[Any, Any]]) -> Any:

@@ -45,5 +45,5 @@ def test_until_is_deprecated_and_sets_the_retention() -> None:
     windows = JoinWindows.of("10s", grace="5s")
     with pytest.warns(DeprecationWarning, match="Materialized"):
         assert windows.until("1m").retention_ms == 60_000
-    with pytest.warns(DeprecationWarning, match="Materialized"), pytest.raises(ConfigError, match="at least 25000 ms"):
+    with pytest.warns(DeprecationWarning, match="Materialized"), pytest.raises(ConfigError, match="at least 25s"):
         windows.until("24s")

@@ -224,7 +224,7 @@ def test_a_key_of_another_type_is_refused_live_and_restarted(type_: Any, first: 
         with pytest.raises((DataError, TypeError)):
             one.put(second, 2)
         assert list(one.all()) == [(first, 1)]
-    windows = empty_store(window_store("hours", size=10, retention=20, key=type_, value=int))
+    windows = empty_store(window_store("hours", size="10ms", retention="20ms", key=type_, value=int))
     windows.put(first, 1, 0)
     with pytest.raises((DataError, TypeError)):
         windows.put(second, 2, 10)
@@ -248,7 +248,7 @@ def test_the_message_names_the_conflicting_keys_and_the_fix() -> None:
 
 
 def test_a_dropped_write_to_an_expired_window_is_counted() -> None:
-    store = empty_store(window_store("hours", size=10, retention=10, key=str, value=int))
+    store = empty_store(window_store("hours", size="10ms", retention="10ms", key=str, value=int))
     store.put("a", 1, 100)
     store.put("a", 1, 90)
     store.put("a", 1, 100)

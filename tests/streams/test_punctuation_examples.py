@@ -24,7 +24,7 @@ def fires(supplier: Callable[[], Processor], steps: Steps, *, now: int = 0, cut:
     fired = []
     for step in steps.split():
         if step.startswith("+"):
-            driver.advance_wall_clock(int(step))
+            driver.advance_wall_clock(f"{int(step)}ms")
         else:
             driver.pipe("in", "k", None, int(step))
         sent = " ".join(str(record.value) for record in driver.read("out"))

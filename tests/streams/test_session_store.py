@@ -16,7 +16,7 @@ def session(key: Any, start_ms: int, end_ms: int) -> Windowed:
 
 
 def store(retention: int = 100) -> SessionStore:
-    made = new_store(session_store("sessions", retention=retention))
+    made = new_store(session_store("sessions", retention=f"{retention}ms"))
     assert isinstance(made, SessionStore)
     return made
 
@@ -150,4 +150,4 @@ def test_a_key_of_another_type_and_an_unsupported_value_are_refused() -> None:
 def test_a_retention_is_not_negative() -> None:
     assert session_store("sessions", retention="1h").retention_ms == 3_600_000
     with pytest.raises(ConfigError, match="0 or more"):
-        session_store("sessions", retention=-1)
+        session_store("sessions", retention="-1ms")

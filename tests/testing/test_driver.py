@@ -78,7 +78,7 @@ def test_a_finished_driver_takes_no_more_records() -> None:
         driver.cut,
         driver.finish,
         lambda: driver.pipe("in", "k", None, 1),
-        lambda: driver.advance_wall_clock(1),
+        lambda: driver.advance_wall_clock("1ms"),
     ):
         with pytest.raises(ConfigError, match="create a new one"):
             action()

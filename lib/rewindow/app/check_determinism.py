@@ -1,4 +1,4 @@
-"""Find code whose result depends on the clock, randomness, the machine or set order (`rewindow check`). Runs nothing.
+"""Find code whose result depends on the clock, randomness, the machine, set order or state outside stores. Runs nothing.
 
 The check reads syntax and knows no types, so it finds only direct uses; `rewindow verify` finds the rest.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from rewindow.app.set_iteration import iterated_sets
-from rewindow.control.project_source import imported_module, module_file
-from rewindow.errors import ConfigError
+from rewindow.app.shared_state import mutable_defaults, shared_state
+from rewindow.control.project_source import Module, Source, imported_module, module_file
 
 ALLOW: Final = "# rewindow: allow"
 """A comment that accepts the findings of its line."""
@@ -23,6 +23,9 @@ _RANDOM = "use context.random()"
 _ID = "use context.uuid() or context.idempotency_key()"
 _MACHINE = "pass it as data: a constant in the topology, or a column of a log"
 _ADDRESS = "its value differs between processes: use the key, or context.uuid()"
+_STATE = "no checkpoint sees it and workers do not share it: keep it in a store, context.store(name)"
+_DEFAULT = "all calls share it: use None, and make it in the body"
+_CACHE = "it remembers earlier records: drop it, or accept the line if the result depends on the arguments alone"
 _ORDER = "set order differs between processes: sort it, or use a dict or a list"
 
 # Qualified name, or a prefix of one -> what to use instead.
@@ -48,6 +51,7 @@ _BANNED: Final = {
     ),
     **dict.fromkeys(("id", "hash", "object.__hash__"), _ADDRESS),
 }
+_CACHES: Final = ("functools.lru_cache", "functools.cache")
 _SEEDED: Final = ("random.Random", "numpy.random.default_rng")
 """Deterministic when they are called with a seed."""
 
@@ -72,6 +76,8 @@ def check_files(root: Path, files: list[Path]) -> list[Finding]:
     Raises `ConfigError` (78) for a file that cannot be read or parsed.
     """
     found: list[Finding] = []
+    root = root.resolve()
+    source = Source(root)
     seen: dict[Path, None] = {}
     queue = [file.resolve() for file in files]
     while queue:
@@ -79,21 +85,18 @@ def check_files(root: Path, files: list[Path]) -> list[Finding]:
         if file in seen:
             continue
         seen[file] = None
-        tree, lines = _parse(file)
         shown = str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
-        found += [finding for finding in findings(shown, tree) if ALLOW not in lines[finding.line - 1]]
-        queue += _imports(root, file, tree)
+        module = Module(_module_name(root, file), file, shown)
+        lines = file.read_text(encoding="utf-8").splitlines()
+        here = [*findings(shown, module.tree), *_state_findings(module, source)]
+        found += [finding for finding in here if ALLOW not in lines[finding.line - 1]]
+        queue += _imports(root, file, module.tree)
     return sorted(dict.fromkeys(found), key=lambda finding: (finding.file, finding.line, finding.what))
 
 
-def _parse(file: Path) -> tuple[ast.Module, list[str]]:
-    try:
-        text = file.read_text()
-        return ast.parse(text), text.splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {file}: {error}. Name a job or a Python file") from error
-    except (SyntaxError, ValueError) as error:
-        raise ConfigError(f"{file}:{getattr(error, 'lineno', 1)}: {error}. Fix that line") from error
+def _module_name(root: Path, file: Path) -> str:
+    parts = file.relative_to(root).with_suffix("").parts if file.is_relative_to(root) else (file.stem,)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _imports(root: Path, file: Path, tree: ast.Module) -> Iterator[Path]:
@@ -113,8 +116,22 @@ def _imports(root: Path, file: Path, tree: ast.Module) -> Iterator[Path]:
                     yield found.resolve()
 
 
+def _state_findings(module: Module, source: Source) -> Iterator[Finding]:
+    """Yield where a module's code keeps state outside stores."""
+    origins = _origins(module.tree)
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Name | ast.Attribute) and (name := _dotted(node, origins)) in _CACHES:
+            yield Finding(module.shown, node.lineno, name, _CACHE)
+    for line, what in shared_state(module, source):
+        yield Finding(module.shown, line, what, _STATE)
+    for default in mutable_defaults(module.tree):
+        yield Finding(
+            module.shown, default.lineno, f"a default that can change ({ast.unparse(default)[:40]})", _DEFAULT
+        )
+
+
 def findings(file: str, tree: ast.Module) -> Iterator[Finding]:
-    """Yield the findings in one module; ``file`` is the name that they show."""
+    """Yield what depends on the clock, randomness, the machine or set order; ``file`` is the name that is shown."""
     origins = _origins(tree)
     seeded = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and (node.args or node.keywords)}
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.graph import returned_type
-from rewindow.dsl.operators import stateless
 from rewindow.dsl.operators.aggregates import Aggregator, Mergeable, is_aggregate
 from rewindow.dsl.operators.compound import Custom, several
 from rewindow.dsl.operators.session_aggregate import Merger, Merging
@@ -23,10 +21,7 @@ AddFunction = Callable[[Any, Any, Any], Any]
 
 def keyed(stream: KStream, store: str) -> KStream:
     """Return the stream with each record in the partition of its key. A re-keyed stream loses records with a null key."""
-    if not stream.is_rekeyed:
-        return stream
-    node = stream.graph.add("keyed-only", stateless.KeyedOnly(), stream.node)
-    return replace(stream, node=node).repartition(name=store)
+    return stream.repartition(name=store) if stream.is_rekeyed else stream
 
 
 def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, value: Any) -> Aggregator:

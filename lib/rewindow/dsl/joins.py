@@ -14,7 +14,7 @@ from rewindow.dsl.operators.stream_table_join import StreamTableJoin
 from rewindow.dsl.table import KTable
 from rewindow.dsl.table_joins import view_of
 from rewindow.errors import TopologyError
-from rewindow.streams.duration import to_ms
+from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.serde.binding import EqualType
 from rewindow.streams.state.stores import RECORDS, StoreBuilder
 from rewindow.streams.windows.join import JoinWindows
@@ -127,7 +127,7 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
         message = f"{what}: the grace {options.grace!r} is negative: give 0 or more"
         raise TopologyError(message)
     if view.history_ms is None or grace_ms > view.history_ms:
-        kept = "no history" if view.history_ms is None else f"a history of {view.history_ms} ms"
+        kept = "no history" if view.history_ms is None else f"a history of {in_words(view.history_ms)}"
         message = (
             f"{what}: the grace {options.grace!r} needs a versioned table with at least that much history, and this one has "
             f"{kept}: use versioned_store(name, history=...) for its store"
@@ -150,8 +150,11 @@ def _check_keys(left: Any, right: Any, what: str) -> None:
 
 
 def _side(stream: KStream, name: str) -> KStream:
-    """Return a side with its records in the partitions of their keys. Records without a key stay in."""
-    return stream.repartition(name=name) if stream.is_rekeyed else stream
+    """Return a side with its records in the partitions of their keys; those without a key too, which left joins send on."""
+    if not stream.is_rekeyed:
+        return stream
+    node = stream.graph.topology.add_repartition(name, stream.node, key=stream.key, value=stream.value)
+    return replace(stream, node=node, is_rekeyed=False)
 
 
 def _kept(store: JoinStores) -> tuple[Materialized, Materialized]:

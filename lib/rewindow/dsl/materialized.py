@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from rewindow.errors import ConfigError, TopologyError
-from rewindow.streams.duration import to_ms
+from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.state.stores import JOIN, KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.streams.windows.join import JoinWindows
 from rewindow.streams.windows.time import Windows
@@ -27,8 +27,8 @@ class Materialized:
     ready_made: StoreBuilder | None = None
 
     @classmethod
-    def as_(cls, store: str | StoreBuilder, *, retention: str | int | timedelta | None = None) -> Materialized:
-        """Name the store, and retain windows for at least ``retention`` (``"1d"``, or an int of milliseconds).
+    def as_(cls, store: str | StoreBuilder, *, retention: str | timedelta | None = None) -> Materialized:
+        """Name the store, and retain windows for at least ``retention`` (``"1d"``).
 
         Raises `TopologyError` for an empty name, and for a retention together with a ready-made store, which has its own.
         """
@@ -42,7 +42,7 @@ class Materialized:
         named = cls(store)
         return named if retention is None else named.with_retention(retention)
 
-    def with_retention(self, retention: str | int | timedelta) -> Materialized:
+    def with_retention(self, retention: str | timedelta) -> Materialized:
         """Return a copy with this retention. Raises `TopologyError` as `as_` does, and `ConfigError` if it is negative."""
         if self.ready_made is not None:
             message = f"store {self.name!r} is ready-made and has its own retention: change it there"
@@ -59,8 +59,8 @@ class Materialized:
             return needed_ms if default_ms is None else default_ms
         if given_ms < needed_ms:
             message = (
-                f"store {self.name!r}: its retention of {given_ms} ms is less than its windows need, {needed_ms} ms "
-                "(with their grace): make it at least that, or leave it out"
+                f"store {self.name!r}: its retention of {in_words(given_ms)} is less than its windows need, "
+                f"{in_words(needed_ms)} (with their grace): make it at least that, or leave it out"
             )
             raise TopologyError(message)
         return given_ms
@@ -79,8 +79,8 @@ class Materialized:
         self._check_kind(kind)
         if self.ready_made is not None and self.ready_made.window_size_ms != size_ms:
             message = (
-                f"store {self.name!r} was made for windows of {self.ready_made.window_size_ms} ms, and these are "
-                f"{size_ms} ms long: make it with size={size_ms}"
+                f"store {self.name!r} was made for windows of {in_words(self.ready_made.window_size_ms)}, and these are "
+                f"{in_words(size_ms)} long: make it with size={in_words(size_ms)!r}"
             )
             raise TopologyError(message)
         return replace(

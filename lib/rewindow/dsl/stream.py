@@ -132,9 +132,13 @@ class KStream(RecordVerbs):
         return replace(self, node=node, value=value)
 
     def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:
-        """Send each record to the partition of its key, through an internal log named after ``name``."""
+        """Send each record to the partition of its key, through an internal log named after ``name``.
+
+        Records with a null key are dropped and counted: they belong to no partition.
+        """
         key, value = key or self.key, value or self.value
-        node = self.graph.topology.add_repartition(name, self.node, key=key, value=value)
+        keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node)
+        node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value)
         return KStream(self.graph, node, key, value)
 
     def to_table(self, *, store: StoreSpec, name: str | None = None) -> KTable:

@@ -108,7 +108,7 @@ def until_window_closes(buffer: BufferConfig | None = None, *, name: str | None 
 
 
 def until_time_limit(
-    time_to_wait_for_more_events: str | int | timedelta,
+    time_to_wait_for_more_events: str | timedelta,
     buffer: BufferConfig | None = None,
     *,
     buffer_time: str = BufferTime.FIRST,

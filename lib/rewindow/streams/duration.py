@@ -1,38 +1,81 @@
-"""Durations as text (``"1h30m"``), and points on a time grid. All results are in milliseconds."""
+"""Durations as words (``"1h30m"``), points in time, and points on a time grid. All results are in milliseconds."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
+from decimal import Decimal
+from numbers import Real
 
 from rewindow.errors import ConfigError
 
-_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_PART = re.compile(r"(\d+)(ms|[smhdw])")
-_WHOLE = re.compile(r"-?(?:\d+(?:ms|[smhdw]))+")
+LONGEST_MS = 10_000 * 366 * 86_400_000
+"""Ten thousand years: times and sums of durations then fit into a BIGINT of milliseconds."""
+
+HOW = "write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"
+
+_UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_PART = re.compile(r"([0-9]{1,19})(ms|[smhdw])")
+_WHOLE = re.compile(rf"-?(?:{_PART.pattern})+")
+_MILLISECOND = timedelta(milliseconds=1)
 
 
-def to_ms(value: str | int | timedelta) -> int:
-    """Return a duration in milliseconds, given as ``"10m"``, ``"1h30m"``, ``"-5s"``, a `timedelta`, or an int of milliseconds.
+def to_ms(value: str | timedelta) -> int:
+    """Return a duration in milliseconds, given as ``"10m"``, ``"1h30m"``, ``"-5s"`` or a `timedelta`; 0 needs no unit.
 
-    Raises `ConfigError` for anything else, and for a `timedelta` finer than a millisecond.
+    Raises `ConfigError` for a number, which has no unit, for anything else that is not a duration, for a `timedelta`
+    finer than a millisecond, and for more than 10,000 years.
     """
-    if isinstance(value, timedelta):
-        if value.microseconds % 1000:
+    given: object = value  # user code may pass anything
+    if isinstance(given, timedelta):
+        if given % _MILLISECOND:
             message = f"the duration {value!r} is finer than a millisecond: round it"
             raise ConfigError(message)
-        return value // timedelta(milliseconds=1)
-    if isinstance(value, int):
-        return value
-    given: object = value  # user code may pass anything
+        return _in_range(given // _MILLISECOND, value)
+    if _is_number(given):
+        if given == 0:
+            return 0
+        raise ConfigError(f"the duration {value!r} has no unit: {HOW}")
     text = given.strip() if isinstance(given, str) else ""
     if text == "0":
         return 0
     if not _WHOLE.fullmatch(text):
-        message = f"{value!r} is not a duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"
-        raise ConfigError(message)
+        raise ConfigError(f"{value!r} is not a duration: {HOW}")
     total = sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(text))
-    return -total if text.startswith("-") else total
+    return _in_range(-total if text.startswith("-") else total, value)
+
+
+def time_to_ms(value: str | int | timedelta) -> int:
+    """Return a point in time in epoch milliseconds, given as that or as a duration since 1970.
+
+    Raises `ConfigError` as `to_ms` does.
+    """
+    return value if type(value) is int else to_ms(value)  # type: ignore[arg-type]  # to_ms refuses other numbers
+
+
+def in_words(duration_ms: int) -> str:
+    """Return a duration as `to_ms` reads it (``"1h30m"``), or ``"forever"`` for more than 10,000 years."""
+    if duration_ms > LONGEST_MS:
+        return "forever"
+    parts, rest = [], abs(duration_ms)
+    for unit, unit_ms in _UNIT_MS.items():
+        if unit != "w" and rest >= unit_ms:
+            parts.append(f"{rest // unit_ms}{unit}")
+            rest %= unit_ms
+    return ("-" if duration_ms < 0 else "") + ("".join(parts) or "0s")
+
+
+def _is_number(value: object) -> bool:
+    """Return whether a value is a number; a bool is not meant as one, and numpy's durations only look like one."""
+    if isinstance(value, bool) or type(value).__name__ == "timedelta64":
+        return False
+    return isinstance(value, Real | Decimal)
+
+
+def _in_range(duration_ms: int, given: object) -> int:
+    if abs(duration_ms) > LONGEST_MS:
+        raise ConfigError(f"the duration {given!r} is out of range: use at most 10,000 years")
+    return duration_ms
 
 
 def at_or_after(now: int, shift: int, interval: int) -> int:

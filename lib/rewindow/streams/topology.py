@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.errors import TopologyError
+from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.processor import Processor
 from rewindow.streams.settings import FAIL, OnError
@@ -68,6 +69,8 @@ class Topology:
             raise TopologyError(
                 f"processor {name!r} was given {supplier!r}: pass the class, or a function that makes one"
             )
+        if holds_ms < 0:
+            raise TopologyError(f"processor {name!r} holds results for {in_words(holds_ms)}: give 0 or more")
         for store in stores:
             if store not in self.stores:
                 raise TopologyError(

@@ -19,6 +19,7 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.settings import Limits, OnError, Settings
 from rewindow.streams.topology import Topology
+from rewindow.testing.fresh_modules import Build, Rebuilding
 from rewindow.testing.local_task import Blueprint, LocalTask
 from rewindow.testing.partition_group import InvalidTimestamp
 from rewindow.testing.queued_task import QueuedTask
@@ -42,7 +43,7 @@ class TopologyTestDriver:
 
     def __init__(
         self,
-        topology: Topology,
+        topology: Topology | Build,
         *,
         wall_clock_ms: int = 0,
         semantics: Semantics | None = None,
@@ -54,6 +55,7 @@ class TopologyTestDriver:
     ) -> None:
         """Start with empty stores and initialise all processors.
 
+        ``topology`` may be the function that builds it; then `cut` builds it again, as a new process does.
         ``wall_clock_ms`` is the initial wall clock; with ``Semantics(wall_clock="stream_time")`` it is unknown until the
         first record. ``max_task_idle_ms``: -1 and 0 do not wait, because there is no lag here; a larger value waits for
         topics without records until the clock has advanced by that much. ``semantics``, ``on_error`` and ``limits`` are
@@ -61,7 +63,13 @@ class TopologyTestDriver:
         quarantined records. Raises what a processor's ``init`` raises, and `TopologyError` for an invalid topology.
         """
         self._semantics = semantics or Semantics(wall_clock="run")
-        self._blueprint = Blueprint.of(topology, self._semantics, _settings(topology, on_error, limits))
+        self._rebuilding = None
+        if not isinstance(topology, Topology):
+            self._rebuilding = Rebuilding(topology)
+            topology = self._rebuilding.topology
+        self._policies = {node: OnError.parse(policy) for node, policy in (on_error or {}).items()}
+        self._limits = limits or Limits()
+        self._blueprint = self._planned(topology)
         self._partitions = partitions
         self._now_ms = wall_clock_ms
         self._watermark_ms = UNKNOWN
@@ -115,11 +123,17 @@ class TopologyTestDriver:
             self._reader[TopicPartition(topic, self._partition_of(key))].enqueue(topic, *row, timestamp)
         self._process_ready()
 
-    def advance_wall_clock(self, by: str | int | timedelta) -> None:
-        """Advance the wall clock: each due schedule fires once (D5, D8), then records that waited may be processed."""
+    def advance_wall_clock(self, by: str | timedelta) -> None:
+        """Advance the wall clock: each due schedule fires once (D5, D8), then records that waited may be processed.
+
+        Raises `ConfigError` for a negative duration.
+        """
         self._check_open()
+        by_ms = to_ms(by)
+        if by_ms < 0:
+            raise ConfigError(f"advance_wall_clock({by!r}): the wall clock never goes back: give 0 or more")
         clocks = [queued.local.task.task_context.wall_clock_ms for queued in self._tasks]
-        self._now_ms = max(self._now_ms, *clocks) + to_ms(by)
+        self._now_ms = max(self._now_ms, *clocks) + by_ms
         for queued in self._tasks:
             queued.local.task.advance_wall_clock(self._now_ms)
         self._process_ready()
@@ -145,14 +159,20 @@ class TopologyTestDriver:
     def cut(self) -> None:
         """End the epoch and the run: checkpoint every task, discard it, and restore a new one.
 
-        By L2 (cut invariance) this has no visible effect, unless a processor keeps state in its fields.
+        By L2 (cut invariance) this has no visible effect, unless code keeps state outside stores: in a processor's fields
+        or, if the driver was given a function that builds the topology, in modules, classes, defaults and closures. The
+        function's modules are imported anew then, and a `RuntimeWarning` names what held state. Raises `ConfigError` if
+        the function cannot be found again, or builds another topology.
         """
         self._check_open()
         self._end_epoch(UNKNOWN, released_ms=UNKNOWN)
         for queued in self._tasks:
             self._past_metrics += queued.local.task.metrics_rows
             queued.local.checkpoint()
-            queued.local.restart()
+        if self._rebuilding is not None:
+            self._blueprint = self._planned(self._rebuilding.again())
+        for queued in self._tasks:
+            queued.local.restart(self._blueprint)
 
     def read(self, topic: str) -> list[Record]:
         """Return the unread records of a topic and mark them as read. Raises `ConfigError` for an unknown topic."""
@@ -228,6 +248,10 @@ class TopologyTestDriver:
         """Number of records that preceded one with the same timestamp only because of the order of topics."""
         return sum(queued.group.ties for queued in self._tasks)
 
+    def _planned(self, topology: Topology) -> Blueprint:
+        check_policies(topology, self._policies)
+        return Blueprint.of(topology, self._semantics, Settings(self._policies, self._limits))
+
     def _add(self, queued: QueuedTask) -> None:
         self._tasks.append(queued)
         for partition in queued.group.partition_times:
@@ -272,9 +296,3 @@ class TopologyTestDriver:
         if self._is_finished:
             message = "the driver is finished: create a new one, or call finish() later"
             raise ConfigError(message)
-
-
-def _settings(topology: Topology, on_error: Mapping[str, str] | None, limits: Limits | None) -> Settings:
-    policies = {node: OnError.parse(policy) for node, policy in (on_error or {}).items()}
-    check_policies(topology, policies)
-    return Settings(policies, limits or Limits())

@@ -84,14 +84,11 @@ class LocalTask:
 
         With ``is_bound``, stores spill when they exceed ``store_memory``, as in a run.
         """
-        self.part = part
+        self._adopt(blueprint, part)
         self.partition = partition
-        self._blueprint = blueprint
         self._deliver = deliver
         self._dropped = dropped
         self._disk = Disk(spill, blueprint.config.settings.limits.store_memory if is_bound else None)
-        self._bound = bound(part, blueprint.logs)
-        self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
         self._changelogs: dict[str, dict[str, str]] = {name: {} for name in self._shapes}
         self._state = json.dumps(TaskState(wall_clock_ms=wall_clock_ms).as_json())
         self.task = self._restored()
@@ -110,9 +107,16 @@ class LocalTask:
         self._state = json.dumps(self.task.state().as_json(), sort_keys=True)
         return json.dumps({"state": json.loads(self._state), "stores": self._live_rows()}, sort_keys=True)
 
-    def restart(self) -> None:
-        """Discard the task and restore a new one from the last checkpoint."""
+    def restart(self, blueprint: Blueprint | None = None) -> None:
+        """Discard the task and restore a new one from the last checkpoint, of another blueprint of the same topology."""
+        if blueprint is not None and blueprint is not self._blueprint:
+            self._adopt(blueprint, blueprint.parts[self.part.index])
         self.task = self._restored()
+
+    def _adopt(self, blueprint: Blueprint, part: SubTopology) -> None:
+        self._blueprint, self.part = blueprint, part
+        self._bound = bound(part, blueprint.logs)
+        self._shapes = {builder.name: bind_store(builder, blueprint.logs) for builder in part.stores}
 
     def _restored(self) -> Task:
         return Task(

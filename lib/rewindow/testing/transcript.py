@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,12 @@ from typing import Any
 import yaml
 
 from rewindow.errors import ConfigError, RewindowError
-from rewindow.streams.duration import to_ms
+from rewindow.streams.duration import time_to_ms, to_ms
 from rewindow.streams.record import MAX_MS, Record, Window, Windowed, row_class
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.topology import Topology
 from rewindow.testing.driver import Input, TopologyTestDriver
+from rewindow.testing.fresh_modules import Build, Rebuilding, can_be_found_again
 from rewindow.testing.transcript_diff import compared, counted
 
 VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
@@ -120,7 +122,30 @@ def check(
 def play(
     transcript: Transcript, topology: Topology | Callable[..., Topology] | None = None, *, cut: bool = False
 ) -> None:
-    """Play a case against its topology or a given one. Raises `TranscriptError`, which names the failing step."""
+    """Play a case against its topology or a given one. Raises `TranscriptError`, which names the failing step.
+
+    A topology that the case names, or that a function at the top level of a module builds, is built from freshly imported
+    modules at each cut. If a case fails only with cuts, the message says so.
+    """
+    try:
+        _play(transcript, topology, cut=cut)
+    except TranscriptError as error:
+        if not cut or _fails_uncut(transcript, topology):
+            raise
+        why = "Without cuts the case passes: code keeps state in a field, module, class, default or cache. Keep it in a store"
+        raise TranscriptError(f"{error}\n{why}") from error
+
+
+def _fails_uncut(transcript: Transcript, topology: Topology | Callable[..., Topology] | None) -> bool:
+    built = _topology(transcript, topology)
+    try:
+        _play(transcript, built if isinstance(built, Topology) else Rebuilding(built).again(), cut=False)
+    except TranscriptError:
+        return True
+    return False
+
+
+def _play(transcript: Transcript, topology: Topology | Callable[..., Topology] | None, *, cut: bool) -> None:
     driver = TopologyTestDriver(_topology(transcript, topology), **transcript.settings)
     pending: list[Any] = _sent(driver)
     sender = "the beginning"
@@ -159,7 +184,7 @@ def _perform(driver: TopologyTestDriver, step: Mapping[str, Any], where: str) ->
         elif "clock" in step:
             driver.advance_wall_clock(step["clock"])
         elif "watermark" in step:
-            driver.advance_watermark(to_ms(step["watermark"]))
+            driver.advance_watermark(time_to_ms(step["watermark"]))
         elif "cut" in step:
             driver.cut()
         else:
@@ -178,14 +203,14 @@ def _sent(driver: TopologyTestDriver) -> list[Any]:
 
 def _input(record: list[Any], driver: TopologyTestDriver) -> Input:
     topic, key, value, at = _with_topic(record, driver.inputs, "reads")
-    return topic, _row(key), _row(value), to_ms(at)
+    return topic, _row(key), _row(value), time_to_ms(at)
 
 
 def _expected(record: list[Any], driver: TopologyTestDriver) -> list[Any]:
     topic, key, value, at = _with_topic(record, driver.outputs, "writes")
     if isinstance(key, dict) and {"key", "start", "end"} == set(key):
-        key = {"key": key["key"], "start": to_ms(key["start"]), "end": to_ms(key["end"])}
-    return [topic, key, value, to_ms(at)]
+        key = {"key": key["key"], "start": time_to_ms(key["start"]), "end": time_to_ms(key["end"])}
+    return [topic, key, value, time_to_ms(at)]
 
 
 def _with_topic(record: list[Any], topics: Iterable[str], verb: str) -> list[Any]:
@@ -216,16 +241,20 @@ def _shown(step: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in step.items())
 
 
-def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] | None) -> Topology:
+def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] | None) -> Topology | Build:
+    """Return a case's topology, or the function that builds it if a cut can build it again."""
     if isinstance(given, Topology):
         return given
-    if given is not None:
-        return given(**transcript.arguments)
+    build = partial(given or _named(transcript), **transcript.arguments)
+    return build if can_be_found_again(build) else build()
+
+
+def _named(transcript: Transcript) -> Callable[..., Topology]:
     if transcript.topology is None:
         raise ConfigError(f"{transcript.name}: add `topology: module:function`, or pass a topology to check()")
     module, _, name = transcript.topology.partition(":")
-    made: Topology = getattr(import_module(module), name)(**transcript.arguments)
-    return made
+    named: Callable[..., Topology] = getattr(import_module(module), name)
+    return named
 
 
 def _semantics(given: Any, where: str) -> Semantics:
@@ -252,7 +281,7 @@ def _parsed(case: Any, path: str) -> Transcript:
     if "semantics" in case:
         settings["semantics"] = _semantics(case["semantics"], where)
     if "wall_clock" in case:
-        settings["wall_clock_ms"] = to_ms(case["wall_clock"])
+        settings["wall_clock_ms"] = time_to_ms(case["wall_clock"])
     if "max_task_idle" in case:
         idle = case["max_task_idle"]
         settings["max_task_idle_ms"] = MAX_MS if idle == "forever" else to_ms(idle)

@@ -24,10 +24,13 @@ def check(
     as_json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """Find clocks, randomness and set iteration in a job's code and its imports. Exits with 1 if there are findings."""
+    """Find clocks, randomness, set iteration and state outside stores in a job's code. Exits with 1 if there are findings."""
     del debug
     root = find_project(Path(folder).absolute())
     files = [Path(what).absolute()] if what.endswith(".py") else _files_of(root, what)
+    for file in files:
+        if not file.is_file():
+            raise ConfigError(f"there is no file {file}: name a job or a Python file")
     found = check_files(root, files)
     printer = Printer(as_json=as_json)
     if as_json:

@@ -49,7 +49,7 @@ def _is_edited(
         # Added or removed, unless the other binding uses the name for a different store.
         return name not in (now if name in one else before).stores
     is_switched = one[name] != other[name] and any(
-        "(until_time_limit, limit=0," in text for text in (one[name], other[name])
+        "(until_time_limit, limit=0s," in text for text in (one[name], other[name])
     )
     return is_switched and before.stores[name] == now.stores[name]
 

@@ -169,7 +169,7 @@ class _KeyedOnly(Processor):
 
 @dataclass(frozen=True, slots=True)
 class KeyedOnly:
-    """Drop records without a key before a repartition, as Kafka's group-by does. They are counted as skipped."""
+    """Drop records without a key before a repartition, as Kafka does. They are counted as skipped."""
 
     keeps_key: ClassVar[bool] = True
 

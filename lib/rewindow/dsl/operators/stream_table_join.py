@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.dsl.operators.table_view import TableView
+from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
 from rewindow.streams.processor import Processor
 from rewindow.streams.processor_context import ProcessorContext
@@ -58,7 +59,7 @@ class StreamTableJoin:
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         how = "left" if self.keeps_left else "inner"
-        waits = "" if self.waiting is None else f", grace={self.grace_ms}, store={self.waiting}"
+        waits = "" if self.waiting is None else f", grace={in_words(self.grace_ms)}, store={self.waiting}"
         return f"stream_table_join({how}, table={'+'.join(self.table.stores)}{waits})"
 
 

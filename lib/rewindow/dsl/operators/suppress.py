@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rewindow.errors import LimitError
+from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
 from rewindow.streams.processor import Processor
 from rewindow.streams.processor_context import ProcessorContext
@@ -85,7 +86,7 @@ class SuppressUntilWindowCloses:
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
-        return f"suppress(until_window_closes, grace={self.final_after_end_ms}, store={self.store})"
+        return f"suppress(until_window_closes, grace={in_words(self.final_after_end_ms)}, store={self.store})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class SuppressUntilTimeLimit:
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
-        how = f"limit={self.limit_ms}, buffer_time={self.buffer_time}{self.bounds.describe()}"
+        how = f"limit={in_words(self.limit_ms)}, buffer_time={self.buffer_time}{self.bounds.describe()}"
         return f"suppress(until_time_limit, {how}, store={self.store})"
 
 

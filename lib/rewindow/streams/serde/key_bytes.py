@@ -19,7 +19,7 @@ A key's partition is ``crc32(bytes) mod partitions``, which is one line in Pytho
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, TypeVar
 from zlib import crc32
@@ -62,6 +62,21 @@ def encode_key(key: Any) -> bytes:
     raise DataError(message)
 
 
+def encode_pair(pair: tuple[Any, Any]) -> bytes:
+    """Return bytes by which pairs with equal first parts are next to each other, in the order of their second parts' bytes.
+
+    Raises `DataError` as `encode_key` does.
+    """
+    first, second = pair
+    return _encode_item(first) + b"\x00" + encode_key(second)
+
+
+def span_of_first(first: Any) -> tuple[bytes, bytes]:
+    """Return the bytes between which those of all pairs with this first part are."""
+    encoded = _encode_item(first)
+    return encoded, encoded + b"\x01"
+
+
 def encoded_size(value: Any) -> int:
     """Return the size of a key or value: of its `encode_key` bytes, else of its canonical JSON; 0 for null."""
     if value is None:
@@ -80,11 +95,11 @@ def encoded_size(value: Any) -> int:
         return len(dump_value(value).encode())
 
 
-def by_bytes(keys: Iterable[Key]) -> list[Key]:
+def by_bytes(keys: Iterable[Key], encode: Callable[[Any], bytes] = encode_key) -> list[Key]:
     """Return keys ordered by their bytes. Strings sort as their UTF-8, so they need no encoding."""
-    if set(map(type, keys := list(keys))) == {str}:
+    if encode is encode_key and set(map(type, keys := list(keys))) == {str}:
         return sorted(keys)  # type: ignore[type-var]  # all are str
-    return sorted(keys, key=encode_key)
+    return sorted(keys, key=encode)
 
 
 def canonical(key: Any) -> Any:

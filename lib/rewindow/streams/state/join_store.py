@@ -39,10 +39,10 @@ class Waiting(NamedTuple):
     value: Any
 
 
-def join_store(name: str, *, retention: str | int | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
+def join_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
     """Declare the store of one side of a join, to be passed to the join.
 
-    A record expires once the newest one is ``retention`` past it (a duration; an int is milliseconds).
+    A record expires once the newest one is ``retention`` past it (a duration).
     Raises `ConfigError` for a negative retention.
     """
     retention_ms = to_ms(retention)

@@ -16,9 +16,10 @@ class KeyRows:
     path of every store built on this. Values are returned as they are, not copied.
     """
 
-    __slots__ = ("_key_type", "admit", "changed", "get", "values")
+    __slots__ = ("_encode", "_key_type", "admit", "changed", "get", "values")
 
-    def __init__(self, key_type: KeyType) -> None:
+    def __init__(self, key_type: KeyType, encode: Callable[[Any], bytes] = encode_key) -> None:
+        """``encode`` returns the bytes of a key, which order the rows."""
         self.values: dict[Any, Any] = {}
         """The rows in memory."""
         self.changed: dict[Any, bool] = {}
@@ -27,13 +28,13 @@ class KeyRows:
         """Returns the value of a key, or None."""
         self.admit: Callable[[Any, Any], None] = self.values.__setitem__
         """Takes in a row of a checkpoint."""
-        self._key_type = key_type
+        self._key_type, self._encode = key_type, encode
 
     def begin_change(self, key: Any) -> None:
         """Record the first write of a key since the checkpoint. Raises `DataError` for a key without bytes."""
         is_new = key not in self.values
         if is_new and not (key.__class__ is str and key.isascii()):
-            encode_key(key)
+            self._encode(key)
         self.changed[key] = is_new
 
     def pop(self, key: Any) -> Any:
@@ -47,7 +48,7 @@ class KeyRows:
 
     def scan(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over the rows by key bytes. Later writes are safe and not seen."""
-        keys = by_bytes(self.values)
+        keys = by_bytes(self.values, self._encode)
         return zip(keys, list(map(self.values.__getitem__, keys)), strict=True)
 
     def live_keys(self) -> Iterable[Any]:
@@ -63,7 +64,7 @@ class KeyRows:
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`."""
-        changes = [(key, self.values.get(key)) for key in by_bytes(self.changed)]
+        changes = [(key, self.values.get(key)) for key in by_bytes(self.changed, self._encode)]
         self.changed.clear()
         return changes
 

@@ -20,13 +20,16 @@ from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, refused
 class KeyValueStore(Store):
     """Keys and values. With a disk, rows that do not fit in memory spill to it."""
 
+    encode: Callable[[Any], bytes] = staticmethod(encode_key)
+    """Returns the bytes of a key, which order the rows."""
+
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder)
         self._keys = KeyType(builder, self._live_keys)
         if disk is None:
-            self._rows = KeyRows(self._keys)
+            self._rows = KeyRows(self._keys, self.encode)
         else:
-            self._rows = SpillingRows(self._keys, codec_of(builder), SpillFile(builder.name, disk))
+            self._rows = SpillingRows(self._keys, codec_of(builder), SpillFile(builder.name, disk), encode=self.encode)
         self._values, self._changed = self._rows.values, self._rows.changed
         self._normalize = builder.normalizers.value
         self._get = self._rows.get

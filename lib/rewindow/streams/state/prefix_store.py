@@ -7,7 +7,7 @@ from heapq import merge
 from typing import Any
 
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.key_bytes import by_bytes, encode_key
+from rewindow.streams.serde.key_bytes import by_bytes, encode_key, encode_pair, span_of_first
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.spilling_rows import SpillingRows
@@ -17,6 +17,9 @@ from rewindow.streams.state.stores import StoreBuilder
 class PrefixStore(KeyValueStore):
     """Keys are ``(first, second)``; finding those of one ``first`` does not read the others."""
 
+    encode = staticmethod(encode_pair)
+    """Kafka's order of subscriptions: by foreign key, then by the bytes of the left key."""
+
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder, disk)
         self._by_first: dict[bytes, dict[Any, None]] = {}
@@ -25,13 +28,12 @@ class PrefixStore(KeyValueStore):
             self._rows.on_flush = self._by_first.clear
 
     def beginning_with(self, first: Any) -> Iterable[tuple[Any, Any]]:
-        """Return ``(key, value)`` of the keys with this first part, by key bytes. Write only after the last one."""
+        """Return ``(key, value)`` of the keys with this first part, by the bytes of the second. Write only after the last one."""
         keys = self._by_first.get(encode_key(first), {})
-        resident = [(key, self.get(key)) for key in by_bytes(keys)]
+        resident = [(key, self.get(key)) for key in by_bytes(keys, encode_pair)]
         if not isinstance(self._rows, SpillingRows):
             return resident
-        start = encode_key((first,))
-        return merge(resident, self._rows.scan_spilled((start, start + b"\xff" * 5), keys), key=_key_bytes)
+        return merge(resident, self._rows.scan_spilled(span_of_first(first), keys), key=_row_bytes)
 
     def put(self, key: Any, value: Any) -> None:
         """See `KeyValueStore`."""
@@ -56,5 +58,5 @@ class PrefixStore(KeyValueStore):
             self._by_first.setdefault(encode_key(key[0]), {})[key] = None
 
 
-def _key_bytes(row: tuple[Any, Any]) -> bytes:
-    return encode_key(row[0])
+def _row_bytes(row: tuple[Any, Any]) -> bytes:
+    return encode_pair(row[0])

@@ -18,10 +18,10 @@ from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import SESSION, Stamped, StoreBuilder, refused, restore_flags
 
 
-def session_store(name: str, *, retention: str | int | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
+def session_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
     """Declare a session store. A session expires once the latest end is ``retention`` past its own end.
 
-    The retention is a duration (``"1h"``; an int is milliseconds), at least gap and grace if sessions may still change.
+    The retention is a duration (``"1h"``), at least gap and grace if sessions may still change.
     Raises `ConfigError` if it is negative.
     """
     retention_ms = to_ms(retention)

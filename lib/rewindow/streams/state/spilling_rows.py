@@ -40,9 +40,10 @@ class SpillingRows(KeyRows):
         *,
         prefix: bytes = b"",
         budget: MemoryBudget | None = None,
+        encode: Callable[[Any], bytes] = encode_key,
     ) -> None:
         """``prefix``, ``budget``: of rows that share the file and memory with others. Prefixes have equal lengths."""
-        super().__init__(key_type)
+        super().__init__(key_type, encode)
         self.get, self.admit = self._get, self._admit
         self.on_flush: Callable[[], None] | None = None
         self._codec, self._file = codec, file
@@ -102,7 +103,7 @@ class SpillingRows(KeyRows):
         hidden = {*self.values, *self._gone}
         if not hidden:
             return iter(scan)
-        return merge(super().scan(), (row for row in scan if row[0] not in hidden), key=_key_bytes)
+        return merge(super().scan(), (row for row in scan if row[0] not in hidden), key=self._row_bytes)
 
     def scan_spilled(self, span: Span, hidden: Collection[Any]) -> Iterator[tuple[Any, Any]]:
         """Iterate over the rows on the spill in a span, by key bytes, without deleted and ``hidden`` keys.
@@ -191,9 +192,9 @@ class SpillingRows(KeyRows):
         spill = self._spill = self._file.open()
         self.detach_scans()
         spill.delete(
-            self._prefix + encode_key(key) for key in self._gone if key not in self.values and key not in self.changed
+            self._prefix + self._encode(key) for key in self._gone if key not in self.values and key not in self.changed
         )
-        spill.write(self._leaving(by_bytes(keys)))
+        spill.write(self._leaving(by_bytes(keys, self._encode)))
         self.values.clear()
         self.changed.clear()
         self._gone.clear()
@@ -216,7 +217,7 @@ class SpillingRows(KeyRows):
         for key in keys:
             value, is_new = self.values.get(key), self.changed.get(key)
             text = self._codec.dump_key(key) if value is None else self._codec.dump(key, value)
-            yield self._prefix + encode_key(key), text, self._file.number(is_new, is_gone=value is None), None
+            yield self._prefix + self._encode(key), text, self._file.number(is_new, is_gone=value is None), None
 
     def _fetch(self, spill: Spill, key: Any) -> Any:
         """Bring a row that is not in memory from the spill; return its value, or None."""
@@ -224,7 +225,7 @@ class SpillingRows(KeyRows):
             return None
         own = self._key_type.as_stored(key)
         try:
-            found = spill.get(self._prefix + encode_key(own))
+            found = spill.get(self._prefix + self._encode(own))
         except DataError:
             return None  # a key without bytes was never put
         text, number = found or ("", GONE)
@@ -238,6 +239,5 @@ class SpillingRows(KeyRows):
         self._spilled -= 1
         return value
 
-
-def _key_bytes(row: tuple[Any, Any]) -> bytes:
-    return encode_key(row[0])
+    def _row_bytes(self, row: tuple[Any, Any]) -> bytes:
+        return self._encode(row[0])

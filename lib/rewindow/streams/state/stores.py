@@ -116,15 +116,15 @@ def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBu
 
 
 def window_store(
-    name: str, *, size: str | int | timedelta, retention: str | int | timedelta, key: Any = None, value: Any = None
+    name: str, *, size: str | timedelta, retention: str | timedelta, key: Any = None, value: Any = None
 ) -> StoreBuilder:
     """Declare a window store. A window expires once the latest start is ``retention`` past its own start.
 
-    Both are durations (``"1h"``; an int is milliseconds). Raises `ConfigError` if the retention is smaller than the size.
+    Both are durations (``"1h"``). Raises `ConfigError` if the size is negative or the retention is smaller.
     """
     size_ms, retention_ms = to_ms(size), to_ms(retention)
-    if retention_ms < size_ms:
-        message = f"store {name!r}: the retention ({retention_ms} ms) is smaller than the windows ({size_ms} ms)"
+    if not 0 <= size_ms <= retention_ms:
+        message = f"store {name!r}: size={size!r}, retention={retention!r}: the size is 0 or more, the retention at least that"
         raise ConfigError(message)
     return StoreBuilder(name, WINDOW, key, value, window_size_ms=size_ms, retention_ms=retention_ms)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from rewindow.errors import ConfigError
-from rewindow.streams.duration import to_ms
+from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.windows.time import grace_of
 
 DAY_MS = 86_400_000
@@ -85,7 +85,7 @@ class JoinWindows:
         until_ms = to_ms(retention)
         least_ms = self.size_ms if self.is_eager else self.needed_retention_ms
         if until_ms < least_ms:
-            message = f"until({retention!r}): the records of a join must be kept for at least {least_ms} ms"
+            message = f"until({retention!r}): the records of a join must be kept for at least {in_words(least_ms)}"
             raise ConfigError(message)
         return replace(self, until_ms=until_ms)
 
@@ -112,8 +112,8 @@ class JoinWindows:
     def _checked(self, changed: JoinWindows, what: str) -> JoinWindows:
         if changed.size_ms < 0:
             message = (
-                f"{what}: the window would end before it starts (before {changed.before_ms} ms, after "
-                f"{changed.after_ms} ms): their sum must be 0 or more"
+                f"{what}: the window would end before it starts (before {in_words(changed.before_ms)}, after "
+                f"{in_words(changed.after_ms)}): their sum must be 0 or more"
             )
             raise ConfigError(message)
         return changed
@@ -121,4 +121,5 @@ class JoinWindows:
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
         eager = ", eager" if self.is_eager else ""
-        return f"before={self.before_ms}, after={self.after_ms}, grace={self.grace_ms}{eager}"
+        before, after, grace = map(in_words, (self.before_ms, self.after_ms, self.grace_ms))
+        return f"before={before}, after={after}, grace={grace}{eager}"

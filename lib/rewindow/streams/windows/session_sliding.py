@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from rewindow.errors import ConfigError
-from rewindow.streams.duration import to_ms
+from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.state.stores import SESSION
 from rewindow.streams.windows.time import Windows, grace_of, until_of
 
@@ -56,7 +56,7 @@ class SlidingWindows(Windows):
 
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
-        return f"sliding, difference={self.size_ms}, grace={self.grace_ms}"
+        return f"sliding, difference={in_words(self.size_ms)}, grace={in_words(self.grace_ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +108,4 @@ class SessionWindows(Windows):
 
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
-        return f"session, gap={self.gap_ms}, grace={self.grace_ms}"
+        return f"session, gap={in_words(self.gap_ms)}, grace={in_words(self.grace_ms)}"

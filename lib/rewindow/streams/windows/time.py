@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from rewindow.errors import ConfigError
-from rewindow.streams.duration import to_ms
+from rewindow.streams.duration import in_words, time_to_ms, to_ms
 from rewindow.streams.record import MAX_MS, Window, make_window
 from rewindow.streams.state.stores import WINDOW
 
@@ -98,9 +98,7 @@ class TimeWindows(GridWindows):
         """
         advance_ms = to_ms(advance)
         if not 0 < advance_ms <= self.size_ms:
-            message = (
-                f"advance_by({advance!r}): the advance must be more than 0 and at most the size, {self.size_ms} ms"
-            )
+            message = f"advance_by({advance!r}): the advance must be more than 0 and at most the size, {in_words(self.size_ms)}"
             raise ConfigError(message)
         return replace(self, advance_ms=advance_ms)
 
@@ -148,7 +146,7 @@ class TimeWindows(GridWindows):
 
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
-        return f"size={self.size_ms}, advance={self.advance_ms}, grace={self.grace_ms}"
+        return f"size={in_words(self.size_ms)}, advance={in_words(self.advance_ms)}, grace={in_words(self.grace_ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +173,7 @@ class UnlimitedWindows(GridWindows):
 
     def start_on(self, start: str | int | timedelta) -> UnlimitedWindows:
         """Set the start: epoch milliseconds, or a duration since 1970. Raises `ConfigError` if it is negative."""
-        start_ms = to_ms(start)
+        start_ms = time_to_ms(start)
         if start_ms < 0:
             message = f"start_on({start!r}): a window cannot start before 1970-01-01T00:00Z, which is 0"
             raise ConfigError(message)
@@ -212,8 +210,7 @@ def until_of(windows: Windows, retention: str | timedelta) -> int:
     )
     until_ms = to_ms(retention)
     if until_ms < windows.needed_retention_ms:
-        message = (
-            f"until({retention!r}): windows must be kept for at least {windows.needed_retention_ms} ms, with grace"
-        )
+        least = in_words(windows.needed_retention_ms)
+        message = f"until({retention!r}): windows must be kept for at least {least}, with grace"
         raise ConfigError(message)
     return until_ms

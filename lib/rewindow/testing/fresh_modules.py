@@ -1,0 +1,155 @@
+"""Build a topology again from freshly imported modules, as the process of a later run does.
+
+What code kept in its modules, classes, default arguments and caches is gone then, like in a run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from rewindow.errors import ConfigError
+from rewindow.streams.topology import Topology
+
+Build = Callable[[], Topology]
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_HOW = "pass a function at the top level of a module, or functools.partial of one"
+
+
+def can_be_found_again(build: Callable[..., Any]) -> bool:
+    """Return whether a freshly imported module has the function, too."""
+    function = build.func if isinstance(build, partial) else build
+    return (
+        isinstance(function, FunctionType)
+        and function.__qualname__.isidentifier()
+        and function.__module__ != "__main__"
+    )
+
+
+class Rebuilding:
+    """Builds a topology, each time from other modules."""
+
+    def __init__(self, build: Build) -> None:
+        """Build nothing yet. Raises `ConfigError` for a function that cannot be found again."""
+        if not can_be_found_again(build):
+            raise ConfigError(f"a cut cannot build the topology again with {build!r}: {_HOW}, or the topology itself")
+        self._build = build
+        self._function: Any = build.func if isinstance(build, partial) else build
+        self._in_use: dict[str, ModuleType] = {}
+        """The modules of the present topology, as far as they are not those that the test has imported."""
+        self.topology = build()
+
+    def again(self) -> Topology:
+        """Build the topology from freshly imported modules, and warn of what held state in the present ones.
+
+        Raises `ConfigError` if the module cannot be imported again, or if the topology is another one.
+        """
+        where, name = self._function.__module__, self._function.__name__
+        with _without_project_modules(where) as known:
+            try:
+                build: Build = getattr(importlib.import_module(where), name)
+            except (ImportError, AttributeError) as error:
+                raise ConfigError(f"{where} cannot be imported again: {error}: {_HOW} of the project") from error
+            if isinstance(self._build, partial):
+                build = partial(build, *self._build.args, **self._build.keywords)
+            fresh = {one: module for one, module in sys.modules.items() if one in known}
+            lost = [at for one in sorted(fresh) for at in _lost(one, self._in_use.get(one, known[one]), fresh[one])]
+            topology = build()
+        if topology.fingerprint() != self.topology.fingerprint():
+            raise ConfigError(
+                f"{where}:{name} builds another topology in a new process: let it depend on constants only"
+            )
+        self._in_use, self.topology = fresh, topology
+        if lost:
+            message = f"the cut lost what {', '.join(lost)} held, as every new process does: keep state in a store"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+        return topology
+
+
+@contextmanager
+def _without_project_modules(name: str) -> Iterator[dict[str, ModuleType]]:
+    """Yield the project's imported modules, which are unknown to imports meanwhile and known again afterwards."""
+    root = _root_of(sys.modules[name])
+    known = _modules_below(root)
+    for one in known:
+        del sys.modules[one]
+    try:
+        yield known
+    finally:
+        for one in _modules_below(root):
+            del sys.modules[one]
+        sys.modules.update(known)
+
+
+def _root_of(module: ModuleType) -> Path:
+    file = Path(module.__file__ or "")
+    return file.parents[module.__name__.count(".") + (file.name == "__init__.py")]
+
+
+def _modules_below(root: Path) -> dict[str, ModuleType]:
+    return {
+        name: module
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] not in {"rewindow", "__main__"}
+        and any(_is_below(root, path) for path in _paths(module))
+    }
+
+
+def _paths(module: ModuleType) -> Iterator[str]:
+    """Yield the file of a module, or the folders of a package without one."""
+    file = getattr(module, "__file__", None)
+    if file is not None:
+        yield file
+    else:
+        yield from map(str, getattr(module, "__path__", ()))
+
+
+def _is_below(root: Path, path: str) -> bool:
+    return Path(path).is_relative_to(root) and "site-packages" not in path and not path.endswith((".so", ".pyd"))
+
+
+def _lost(name: str, before: ModuleType, fresh: ModuleType) -> Iterator[str]:
+    """Yield the names in a module whose value is not what a fresh import of it has."""
+    for variable, value in list(vars(before).items()):
+        if variable.startswith("__") or variable not in vars(fresh):
+            continue
+        at, other = f"{name}.{variable}", vars(fresh)[variable]
+        if isinstance(value, type) and value.__module__ == name:
+            inner = [(one, held) for one, held in list(vars(value).items()) if not one.startswith("__")]
+            yield from (f"{at}.{one}" for one, held in inner if _differs(held, vars(other).get(one)))
+        elif _differs(value, other):
+            yield at
+
+
+def _differs(value: Any, fresh: Any) -> bool:
+    if hasattr(value, "cache_info"):
+        return bool(value.cache_info().currsize)
+    if isinstance(value, FunctionType):
+        return _held_by(value) != _held_by(fresh)
+    if isinstance(value, type | ModuleType) or callable(value):
+        return False
+    return _text(value) != _text(fresh)
+
+
+def _held_by(function: Any) -> str:
+    """Return the default arguments of a function, and the values that are set on it, as text."""
+    attributes = {
+        name: one for name, one in vars(function).items() if isinstance(one, int | str | float | list | dict | set)
+    }
+    return _text([function.__defaults__, function.__kwdefaults__, attributes])
+
+
+def _text(value: Any) -> str:
+    """Return a value as text without addresses; an object that has nothing else, by its fields."""
+    text = _ADDRESS.sub("", repr(value))
+    is_bare = vars(object)["__repr__"] is getattr(type(value), "__repr__", None)
+    return f"{text} {_ADDRESS.sub('', repr(vars(value)))}" if is_bare and hasattr(value, "__dict__") else text
