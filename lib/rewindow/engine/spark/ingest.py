@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -28,6 +27,7 @@ from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.settings import in_utc
+from rewindow.engine.worker.arrivals import interval_starts
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION
 from rewindow.engine.worker.log_writer import write_log
@@ -122,20 +122,7 @@ def _write_rows(
 
 
 def _interval_starts(intervals: Intervals, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found: set[int | None] = set()
-    start, end = 0, 0
-    for batch in batches:
-        arrivals = batch.column(0)
-        if arrivals.null_count:
-            found.add(None)
-        times = np.unique(np.asarray(arrivals.drop_null()))
-        at = 0
-        while at < len(times):
-            if not start <= int(times[at]) < end:
-                start = intervals.start_of(int(times[at]))
-                end = intervals.after(start)
-                found.add(start)
-            at = int(np.searchsorted(times, end, side="left"))
+    found = interval_starts(intervals, (batch.column(0) for batch in batches))
     yield pa.RecordBatch.from_arrays(
         [pa.array(sorted(found, key=lambda s: (s is not None, s or 0)), pa.int64())], schema=_STARTS
     )

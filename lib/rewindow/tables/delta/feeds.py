@@ -43,7 +43,7 @@ NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
 TIMESTAMPS_CACHED = 16_000_000
 
-_STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
+_STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
 
 
 class DeltaFeedTables:
