@@ -8,7 +8,9 @@ from typing import Any, Protocol
 from rewindow.streams.state.spill import Codec
 
 SAMPLE = 64
-"""Rows in a sample, and the least number of rows between two checks."""
+"""Rows in a sample."""
+_RESAMPLE = 8192
+"""A sample is taken at least this often, in rows, because values may grow where they are. It takes about a millisecond."""
 _TEXT_BYTES = 3
 """Approximate memory per character of a row's text."""
 
@@ -36,6 +38,10 @@ class MemoryBudget:
         self._resident = resident
         self._left = 1
         """Rows until the next check."""
+        self._sample_at = 1
+        """The number of rows in memory at which the next sample is taken: sampling costs much more than counting."""
+        self._until_sample = self._stride = 0
+        """Rows until a sample is due in any case, and rows between the last check and the next."""
         self.is_held = False
 
     def spend(self, rows: int = 1) -> None:
@@ -49,16 +55,21 @@ class MemoryBudget:
         self._left -= rows
 
     def hold(self, *, is_held: bool) -> None:
-        """Normalizer all rows in memory, or stop doing so."""
+        """Keep all rows in memory, or stop doing so."""
         self.is_held = is_held
         self.spend(0)
 
     def _check(self) -> None:
-        count, capacity = self._resident.count_resident(), self._resident.capacity()
-        if count >= capacity:
-            self._resident.flush()
-            count = 0
-        self._left = max(1, min(capacity - count, max(SAMPLE, count)))
+        count = self._resident.count_resident()
+        self._until_sample -= self._stride - self._left
+        if count >= self._sample_at or self._until_sample <= 0:
+            capacity = self._resident.capacity()
+            if count >= capacity:
+                self._resident.flush()
+                count = 0
+            self._sample_at = min(capacity, 2 * max(SAMPLE, count))
+            self._until_sample = _RESAMPLE
+        self._left = self._stride = max(1, min(self._sample_at - count, self._until_sample))
 
 
 def capacity_for(memory_bytes: int, row_bytes: int, codec: Codec, sample: Iterable[tuple[Any, Any]]) -> int:
