@@ -109,10 +109,8 @@ class ArrowLandingEngine:
         """Write the due rows of a log as staged files; return a block per landing and partition."""
         try:
             source = open_source(write.spec, write.columns, look, window, write.partitions)
-            if source.rows > self._most_rows:
-                blocks = self._schedule(write, source)
-            else:
-                blocks = self._land_here(write, source)
+            is_large = source.rows > self._most_rows
+            blocks = self._schedule(write, source) if is_large else self._land_here(write, source)
         except UnsuitableError:
             return self._other.write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -79,6 +80,6 @@ def by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield each partition with its rows, which are together."""
     partitions = np.asarray(rows.column(PARTITION))
     bounds = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         if end > start:
             yield int(partitions[start]), rows.slice(start, end - start)

@@ -16,9 +16,9 @@ def merged(runs: Sequence[Iterable[pa.RecordBatch]], names: Sequence[str]) -> It
     while len(cursors) > 1:
         # Rows up to the smallest last row of a batch are complete: no run has more of them.
         limit = min(cursor.last for cursor in cursors)
-        taken = [cursor.take_through(limit) for cursor in cursors]
+        taken = [rows for cursor in cursors if (rows := cursor.take_through(limit)).num_rows]
         cursors = [cursor for cursor in cursors if cursor.rows is not None]
-        yield sorted_rows(pa.concat_batches([rows for rows in taken if rows.num_rows]), names)
+        yield taken[0] if len(taken) == 1 else sorted_rows(pa.concat_batches(taken), names)
     for cursor in cursors:
         yield from cursor.rest()
 

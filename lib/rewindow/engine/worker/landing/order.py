@@ -7,6 +7,7 @@ that the columns before it leave equal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,18 @@ def order_of(columns: Sequence[pa.Array]) -> Longs | None:
     rows = len(columns[0])
     order: Longs | None = None
     equal = np.arange(rows)
-    """The places whose rows all columns so far leave equal to a neighbour, in order; `groups` numbers the equal ones."""
+    """The positions whose rows all columns so far leave equal to a neighbour, in order; `groups` numbers the equal ones."""
     groups = np.zeros(rows, dtype=np.int64)
     for column in columns:
         if len(equal) < 2:
             break
         found = equal if order is None else order[equal]
         ranks = _ranks(column if len(found) == rows and order is None else column.take(pa.array(found)))
-        places = _sorted_places(groups, ranks)
-        if places is not None:
+        positions = _positions_of(groups, ranks)
+        if positions is not None:
             order = np.arange(rows) if order is None else order
-            order[equal] = found[places]
-            ranks = ranks[places]
+            order[equal] = found[positions]
+            ranks = ranks[positions]
         is_same = (ranks[1:] == ranks[:-1]) & (groups[1:] == groups[:-1])
         is_tied = np.concatenate((is_same, [False])) | np.concatenate(([False], is_same))
         numbers = np.cumsum(np.concatenate(([True], ~is_same)))
@@ -46,18 +47,20 @@ def order_of(columns: Sequence[pa.Array]) -> Longs | None:
 
 def sort_key(row: Sequence[Any]) -> tuple[Any, ...]:
     """Return a value that compares as the row does in `order_of`: of Python values, one for each column."""
-    return tuple(
-        (0,) if value is None else (2,) if isinstance(value, float) and value != value else (1, value) for value in row
-    )
+    return tuple((0,) if value is None else (2,) if _is_nan(value) else (1, value) for value in row)
 
 
-def _sorted_places(groups: Longs, ranks: Longs) -> Longs | None:
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and isnan(value)
+
+
+def _positions_of(groups: Longs, ranks: Longs) -> Longs | None:
     """Return how to sort the ranks within their groups, which are ascending; None if they are sorted."""
     if bool(((ranks[1:] >= ranks[:-1]) | (groups[1:] > groups[:-1])).all()):
         return None
     if groups[0] != groups[-1]:
         return np.lexsort((ranks, groups))
-    if 0 <= int(ranks.min()) and int(ranks.max()) <= _SMALL:
+    if ranks.min() >= 0 and ranks.max() <= _SMALL:
         return np.argsort(ranks.astype(np.int16), kind="stable")  # a radix sort
     return np.argsort(ranks, kind="stable")
 
@@ -90,4 +93,5 @@ def _value_ranks(column: pa.Array) -> Longs:
     coded = column.dictionary_encode() if not pa.types.is_dictionary(kind) else column
     ranks = np.empty(len(coded.dictionary), dtype=np.int64)
     ranks[np.asarray(pc.sort_indices(coded.dictionary))] = np.arange(len(ranks))
-    return ranks[np.asarray(coded.indices.fill_null(0) if coded.null_count else coded.indices)]
+    found: Longs = ranks[np.asarray(coded.indices.fill_null(0) if coded.null_count else coded.indices)]
+    return found

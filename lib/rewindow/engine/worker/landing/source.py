@@ -35,7 +35,9 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     return spark_schema(_footer(piece.path) for piece in (*look.rest, *look.fresh))
 
 
-def open_source(spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, partitions: int) -> ArrowSource:
+def open_source(
+    spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, partitions: int
+) -> ArrowSource:
     """Return what is due of a source. Raises `UnsuitableError` if only Spark can read it."""
     _check_kind(spec, look)
     types = fields_of(look.schema or columns.source_schema or '{"fields": []}')

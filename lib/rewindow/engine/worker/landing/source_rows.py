@@ -160,22 +160,26 @@ class _Found:
 
 
 @contextmanager
-def opened(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; some columns are read as dictionaries. Raises `StorageError` (74) if it cannot be read, then or within the block."""
+def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; some columns are read as dictionaries.
+
+    Raises `StorageError` (74) if it cannot be read, then or within the block.
+    """
     try:
         system, location = filesystem_of(path)
-        with (
-            system.open_input_file(location) as stream,
-            pq.ParquetFile(stream, read_dictionary=list(coded), page_checksum_verification=True) as file,
-        ):
+        with system.open_input_file(location) as stream:
+            footer = pq.read_metadata(stream)
+            stored = [name for name in coded if name in footer.schema.names]
+            file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
             yield file
     except (OSError, pa.ArrowException) as error:
-        message = f"cannot read {path}: {error}. Restore the file, then land again"
+        reason = " ".join(str(error).split()).rstrip(".")
+        message = f"cannot read {path}: {reason}. Restore the file, then land again"
         raise StorageError(message) from error
 
 
 def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    with opened(portion.piece.path, coded) as file:
+    with open_parquet(portion.piece.path, coded) as file:
         stored = [name for name in file.schema_arrow.names if name in names]
         for number in portion.row_groups:
             group = file.metadata.row_group(number)

@@ -154,8 +154,12 @@ def _type_name(column: pq.ColumnSchema) -> str | None:
             return "integer"
         case "INT64", "None":
             return "long"
-        case ("INT32" | "INT64"), "Int":
-            return {8: "byte", 16: "short", 32: "integer", 64: "long"}[logical["bitWidth"]] if logical["isSigned"] else None
+        case (("INT32" | "INT64"), "Int"):
+            return (
+                {8: "byte", 16: "short", 32: "integer", 64: "long"}[logical["bitWidth"]]
+                if logical["isSigned"]
+                else None
+            )
         case "FLOAT", "None":
             return "float"
         case "DOUBLE", "None":
@@ -171,7 +175,7 @@ def _type_name(column: pq.ColumnSchema) -> str | None:
         case "INT64", "Timestamp":
             is_known = logical["timeUnit"] in ("milliseconds", "microseconds")
             return ("timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz") if is_known else None
-        case ("INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY" | "BYTE_ARRAY"), "Decimal":
+        case (("INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY" | "BYTE_ARRAY"), "Decimal"):
             return f"decimal({logical['precision']},{logical['scale']})"
     return None
 
