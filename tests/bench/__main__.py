@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tests.bench import day, finals, incremental, join, limits, overhead, processor, results, scale
+from tests.bench import day, end_to_end, finals, incremental, join, land, limits, overhead, processor, results, scale
 
 BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "finals": finals.measure,
     "finals-hopping": partial(finals.measure, advance=20),
     "finals-session": partial(finals.measure, advance=day.SESSION),
     "limits": limits.measure,
+    "land": land.measure,
+    "end-to-end": end_to_end.measure,
     "processor": processor.measure,
     "incremental": incremental.measure,
     "join": partial(join.measure, kind=join.STREAM_TABLE),

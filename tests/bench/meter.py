@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from contextlib import suppress
@@ -31,6 +32,8 @@ class PeakMemory:
 
     def __init__(self) -> None:
         self.peak_mb = 0
+        self.peak_worker_mb = 0
+        """The maximum of a single Python process below this one."""
         self._is_over = threading.Event()
         self._cpu_before = _sampler["cpu"]
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -47,7 +50,10 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._is_over.wait(SAMPLE_SECONDS):
-            self.peak_mb = max(self.peak_mb, sum(map(_memory, _tree())) >> 20)
+            sizes = {process: _memory(process) for process in _tree()}
+            self.peak_mb = max(self.peak_mb, sum(sizes.values()) >> 20)
+            workers = [size for process, size in sizes.items() if process.pid != os.getpid() and _is_python(process)]
+            self.peak_worker_mb = max(self.peak_worker_mb, max(workers, default=0) >> 20)
             _tree_cpu()
             _sampler["cpu"] = self._cpu_before + time.thread_time()
 
@@ -59,6 +65,13 @@ _sampler = {"cpu": 0.0}
 def _tree() -> list[psutil.Process]:
     me = psutil.Process()
     return [me, *me.children(recursive=True)]
+
+
+def _is_python(process: psutil.Process) -> bool:
+    try:
+        return process.name().startswith("python")
+    except psutil.Error:
+        return False
 
 
 _cpu_of: dict[tuple[int, float], float] = {}

@@ -1,4 +1,4 @@
-"""The landing engine on Spark, for a project's root."""
+"""The landing engine of users at a project's root: Arrow in this process, and Spark for what only Spark reads."""
 
 from __future__ import annotations
 
@@ -8,5 +8,12 @@ import pytest
 @pytest.fixture(scope="module")
 def engine_at(spark):
     from rewindow.engine.spark.ingest import SparkLandingEngine
+    from rewindow.engine.spark.landing_passes import SparkPasses
+    from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 
-    return lambda root: SparkLandingEngine(spark, project_root=str(root))
+    def engine(root):
+        other = SparkLandingEngine(spark, project_root=str(root))
+        passes = SparkPasses(lambda: spark, slots=2, project_root=str(root))
+        return ArrowLandingEngine(other, passes, project_root=str(root), most_rows=1_000_000)
+
+    return engine

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.feeds import CatalogFeedTables
     from rewindow.tables.governed.warehouse import CatalogTables
 
+LANDED_SHARE = 10
+"""How many rows `land` takes in the time of one record in record execution."""
+
 
 class Project:
     """A project folder opened against one target."""
@@ -180,8 +183,13 @@ class Project:
         root, tables = str(self.root), self.feed_tables
         if isinstance(tables, DeltaFeedTables):
             from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
+            from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
+            from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415
 
-            return SparkLandingEngine(lambda: self.spark, project_root=root, on_share=self._on_share)
+            other = SparkLandingEngine(lambda: self.spark, project_root=root, on_share=self._on_share)
+            passes = SparkPasses(lambda: self.spark, slots=self.slots, project_root=root, on_share=self._on_share)
+            most_rows = self.target.most_inline * LANDED_SHARE
+            return ArrowLandingEngine(other, passes, project_root=root, most_rows=most_rows)
         from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
 
         return CatalogLandingEngine(

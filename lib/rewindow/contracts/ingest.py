@@ -262,6 +262,8 @@ class LogWrite:
     """Partition -> the source's offset that corresponds to offset 0, if the source has its own offsets."""
     file_rows: int = 4_000_000
     """Rows per staged file."""
+    memory_bytes: int = 512 << 20
+    """What a task that splits or merges rows may use."""
 
 
 @dataclass(frozen=True, slots=True)

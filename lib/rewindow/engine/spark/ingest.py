@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -29,14 +28,16 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.ingest_fields import json_fields, stored_fields
+from rewindow.engine.spark.ingest_fields import json_fields
 from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
+from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.faults import NEVER_ARRIVED, naming_bad_values
+from rewindow.engine.worker.faults import naming_bad_values
+from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
@@ -173,25 +174,8 @@ def _write_rows(
 
 def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield a row for each interval with due rows, one for rows without an arrival, and one for those that wait."""
-    found: set[int] = set()
-    start, end, waiting, first = 0, 0, 0, FAR
-    faults: list[str | None] = []
-    for batch in batches:
-        arrivals = batch.column(0)
-        if arrivals.null_count and not faults:
-            faults = batch.column(1).filter(arrivals.is_null()).slice(0, 1).to_pylist()
-        known = np.asarray(arrivals.drop_null())
-        late = known[known >= until_ms]
-        waiting, first = waiting + len(late), min(first, int(late.min())) if len(late) else first
-        times = np.unique(known[known < until_ms])
-        at = 0
-        while at < len(times):
-            if not start <= int(times[at]) < end:
-                start = intervals.start_of(int(times[at]))
-                end = intervals.after(start)
-                found.add(start)
-            at = int(np.searchsorted(times, end, side="left"))
-    rows: list[dict[str, Any]] = [{"start": one} for one in sorted(found)]
-    rows += [{"fault": faults[0] or NEVER_ARRIVED}] if faults else []
-    rows += [{"rows": waiting, "next": first}] if waiting else []
+    found = arrivals_of(intervals, until_ms, ((batch.column(0), batch.column(1)) for batch in batches))
+    rows: list[dict[str, Any]] = [{"start": start} for start in found.starts if start is not None]
+    rows += [{"fault": found.fault}] if found.fault is not None else []
+    rows += [{"rows": found.waiting, "next": found.next_ms}] if found.waiting else []
     yield pa.RecordBatch.from_pylist(rows, schema=_ARRIVALS)

@@ -12,23 +12,9 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.ingest import LogColumns, LogSpec, SourceLook
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.engine.spark.ingest_frames import path_of_row, read_options
-from rewindow.engine.worker.file_fields import csv_headers, directory_columns, parquet_fields, shown
+from rewindow.engine.worker.file_fields import directory_columns, shown
 
 _OBJECT = re.compile(r"`(?:[^`]|``)*`|OBJECT<")
-
-
-def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-    """Return the fields of a log's schema and, from headers and footers, of the files to land; of a table, of its schema."""
-    known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
-    pieces = look.fresh or look.rest
-    if look.schema is not None:
-        present, _, _ = fields_of_schema(json.loads(look.schema))
-        files = [FileFields(spec.source.name, present)]
-    elif spec.source.format == "csv":
-        files = csv_headers(spec.source, pieces)
-    else:
-        files = parquet_fields(spec.source, pieces, look.base)
-    return SourceFields(known, structs, tuple(files), ignores_case=True)
 
 
 def json_fields(spark: SparkSession, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:

@@ -18,7 +18,6 @@ from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
     arrival_unit,
     landed,
-    log_columns,
     offset_columns,
     source_columns,
     time_ms,
@@ -27,6 +26,7 @@ from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
 from rewindow.engine.worker.faults import NEVER_ARRIVED
 from rewindow.engine.worker.file_fields import check_not_empty
+from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
 from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import ConfigError
@@ -46,9 +46,7 @@ class SourceFrame:
 
     def columns(self) -> LogColumns:
         """Decide the log's typed columns from the source. To infer the types of text files, it reads them once."""
-        schema = self._infer()
-        found = source_columns(self._spec, schema)
-        return log_columns(self._spec, found, schema.json())
+        return log_columns(self._spec, self._infer().json())
 
     def due(self, columns: LogColumns, window: ReadWindow, partitions: int) -> DataFrame:
         """Return the rows that are due: partition, arrival, timestamp, fault, key and value columns."""

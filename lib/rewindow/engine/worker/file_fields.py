@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,10 +16,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import Piece, SourceSpec
-from rewindow.contracts.source_fields import FileFields
+from rewindow.contracts.ingest import LogColumns, LogSpec, Piece, SourceLook, SourceSpec
+from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri
+
+
+def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
+    """Return the fields of a log's schema and, from headers and footers, of the files to land; of a table, of its schema."""
+    known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
+    pieces = look.fresh or look.rest
+    if look.schema is not None:
+        present, _, _ = fields_of_schema(json.loads(look.schema))
+        files = [FileFields(spec.source.name, present)]
+    elif spec.source.format == "csv":
+        files = csv_headers(spec.source, pieces)
+    else:
+        files = parquet_fields(spec.source, pieces, look.base)
+    return SourceFields(known, structs, tuple(files), ignores_case=True)
 
 
 def check_not_empty(pieces: Sequence[Piece]) -> None:

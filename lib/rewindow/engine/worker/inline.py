@@ -60,7 +60,7 @@ class InlineEngine(LocalEngine):
         if work.tables or size_of(work) > self._most:
             return self._spark().run_sub_topology(work)
         reports = []
-        with _as_in_a_worker():
+        with as_in_a_worker():
             for report in run_tasks(work, work.tasks):
                 reports.append(report)
                 if self._on_task is not None:
@@ -95,7 +95,7 @@ def _bytes(paths: Iterable[str]) -> int:
 
 
 @contextmanager
-def _as_in_a_worker() -> Iterator[None]:
+def as_in_a_worker() -> Iterator[None]:
     """Give user code no more rights than in a worker: stdout belongs to the command's own output."""
     leave = os._exit
     os._exit = _refuse

@@ -47,7 +47,7 @@ TIMESTAMPS_CACHED = 16_000_000
 LOST = "Only a copy of the warehouse has what was landed: restore the file from it"
 """What to do if a landed file is gone. Another generation cannot be published before it either."""
 
-_STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
+_STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
 
 
 class DeltaFeedTables:

@@ -78,7 +78,7 @@ class FeedGc:
         is_quiet = self._is_quiet()
         old = left_before(table, max(keep_ms, UNKNOWN_MS))
         for name, size, _ in folder.files():
-            if name in listed or not name.endswith(".parquet"):
+            if name in listed or not name.endswith((".parquet", ".arrow")):
                 continue
             if staged_by(name) in dead:
                 yield Garbage(root, name, size, "of a landing that died")

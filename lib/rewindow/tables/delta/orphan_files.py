@@ -29,7 +29,7 @@ HOUR_MS = 3_600_000
 UNKNOWN_MS = 24 * HOUR_MS
 """Files of an attempt that no ledger row names stay for at least a day: its process may still run."""
 
-_NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.parquet")
+_NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
 
 
 @dataclass(frozen=True, slots=True)

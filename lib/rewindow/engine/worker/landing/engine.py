@@ -1,0 +1,147 @@
+"""The landing engine that reads sources with Arrow, and leaves to another what only Spark reads exactly.
+
+A small landing is done here, in the process of the command: without a JVM. A scheduler (Spark) does the passes of a large
+one in its workers.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any, Protocol
+
+from rewindow.contracts.blocks import Block
+from rewindow.contracts.ingest import (
+    FAR,
+    Arrivals,
+    Intervals,
+    LogColumns,
+    LogSpec,
+    LogWrite,
+    ReadWindow,
+    SourceLook,
+    SourceSpec,
+)
+from rewindow.contracts.source_fields import SourceFields
+from rewindow.engine.worker.arrivals import arrivals_of
+from rewindow.engine.worker.file_fields import stored_fields
+from rewindow.engine.worker.inline import as_in_a_worker
+from rewindow.engine.worker.landing.exchange import write_run
+from rewindow.engine.worker.landing.log_columns import log_columns
+from rewindow.engine.worker.landing.passes import merge, sorted_chunks
+from rewindow.engine.worker.landing.source import ArrowSource, inferred_schema, open_source
+from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
+from rewindow.engine.worker.log_writer import write_log
+from rewindow.engine.worker.source_files import look_at_files, unchanged
+
+
+class OtherEngine(Protocol):
+    """The engine that lands what Arrow cannot."""
+
+    def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
+        """Decide the typed columns of a log."""
+        ...
+
+    def intervals(
+        self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
+    ) -> Arrivals:
+        """Return when the rows that are not landed arrived, by interval."""
+        ...
+
+    def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
+        """Return the fields of a log's schema and of the files to land."""
+        ...
+
+    def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
+        """Return the first of some source offsets with a timestamp above a time."""
+        ...
+
+    def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
+        """Write the due rows to staged files."""
+        ...
+
+
+Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
+"""Does both passes of a large landing elsewhere."""
+
+
+class ArrowLandingEngine:
+    """Lands Parquet files and Delta tables with Arrow, and everything else with another engine."""
+
+    def __init__(
+        self,
+        other: OtherEngine,
+        schedule: Schedule,
+        *,
+        project_root: str,
+        most_rows: int,
+    ) -> None:
+        """``schedule`` lands sources of more than ``most_rows``, ``other`` what Arrow cannot read."""
+        self._other, self._schedule, self._most_rows = other, schedule, most_rows
+        self.project_root = project_root
+
+    def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
+        """Compare a file source with its landed position (see `look_at_files`)."""
+        return look_at_files(spec, position)
+
+    def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
+        """Raise `SourceError` (66) if fresh files changed since the look."""
+        unchanged(look, spec)
+
+    def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
+        """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
+        try:
+            schema = inferred_schema(spec, look)
+        except UnsuitableError:
+            return self._other.columns(spec, look)
+        return log_columns(spec, normalized(schema))
+
+    def intervals(
+        self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
+    ) -> Arrivals:
+        """Return when the rows that are not landed arrived, by interval."""
+        until_ms = FAR if window.until_ms is None else window.until_ms
+        try:
+            source = open_source(spec, columns, look, replace(window, until_ms=FAR), 1)
+            arrivals = chain.from_iterable(source.reader.arrivals(portion) for portion in source.portions)
+            return arrivals_of(intervals, until_ms, arrivals)
+        except UnsuitableError:
+            return self._other.intervals(spec, columns, look, window, intervals)
+
+    def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
+        """Return the fields of a log's schema and of the files to land."""
+        if spec.source.format == "json":
+            return self._other.fields(spec, columns, look)
+        return stored_fields(spec, columns, look)
+
+    def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
+        """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
+        return self._other.first_above(spec, partition, offsets, time_ms)
+
+    def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
+        """Write the due rows of a log as staged files; return a block per landing and partition."""
+        try:
+            source = open_source(write.spec, write.columns, look, window, write.partitions)
+            is_large = source.rows > self._most_rows
+            blocks = self._schedule(write, source) if is_large else self._land_here(write, source)
+        except UnsuitableError:
+            return self._other.write(write, look, window)
+        return sorted(blocks, key=lambda block: (block.landing, block.partition))
+
+    def _land_here(self, write: LogWrite, source: ArrowSource) -> list[Block]:
+        if self.project_root not in sys.path:
+            sys.path.insert(0, self.project_root)
+        reader = source.reader
+        with tempfile.TemporaryDirectory(prefix="rewindow-land-") as folder:
+            chunks = sorted_chunks(reader, source.portions, write.memory_bytes)
+            first = list(islice(chunks, 2))
+            if len(first) < 2:  # everything fits into memory
+                blocks = write_log(write, first)
+            else:
+                runs = [write_run(folder, write.attempt, rows) for rows in chain(first, chunks)]
+                blocks = merge(write, runs, range(write.partitions), reader.sort_names)
+            with as_in_a_worker():
+                return list(blocks)

@@ -1,0 +1,120 @@
+"""Decide the typed columns of a log from the schema of its source: names after ``columns:``, types as landed. Pure."""
+
+from __future__ import annotations
+
+import json
+import keyword
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
+from rewindow.errors import ConfigError
+from rewindow.streams.serde.schema import Column
+
+RESERVED = frozenset({"generation", "partition", "offset", "timestamp", "landing", "arrived_at"})
+"""The columns that every log has."""
+
+_LANDED: Mapping[str, str] = {
+    **dict.fromkeys(("byte", "short", "integer", "long", "timestamp", "timestamp_ntz"), "long"),
+    **dict.fromkeys(("float", "double"), "double"),
+    **dict.fromkeys(("string", "date"), "string"),
+    "boolean": "boolean",
+    "binary": "binary",
+}
+_SHOWN: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+def landed_type(source_type: Any) -> str:
+    """Return the column type of a log for a type of Spark's schema JSON: a name, or an object for a nested one."""
+    if not isinstance(source_type, str):
+        return "json"
+    if source_type.startswith(("char", "varchar")):
+        return "string"
+    return source_type if source_type.startswith("decimal(") else _LANDED.get(source_type, "json")
+
+
+def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict[str, tuple[str, Any]]:
+    """Return a source's columns by their names after ``columns:``: each with its name in the source and its type.
+
+    Raises `ConfigError` (78) for a renamed column that does not exist, or two columns with one name.
+    """
+    renames = dict(spec.renames or {})
+    fields = json.loads(schema)["fields"]
+    names = [field["name"] for field in fields]
+    if missing := sorted(set(renames) - set(names)):
+        raise unknown_column(spec, missing[0], names, "columns")
+    found: dict[str, tuple[str, Any]] = {}
+    for field in fields:
+        name = renames.get(field["name"], field["name"])
+        if name in found:
+            message = f"log {spec.topic}: {spec.source.name} has two columns called {name}. Rename one under `columns:`"
+            raise ConfigError(message)
+        if name not in hidden:
+            found[name] = field["name"], field["type"]
+    return found
+
+
+def log_columns(spec: LogSpec, schema: str) -> LogColumns:
+    """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
+    found = {name: kind for name, (_, kind) in source_types(spec, schema).items()}
+    roles = {"key": spec.key, "order": spec.order, "value": spec.value or ()}
+    roles["arrived_at"] = (spec.arrived_at,) if spec.arrived_at else ()
+    roles |= {role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)}
+    roles["timestamp"] = () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,)
+    for role, names in roles.items():
+        for name in names:
+            if name not in found:
+                raise unknown_column(spec, name, list(found), role)
+    taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.source_offsets or ())}
+    for name in spec.source_offsets or ():
+        if landed_type(found[name]) != "long":
+            message = f"log {spec.topic}: {name} is {shown_type(found[name])}, but must be an integer"
+            raise ConfigError(message)
+    values = spec.value if spec.value is not None else [name for name in found if name not in taken]
+    if spec.value is None and spec.is_output:
+        values = [name for name in values if not name.startswith("_")]
+    seen: set[str] = set()
+    for name in (*spec.key, *values):
+        _check_name(spec, name, seen)
+        seen.add(name.lower())
+    key, value = ([Column(name, landed_type(found[name])) for name in names] for names in (spec.key, values))
+    for column in key:
+        if column.type == "json":
+            message = f"log {spec.topic}: the key {column.name} is nested. List columns of simple types under `key:`"
+            raise ConfigError(message)
+    return LogColumns(tuple(key), tuple(value), spec.scalar_key, spec.scalar_value, schema)
+
+
+def shown_type(source_type: Any) -> str:
+    """Return the name of a type as in SQL."""
+    name = source_type if isinstance(source_type, str) else source_type["type"]
+    return _SHOWN.get(name, str(name))
+
+
+def unknown_column(spec: LogSpec, name: str, names: Sequence[str], role: str) -> ConfigError:
+    """Return the error of a setting that names a column which the source does not have."""
+    if not names:
+        message = (
+            f"log {spec.topic}: {spec.source.name} has no columns, because its files are empty, or not {spec.source.format}: add "
+            "a header line or rows, or fix `format:`"
+        )
+        return ConfigError(message)
+    shown = ", ".join(names)
+    return ConfigError(f"log {spec.topic}, `{role}`: {spec.source.name} has no column {name!r}. It has {shown}")
+
+
+def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
+    reason = None
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        reason = "is not a Python identifier, so it cannot be a field of a record"
+    elif name.lower() in RESERVED:
+        reason = f"is the name of a column that every log has ({', '.join(sorted(RESERVED))})"
+    elif name.lower() in seen:
+        reason = "occurs twice (Delta ignores case), or is both key and value"
+    if reason:
+        quoted = name if name.isidentifier() else f'"{name}"'
+        message = (
+            f"log {spec.topic}: the column {name!r} of {spec.source.name} {reason}. Rename it, "
+            f"`columns: {{other_name: {quoted}}}`, or omit it by listing the others under `value:`"
+        )
+        raise ConfigError(message)

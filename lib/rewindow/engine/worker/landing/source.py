@@ -1,0 +1,107 @@
+"""Decide whether Arrow can land a source exactly as Spark would, and what it has to read. Opens the files' footers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindow.contracts.ingest import JOB, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.engine.worker.landing.source_rows import Portion, RowReader
+from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableError, check_stored, fields_of, spark_schema
+from rewindow.storage.locations import filesystem_of
+
+TABLES = ("delta", JOB)
+_DIRECTORY_TYPES = frozenset({*INTEGERS, "string", "date", "boolean"})
+"""Types of partition columns, whose values are texts in the table's log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowSource:
+    """The due rows of a log's source: how to read them, where they are, and at most how many there are."""
+
+    reader: RowReader
+    portions: tuple[Portion, ...]
+    rows: int
+
+
+def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
+    """Return the schema (JSON) of a source, as Spark would infer it. Raises `UnsuitableError`."""
+    _check_kind(spec, look)
+    if look.schema is not None:
+        return look.schema
+    return spark_schema(_footer(piece.path) for piece in (*look.rest, *look.fresh))
+
+
+def open_source(
+    spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, partitions: int
+) -> ArrowSource:
+    """Return what is due of a source. Raises `UnsuitableError` if only Spark can read it."""
+    _check_kind(spec, look)
+    types = fields_of(look.schema or columns.source_schema or '{"fields": []}')
+    reader = RowReader(spec, columns, types, partitions, has_window=window.until_ms is not None)
+    _check_columns(reader, look)
+    until, through = window.until_ms, window.through_ms
+    fresh = Portion(Piece(""), (), None, until)
+    if look.overlapping and through is not None and until is not None:
+        fresh = replace(fresh, until_ms=through)
+    portions = [_portion(reader, fresh, piece, look) for piece in look.fresh]
+    if until is not None and through is not None:
+        rest = Portion(Piece(""), (), through, until, with_unknown=False)
+        portions += [_portion(reader, rest, piece, look) for piece in look.rest]
+    rows = sum(count for _, count in portions)
+    return ArrowSource(reader, tuple(portion for portion, count in portions if count), rows)
+
+
+def _check_kind(spec: LogSpec, look: SourceLook) -> None:
+    source = spec.source
+    reason = None
+    if spec.source_offsets or look.version is not None or look.governed is not None:
+        reason = "it is a table that only Spark reads"
+    elif source.format not in (*TABLES, "parquet"):
+        reason = f"its format is {source.format}"
+    elif source.options or source.schema or look.base:
+        reason = "it has options, a declared schema or partition directories"
+    if reason:
+        raise UnsuitableError(reason)
+
+
+def _check_columns(reader: RowReader, look: SourceLook) -> None:
+    for column in reader.columns.all:
+        source = reader.sources.get(column.name)
+        if source is None or column.type == "json":
+            raise UnsuitableError(f"the column {column.name} is nested or has another type now")
+    spec = reader.spec
+    others = {*spec.order, *([spec.arrived_at] if spec.arrived_at else [])}
+    if not others <= set(reader.sources):
+        raise UnsuitableError("it lacks a column")
+    for name in look.partition_columns:
+        if name in reader.types and reader.types[name] not in _DIRECTORY_TYPES:
+            raise UnsuitableError(f"the table is partitioned by {name}, which is {reader.types[name]}")
+
+
+def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) -> tuple[Portion, int]:
+    footer = _footer(piece.path)
+    inside = {name: reader.types[name] for name in reader.needed() if name not in look.partition_columns}
+    check_stored(footer.schema, inside)
+    groups = tuple(range(footer.num_row_groups))
+    return replace(due, piece=piece, row_groups=groups), footer.num_rows
+
+
+def _footer(path: str) -> pq.FileMetaData:
+    """Return a file's footer. Raises `UnsuitableError` if there is none: Spark says what is wrong."""
+    try:
+        system, location = filesystem_of(path)
+        with system.open_input_file(location) as stream:
+            return pq.read_metadata(stream)
+    except (OSError, pa.ArrowException) as error:
+        raise UnsuitableError(f"{path}: {error}") from error
+
+
+def split_evenly(source: ArrowSource, tasks: int) -> list[Sequence[Portion]]:
+    """Divide the row groups of a source among tasks."""
+    groups = [replace(portion, row_groups=(group,)) for portion in source.portions for group in portion.row_groups]
+    share = -(-len(groups) // max(tasks, 1)) or 1
+    return [groups[start : start + share] for start in range(0, len(groups), share)]

@@ -1,0 +1,211 @@
+"""Read the due rows of a source's files with Arrow, as the columns that the log writer expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
+from rewindow.contracts.time_units import MS, RANGES, wrong_unit
+from rewindow.engine.worker.faults import NEVER_ARRIVED
+from rewindow.engine.worker.landing.partitions import partitions_of
+from rewindow.engine.worker.landing.source_types import INTEGERS, arrow_type, as_landed, as_time
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
+from rewindow.errors import StorageError
+from rewindow.storage.locations import filesystem_of
+
+_READ_ROWS = 1 << 20
+_READ_BYTES = 32 << 20
+"""The most rows and (uncompressed) bytes of a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Some row groups of a file. Due are their rows that arrive in ``[from_ms, until_ms)``; None: no bound.
+
+    ``with_unknown``: rows without an arrival are due too.
+    """
+
+    piece: Piece
+    row_groups: tuple[int, ...]
+    from_ms: int | None = None
+    until_ms: int | None = None
+    with_unknown: bool = True
+
+    def due(self, arrived: pa.Array) -> pa.Array:
+        """Return which rows are due, by their arrivals."""
+        is_due = pa.repeat(pa.scalar(value=True), len(arrived))
+        if self.until_ms is not None:
+            is_due = pc.less(arrived, self.until_ms)
+        if self.from_ms is not None:
+            is_due = pc.and_(is_due, pc.greater_equal(arrived, self.from_ms))
+        return is_due.fill_null(self.with_unknown) if is_due.null_count else is_due
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """How to read a log's source and convert its rows.
+
+    ``types`` maps the source's columns to Spark's names of their types. ``has_window``: a row without an arrival is faulty.
+    """
+
+    spec: LogSpec
+    columns: LogColumns
+    types: Mapping[str, str]
+    partitions: int
+    has_window: bool
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The source's column of each column, by its name after the renames."""
+        renames = self.spec.renames or {}
+        return {renames.get(source, source): source for source in self.types}
+
+    @property
+    def sort_names(self) -> list[str]:
+        """The columns that decide the order of rows, as in `engine.spark.ingest_frames.sort_columns`."""
+        landed = [column.name for column in self.columns.all]
+        declared = [name if name in landed else _order_name(name) for name in self.spec.order]
+        others = [name for name in landed if name not in self.spec.order]
+        return [PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT]
+
+    def needed(self) -> set[str]:
+        """Return the source's columns that are read."""
+        spec, sources = self.spec, self.sources
+        names = {column.name for column in self.columns.all} | set(spec.order)
+        names |= {spec.arrived_at} if spec.arrived_at else set()
+        names |= set() if spec.timestamp == ARRIVAL or spec.extractor else {spec.timestamp}
+        return {sources[name] for name in names}
+
+    def read(self, portion: Portion) -> Iterator[pa.RecordBatch]:
+        """Yield the due rows of a portion. Raises `StorageError` (74) for a file that cannot be read."""
+        keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
+        for batch in _batches(portion, self.needed(), keys):
+            found = _Found(batch, portion.piece, self.types)
+            arrived, faults = self._arrived(found)
+            due = portion.due(arrived)
+            if not pc.all(due).as_py():
+                found = _Found(batch.filter(due), portion.piece, self.types)
+                arrived, faults = arrived.filter(due), faults.filter(due)
+            if found.rows:
+                yield self._converted(found, arrived, faults)
+
+    def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Yield the arrivals of the due rows of a portion, and their faults. Reads no other column."""
+        name = self.spec.arrived_at
+        for batch in _batches(portion, {self.sources[name]} if name else set()):
+            arrived, faults = self._arrived(_Found(batch, portion.piece, self.types))
+            due = portion.due(arrived)
+            yield arrived.filter(due), faults.filter(due)
+
+    def _converted(self, found: _Found, arrived: pa.Array, faults: pa.Array) -> pa.RecordBatch:
+        spec, sources, zone = self.spec, self.sources, self.spec.zone
+        landed = {}
+        for column in self.columns.all:
+            source = sources[column.name]
+            landed[column.name] = as_landed(found.column(source), self.types[source], zone)
+        timestamp = pa.nulls(found.rows, pa.int64())
+        if not spec.extractor:
+            timestamp = arrived if spec.timestamp == ARRIVAL else self._time(found, spec.timestamp)
+        if self.has_window and arrived.null_count:
+            faults = pc.coalesce(faults, pc.if_else(arrived.is_null(), NEVER_ARRIVED, None))
+        keys = [found.coded(sources[column.name]) or landed[column.name] for column in self.columns.key]
+        columns = {
+            PARTITION: partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions),
+            ARRIVED: arrived,
+            TIMESTAMP: timestamp,
+            FAULT: faults,
+            **landed,
+            **{_order_name(name): _ordered(found.column(sources[name])) for name in spec.order if name not in landed},
+        }
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def _arrived(self, found: _Found) -> tuple[pa.Array, pa.Array]:
+        """Return the arrivals (epoch ms) and why a row has none. A number in another unit is none."""
+        faults = pa.nulls(found.rows, pa.string())
+        name = self.spec.arrived_at
+        if name is None:
+            return pa.repeat(pa.scalar(found.piece.arrival_ms, pa.int64()), found.rows), faults
+        arrived = self._time(found, name)
+        if self.spec.is_output or name in self.spec.units or self.types[self.sources[name]] not in INTEGERS:
+            return arrived, faults
+        for unit, (first, end) in RANGES.items():
+            is_wrong = pc.and_(pc.greater_equal(arrived, first), pc.less(arrived, end)).fill_null(fill_value=False)
+            if pc.any(is_wrong).as_py():
+                before, after = wrong_unit("arrived_at", "|", unit).split("|")
+                reasons = pc.binary_join_element_wise(before, arrived.cast(pa.string()), after, "")
+                faults, arrived = pc.if_else(is_wrong, reasons, faults), pc.if_else(is_wrong, None, arrived)
+        return arrived, faults
+
+    def _time(self, found: _Found, name: str) -> pa.Array:
+        source = self.sources[name]
+        return as_time(found.column(source), self.types[source], self.spec.zone, self.spec.units.get(name, MS))
+
+
+class _Found:
+    """A batch of a file, with the values that its table keeps outside it."""
+
+    def __init__(self, batch: pa.RecordBatch, piece: Piece, types: Mapping[str, str]) -> None:
+        self.rows, self.piece = batch.num_rows, piece
+        self._batch, self._types = batch, types
+        self._values = dict(piece.values)
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column in the type of the source; null if the file is older than the column."""
+        kind = arrow_type(self._types[name])
+        if name in self._values:
+            return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows).cast(kind)
+        if name not in self._batch.schema.names:
+            return pa.nulls(self.rows, kind)
+        found = self._batch.column(name)
+        return found if found.type == kind else found.cast(kind)
+
+    def coded(self, name: str) -> pa.DictionaryArray | None:
+        """Return a column whose distinct values the file has told; None if it has not."""
+        found = self._batch.column(name) if name in self._batch.schema.names else None
+        return found if found is not None and pa.types.is_dictionary(found.type) else None
+
+
+@contextmanager
+def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; some columns are read as dictionaries.
+
+    Raises `StorageError` (74) if it cannot be read, then or within the block.
+    """
+    try:
+        system, location = filesystem_of(path)
+        with system.open_input_file(location) as stream:
+            footer = pq.read_metadata(stream)
+            stored = [name for name in coded if name in footer.schema.names]
+            file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
+            yield file
+    except (OSError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        message = f"cannot read {path}: {reason}. Restore the file, then land again"
+        raise StorageError(message) from error
+
+
+def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    with open_parquet(portion.piece.path, coded) as file:
+        stored = [name for name in file.schema_arrow.names if name in names]
+        for number in portion.row_groups:
+            group = file.metadata.row_group(number)
+            rows = max(1, min(_READ_ROWS, group.num_rows * _READ_BYTES // max(group.total_byte_size, 1)))
+            yield from file.iter_batches(rows, row_groups=[number], columns=stored)
+
+
+def _order_name(name: str) -> str:
+    return f"_order_{name}"
+
+
+def _ordered(column: pa.Array) -> Any:
+    """Return integers for times, which sort alike."""
+    if pa.types.is_date(column.type):
+        return column.cast(pa.int32()).cast(pa.int64())
+    return column.cast(pa.int64()) if pa.types.is_temporal(column.type) else column

@@ -1,0 +1,200 @@
+"""The columns of a source that Arrow can read exactly: their types by Spark's names, and how their values are landed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewindow.contracts.time_units import MS
+
+INTEGERS = ("byte", "short", "integer", "long")
+TIMES = ("timestamp", "timestamp_ntz")
+_DAY_MS = 86_400_000
+_PLAIN: Mapping[str, pa.DataType] = {
+    **dict.fromkeys(INTEGERS, pa.int64()),
+    "float": pa.float64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_MOST_SECONDS = (2**63 - 1) // 1_000
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31: beyond them Spark writes dates in another form."""
+
+
+class UnsuitableError(Exception):
+    """Arrow cannot land this source exactly as Spark would, so Spark lands it. The message says why."""
+
+
+def fields_of(schema: str) -> dict[str, str]:
+    """Return the columns of a Spark schema (JSON) that Arrow can read, with the names of their types."""
+    return {
+        field["name"]: field["type"]
+        for field in json.loads(schema)["fields"]
+        if isinstance(field["type"], str) and (field["type"] in _PLAIN or field["type"].startswith("decimal("))
+    }
+
+
+def spark_schema(files: Iterable[pq.FileMetaData]) -> str:
+    """Return the schema (JSON) that Spark infers from Parquet files. Raises `UnsuitableError` if they do not agree."""
+    found = {json.dumps(_inferred(file), separators=(",", ":"), sort_keys=True) for file in files}
+    if len(found) != 1:
+        raise UnsuitableError("its files have different columns")
+    return f'{{"fields":{found.pop()},"type":"struct"}}'
+
+
+def normalized(schema: str) -> str:
+    """Return a schema as Spark writes it."""
+    return json.dumps(json.loads(schema), separators=(",", ":"), sort_keys=True)
+
+
+def arrow_type(type_name: str) -> pa.DataType:
+    """Return the type in which a column is read."""
+    if type_name.startswith("decimal("):
+        precision, scale = type_name[8:-1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return _PLAIN[type_name]
+
+
+def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> set[str]:
+    """Return which of the wanted columns a file has.
+
+    Raises `UnsuitableError` if it stores one with another type, other than a narrower number, or under a name in other
+    letters.
+    """
+    stored = {field["name"]: field["type"] for field in _fields(schema, wanted)}
+    lower = {_root(schema, number).lower() for number in range(len(schema))}
+    for name, type_name in wanted.items():
+        if name not in stored and name.lower() in lower:
+            raise UnsuitableError(f"a file has another type or spelling for the column {name}")
+        if name in stored and not _fits(stored[name], type_name):
+            raise UnsuitableError(f"a file stores the column {name} as {stored[name]}, not as {type_name}")
+    return set(stored)
+
+
+def as_landed(column: pa.Array, type_name: str, zone: str) -> pa.Array:
+    """Return a column as a log stores it. Raises `UnsuitableError` for values that only Spark converts."""
+    if type_name in TIMES:
+        return _millis(column, type_name, zone)
+    if type_name == "date":
+        days = column.cast(pa.int32())
+        bounds = pc.min_max(days).as_py()
+        if bounds["min"] is not None and not _FIRST_DAY <= bounds["min"] <= bounds["max"] <= _LAST_DAY:
+            raise UnsuitableError("it has dates outside the years 1 to 9999")
+        return column.cast(pa.string())
+    if type_name in ("float", "double"):
+        return pc.add(column, 0.0)  # -0.0 becomes 0.0
+    return column
+
+
+def as_time(column: pa.Array, type_name: str, zone: str, unit: str = MS) -> pa.Array:
+    """Return a column as epoch milliseconds; integers are in ``unit``.
+
+    Raises `UnsuitableError` for a type or zone that only Spark converts.
+    """
+    if type_name in INTEGERS:
+        return column if unit == MS else _from_unit(column, unit)
+    if type_name in TIMES:
+        return _millis(column, type_name, zone)
+    if type_name == "date" and zone == "UTC":
+        return pc.multiply(column.cast(pa.int32()).cast(pa.int64()), _DAY_MS)
+    raise UnsuitableError(f"its times are {type_name} in the zone {zone}")
+
+
+def _from_unit(column: pa.Array, unit: str) -> pa.Array:
+    """Return times in another unit as milliseconds: null beyond 64 bits, and negative times, which are invalid, unchanged."""
+    if unit == "s":
+        fits = pc.less_equal(pc.abs(column), _MOST_SECONDS)
+        return pc.multiply(pc.if_else(fits, column, None), 1_000)
+    return pc.if_else(pc.less(column, 0), column, pc.divide(column, {"us": 1_000, "ns": 1_000_000}[unit]))
+
+
+def _millis(column: pa.Array, type_name: str, zone: str) -> pa.Array:
+    if type_name == "timestamp_ntz" and zone != "UTC":
+        raise UnsuitableError(f"its times have no zone, and the feed's is {zone}")
+    micros = column.cast(pa.int64())
+    whole = np.floor_divide(np.asarray(micros.fill_null(0) if micros.null_count else micros), 1000)
+    return pa.array(whole, pa.int64(), mask=np.asarray(micros.is_null()) if micros.null_count else None)
+
+
+def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """Return a file's columns in Spark's form. Without ``wanted``, raises `UnsuitableError` for a type Arrow cannot take."""
+    found = []
+    for number in range(len(schema)):
+        column = schema.column(number)
+        name = column.path
+        type_name = None if "." in name and name != column.name else _type_name(column)
+        if type_name is None and wanted is None:
+            raise UnsuitableError(f"the column {name} is {column.physical_type} {column.logical_type}")
+        if type_name is not None and (wanted is None or name in wanted):
+            found.append({"metadata": {}, "name": name, "nullable": True, "type": type_name})
+    return found
+
+
+def _inferred(file: pq.FileMetaData) -> list[dict[str, Any]]:
+    """Return a file's columns as Spark infers them: as Spark wrote them, if it wrote the file."""
+    fields = _fields(file.schema)
+    written = (file.metadata or {}).get(_SPARK_SCHEMA)
+    if written is None:
+        return fields
+    stated = [{**field, "nullable": True} for field in json.loads(written)["fields"]]
+    if [(field["name"], field["type"]) for field in stated] != [(field["name"], field["type"]) for field in fields]:
+        raise UnsuitableError("its files have columns of types that only Spark knows")
+    return stated
+
+
+def _root(schema: pq.ParquetSchema, number: int) -> str:
+    return str(schema.column(number).path.split(".")[0])
+
+
+def _type_name(column: pq.ColumnSchema) -> str | None:
+    """Return Spark's name of a Parquet column's type; None for one that Arrow reads differently, or a nested one."""
+    if column.max_repetition_level or column.max_definition_level > 1:
+        return None
+    logical = json.loads(column.logical_type.to_json())
+    match column.physical_type, logical["Type"]:
+        case "INT32", "None":
+            return "integer"
+        case "INT64", "None":
+            return "long"
+        case (("INT32" | "INT64"), "Int"):
+            return (
+                {8: "byte", 16: "short", 32: "integer", 64: "long"}[logical["bitWidth"]]
+                if logical["isSigned"]
+                else None
+            )
+        case "FLOAT", "None":
+            return "float"
+        case "DOUBLE", "None":
+            return "double"
+        case "BOOLEAN", "None":
+            return "boolean"
+        case "BYTE_ARRAY", ("String" | "Enum" | "JSON"):
+            return "string"
+        case "BYTE_ARRAY", "None":
+            return "binary"
+        case "INT32", "Date":
+            return "date"
+        case "INT64", "Timestamp":
+            is_known = logical["timeUnit"] in ("milliseconds", "microseconds")
+            return ("timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz") if is_known else None
+        case (("INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY" | "BYTE_ARRAY"), "Decimal"):
+            return f"decimal({logical['precision']},{logical['scale']})"
+    return None
+
+
+def _fits(stored: str, wanted: str) -> bool:
+    if stored in INTEGERS and wanted in INTEGERS:
+        return INTEGERS.index(stored) <= INTEGERS.index(wanted)
+    return stored == wanted or (stored, wanted) == ("float", "double")

@@ -1,0 +1,126 @@
+"""`end-to-end`: raw Parquet to committed hourly finals, next to plain Spark from the same Parquet to Delta.
+
+The yardstick is ``groupBy(key, hour)``, which counts late records and includes open windows: it is what one would write,
+and its answer is wrong. Warm, both alternate in one session; with ``--cold``, each is a new process.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
+from rewindow.tables.delta.content_hash import read_rows
+from tests.bench.day import FEED, JOB, exact, is_exact, write_source
+from tests.bench.meter import Meter, PeakMemory
+from tests.bench.rounds import ON_SPARK, log_of, open_rounds
+from tests.bench.workload import HOUR_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHUFFLES = (2, 8)
+"""Numbers of shuffle partitions to try for the yardstick."""
+
+
+def measure(rows: int, *, rounds: int, landings: str = "hourly", cold: bool = False, **_: object) -> dict[str, Any]:
+    """Measure alternately, check; return the figures."""
+    with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
+        root = Path(folder)
+        write_source(root / "raw", rows)
+        project = open_rounds(root / "project", root / "raw", rounds + 1, landings=landings, inline=ON_SPARK)
+        ways = ["ours", *map(str, SHUFFLES)]
+        costs: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+        for number in range(0 if not cold else 1, rounds + 1):
+            for way in ways:
+                cost = _in_new_process(root, way, number) if cold else once(project, root, way, number)
+                if number:
+                    costs[way].append(cost)
+        if not cold:
+            project.spark.stop()
+        right = _check(project, rounds)
+    middle = {
+        way: {what: median(one[what] for one in found) for what in ("cpu", "seconds")} for way, found in costs.items()
+    }
+    best = min(map(str, SHUFFLES), key=lambda way: middle[way]["cpu"])
+    ours, plain = middle["ours"], middle[best]
+    return {
+        "rows": rows,
+        **right,
+        "seconds": ours["seconds"],
+        "cpu_seconds": ours["cpu"],
+        "yardstick": f"plain Spark, {best} shuffle partitions",
+        "yardstick_seconds": plain["seconds"],
+        "yardstick_cpu_seconds": plain["cpu"],
+        "ratio": round(ours["cpu"] / plain["cpu"], 3),
+        "is_warm": not cold,
+        "land_cpu_seconds": median(one["land"] for one in costs["ours"]),
+        "peak_mb": memory.peak_mb,
+        "peak_worker_mb": memory.peak_worker_mb,
+        "rounds": rounds,
+        "execution": "auto",
+        "landings": landings,
+        "source": "auto",
+        "notes": ["Landing is part of the measured time: the sentence above says how much of it."],
+    }
+
+
+def once(project: Project, root: Path, way: str, number: int) -> dict[str, float]:
+    """Measure our way, or the yardstick with a number of shuffle partitions."""
+    if way.isdigit():
+        return _plain(project.spark, root, int(way))
+    meter = Meter()
+    project.land(f"{FEED}{number}")
+    landed = meter.read()["cpu"]
+    project.run(f"{JOB}{number}", RunRequest())
+    return {**meter.read(), "land": landed}
+
+
+def _plain(spark: SparkSession, root: Path, shuffles: int) -> dict[str, float]:
+    from pyspark.sql import functions as F
+
+    shutil.rmtree(root / "plain", ignore_errors=True)
+    spark.conf.set("spark.sql.shuffle.partitions", shuffles)
+    meter = Meter()
+    window = F.floor(F.unix_millis("happened_at") / HOUR_MS) * HOUR_MS
+    results = spark.read.parquet(str(root / "raw")).groupBy("user", window.alias("window_start"))
+    results = results.agg(F.count("*").alias("events"), F.sum("amount").alias("total"))
+    results.write.format("delta").save(str(root / "plain"))
+    return {**meter.read(), "land": 0.0}
+
+
+def _in_new_process(root: Path, way: str, number: int) -> dict[str, float]:
+    meter = Meter()
+    command = [sys.executable, "-m", "tests.bench.end_to_end", str(root), way, str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return {**found, **meter.read()}
+
+
+def _check(project: Project, number: int) -> dict[str, Any]:
+    """Compare the last results with the exact ones; return their number and the number of late records."""
+    log = read_rows(log_of(project, number), columns=["partition", "offset", "timestamp", "user", "amount"])
+    expected, late = exact(log, 60)
+    found = read_rows(str(Path(project.warehouse) / "bench" / f"results{number}"))
+    share = round(late / log.num_rows, 4)
+    return {"late": late, "late_share": share, "results": found.num_rows, "exact": is_exact(found, expected)}
+
+
+def main(root: Path, way: str, number: int) -> None:
+    """Measure one way in this process, from its start."""
+    project = Project.open(root / "project")
+    with PeakMemory():
+        found = once(project, root, way, number)
+    print(json.dumps(found))
+    project.spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,112 @@
+"""Arrow in this process, Arrow in Spark's workers, and Spark alone land the same rows and decide the same columns."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+from rewindow.control.ingest.land import land
+from rewindow.control.ingest.landings import GENERATION
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.local_engine import HOUR, T0, landings, log_rows, one_log
+
+pytestmark = pytest.mark.spark
+
+START = datetime(1900, 1, 1, tzinfo=UTC)
+KINDS = {
+    "user": (pa.string(), ["", "a", "B", "ä", "\uffff", "\U0001f600", "ann"]),
+    "t": (pa.int64(), [0, 1, T0, T0 + 1]),
+    "got": (pa.timestamp("us", "UTC"), [datetime.fromtimestamp(T0 / 1000 + n * 900, UTC) for n in range(16)]),
+    "tiny": (pa.int8(), [-128, 0, 127]),
+    "whole": (pa.int32(), [-(2**31), 5]),
+    "single": (pa.float32(), [0.1, -0.0, 3e38, float("nan")]),
+    "double": (pa.float64(), [-0.0, 0.0, float("inf"), 1e-300, float("nan")]),
+    "flag": (pa.bool_(), [True, False]),
+    "raw": (pa.binary(), [b"", b"\x00", b"\xff\xfe"]),
+    "day": (pa.date32(), [date(1, 1, 1), date(1582, 10, 10), date(9999, 12, 31)]),
+    "price": (pa.decimal128(20, 4), [Decimal("0.0000"), Decimal("-12.5000"), Decimal("9999999999999999.9999")]),
+    "local": (pa.timestamp("us"), [datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(2026, 3, 29, 2, 30)]),  # noqa: DTZ001
+    "moment": (pa.timestamp("ms", "UTC"), [START, START + timedelta(milliseconds=1)]),
+}
+
+
+def awkward(rng, rows):
+    """Return rows with awkward values of every type, some of them null."""
+    columns = {
+        name: pa.array([None if rng.random() < 0.1 else rng.choice(values) for _ in range(rows)], kind)
+        for name, (kind, values) in KINDS.items()
+    }
+    columns["t"] = pa.array([rng.choice(KINDS["t"][1]) for _ in range(rows)], pa.int64())
+    columns["got"] = pa.array([rng.choice(KINDS["got"][1]) for _ in range(rows)], KINDS["got"][0])
+    return pa.table(columns)
+
+
+def land_in_every_way(spark, tmp_path, feed, now_ms):
+    """Land with each engine; return the landings, the columns of the generation, and the rows of the log."""
+    from rewindow.engine.spark.ingest import SparkLandingEngine
+    from rewindow.engine.spark.landing_passes import SparkPasses
+    from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+
+    other = SparkLandingEngine(spark, project_root=str(tmp_path))
+    passes = SparkPasses(lambda: spark, slots=2, project_root=str(tmp_path))
+    found = {}
+    for way, most_rows in (("spark", None), ("arrow", 10**9), ("passes", 0)):
+        engine = (
+            other
+            if most_rows is None
+            else ArrowLandingEngine(_Unused(), passes, project_root=str(tmp_path), most_rows=most_rows)
+        )
+        tables = DeltaFeedTables(f"{tmp_path}/{way}")
+        land(feed, tables, engine, now_ms=now_ms)
+        columns = [row.body["logs"] for row in tables.state("activity") if row.kind == GENERATION]
+        found[way] = landings(tables), columns, [list(map(repr, row.items())) for row in log_rows(tables)]
+    return found
+
+
+class _Unused:
+    """Fails the test if Arrow leaves a source to Spark."""
+
+    def __getattr__(self, name):
+        raise AssertionError(name)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_awkward_parquet_files_are_landed_alike(spark, tmp_path, seed):
+    rng = random.Random(seed)
+    for number in range(3):
+        path = tmp_path / "raw" / f"{number}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(awkward(rng, 60), path, row_group_size=25)
+    feed = one_log(every="1h", arrived_at="got", key=["user", "whole", "flag", "raw", "double", "price"])
+    found = land_in_every_way(spark, tmp_path, feed, T0 + 9 * HOUR)
+    assert found["arrow"] == found["spark"], f"seed {seed}"
+    assert found["passes"] == found["spark"], f"seed {seed}"
+
+
+def test_a_delta_table_is_landed_alike(spark, tmp_path):
+    rng = random.Random(3)
+    path = str(tmp_path / "source")
+    for number in range(3):
+        rows = awkward(rng, 40).drop_columns(["tiny"] if number == 0 else [])
+        rows = rows.append_column("part", pa.array([rng.choice(["x", "y z", None]) for _ in range(40)]))
+        write_deltalake(path, rows, partition_by=["part"], mode="append", schema_mode="merge")
+    feed = one_log(source={"path": "source", "format": "delta"}, key="part", order=["moment"], timestamp="arrival")
+    found = land_in_every_way(spark, tmp_path, feed, T0)
+    assert found["arrow"] == found["spark"]
+    assert found["passes"] == found["spark"]
+
+
+def test_files_that_spark_wrote_are_landed_alike(spark, tmp_path):
+    rows = [(f"u{n % 7}", n, float(n), None if n % 3 else "x") for n in range(50)]
+    spark.createDataFrame(rows, "user string, t bigint, x double, note string comment 'why'").repartition(
+        3
+    ).write.parquet(str(tmp_path / "raw"))
+    found = land_in_every_way(spark, tmp_path, one_log(), T0)
+    assert found["arrow"] == found["spark"]
+    assert found["passes"] == found["spark"]

@@ -1,0 +1,126 @@
+"""Landing with Arrow in the command's own process: it lands what the engine of the tests lands, in any memory."""
+
+from __future__ import annotations
+
+import random
+import sys
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.errors import StorageError
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, one_log, write_rows
+
+
+class NoSpark:
+    """Fails the test if Arrow leaves something to Spark."""
+
+    def __getattr__(self, name):
+        raise AssertionError(name)
+
+
+def arrow_at(root, most_rows=10**9):
+    return ArrowLandingEngine(NoSpark(), NoSpark(), project_root=str(root), most_rows=most_rows)
+
+
+@pytest.fixture(params=["at once", "in runs"])
+def memory(request, monkeypatch):
+    if request.param == "in runs":
+        monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 11)
+        monkeypatch.setattr("rewindow.engine.worker.landing.exchange.BATCH_ROWS", 3)
+        monkeypatch.setattr("rewindow.engine.worker.landing.passes.SHARE", 2**20)
+    return request.param
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_arrow_lands_what_the_engine_of_the_tests_lands(tmp_path, seed, memory):
+    rng = random.Random(seed)
+    feed = feed_config(
+        lag=rng.choice([0, "10m"]), max_task_idle=rng.choice([0, "forever", "2h"]), log={"invalid_timestamp": "skip"}
+    )
+    ours, theirs = DeltaFeedTables(f"{tmp_path}/ours"), DeltaFeedTables(f"{tmp_path}/theirs")
+    for hour in range(4):
+        rows = [
+            {
+                "user": rng.choice(["ann", "bob", "cid", None]),
+                "t": T0 + hour * HOUR + rng.randrange(-HOUR, HOUR) if rng.random() < 0.9 else None,
+                "got": T0 + (hour - rng.choice([0, 0, 0, 1])) * HOUR + rng.randrange(HOUR) // 600_000 * 600_000,
+                "x": rng.choice([None, 1, 2]),
+            }
+            for _ in range(rng.randrange(60))
+        ]
+        write_rows(tmp_path, f"hour-{hour}", rows)
+        if rng.random() < 0.7:
+            for tables, engine in ((ours, arrow_at(tmp_path)), (theirs, None)):
+                land_locally(feed, tables, tmp_path, T0 + (hour + 1) * HOUR, engine=engine)
+    for tables, engine in ((ours, arrow_at(tmp_path)), (theirs, None)):
+        land_locally(feed, tables, tmp_path, T0 + 9 * HOUR, engine=engine)
+    assert landings(ours) == landings(theirs), f"seed {seed}"
+    assert log_rows(ours) == log_rows(theirs), f"seed {seed}"
+
+
+def test_a_delta_table_is_landed_commit_by_commit_with_its_partitions_and_new_columns(tmp_path, memory):
+    path = tmp_path / "w" / "raw" / "events"
+    first = pa.table({"user": ["b", "a"], "t": pa.array([2, 1], pa.int64()), "day": ["2026-01-01", "2026-01-02"]})
+    write_deltalake(str(path), first, partition_by=["day"])
+    more = first.append_column("x", pa.array([5, 6], pa.int64()))
+    write_deltalake(str(path), more, partition_by=["day"], mode="append", schema_mode="merge")
+    feed = one_log(source={"table": "raw.events"}, value=["day", "x"])
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    land_locally(feed, tables, tmp_path, T0, engine=arrow_at(tmp_path))
+    found = [(row["user"], row["day"], row["x"]) for row in log_rows(tables)]
+    assert sorted(found, key=str) == sorted(
+        [("b", "2026-01-01", None), ("b", "2026-01-01", 5), ("a", "2026-01-02", None), ("a", "2026-01-02", 6)], key=str
+    )
+
+
+def test_values_are_landed_in_the_types_of_a_log(tmp_path):
+    (tmp_path / "raw").mkdir()
+    table = pa.table(
+        {
+            "user": ["a"],
+            "t": pa.array([datetime(2026, 1, 1, 0, 0, 0, 1999, UTC)], pa.timestamp("us", "UTC")),
+            "before": pa.array([-1], pa.timestamp("us")),
+            "day": pa.array([date(2026, 2, 28)]),
+            "small": pa.array([-5], pa.int16()),
+            "single": pa.array([0.1], pa.float32()),
+            "zero": pa.array([-0.0]),
+            "price": pa.array([Decimal("1.50")], pa.decimal128(9, 2)),
+            "raw": pa.array([b"\x00\xff"]),
+            "flag": pa.array([True]),
+        }
+    )
+    pq.write_table(table, tmp_path / "raw" / "a.parquet")
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    land_locally(one_log(), tables, tmp_path, T0, engine=arrow_at(tmp_path))
+    (row,) = log_rows(tables)
+    assert row["timestamp"] == int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1000) + 1
+    assert (row["before"], row["day"], row["small"]) == (-1, "2026-02-28", -5)
+    assert row["single"] == float(pa.scalar(0.1, pa.float32()).as_py())
+    assert str(row["zero"]) == "0.0"
+    assert (row["price"], row["raw"], row["flag"]) == (Decimal("1.50"), b"\x00\xff", True)
+
+
+def test_a_damaged_page_is_reported_with_its_file_and_nothing_is_landed(tmp_path):
+    write_rows(tmp_path, "a", [{"user": "ann", "t": n, "got": n, "x": n} for n in range(100)])
+    path = tmp_path / "raw" / "a.parquet"
+    data = bytearray(path.read_bytes())
+    data[30] ^= 0xFF
+    path.write_bytes(data)
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    with pytest.raises(StorageError, match=r"a\.parquet.*land again"):
+        land_locally(one_log(), tables, tmp_path, T0, engine=arrow_at(tmp_path))
+    assert landings(tables) == []
+
+
+def test_a_small_landing_loads_no_spark(tmp_path):
+    write_rows(tmp_path, "a", [{"user": "ann", "t": 0, "got": 0, "x": 1}])
+    before = "pyspark" in sys.modules
+    land_locally(one_log(), DeltaFeedTables(f"{tmp_path}/w"), tmp_path, T0, engine=arrow_at(tmp_path))
+    assert ("pyspark" in sys.modules) == before
