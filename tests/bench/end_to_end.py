@@ -50,16 +50,16 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", cold: bool = Fa
         way: {what: median(one[what] for one in found) for what in ("cpu", "seconds")} for way, found in costs.items()
     }
     best = min(map(str, SHUFFLES), key=lambda way: middle[way]["cpu"])
-    ours, plain = middle["ours"], middle[best]
+    ours, yardstick = middle["ours"], middle[best]
     return {
         "rows": rows,
         **right,
         "seconds": ours["seconds"],
         "cpu_seconds": ours["cpu"],
         "yardstick": f"plain Spark, {best} shuffle partitions",
-        "yardstick_seconds": plain["seconds"],
-        "yardstick_cpu_seconds": plain["cpu"],
-        "ratio": round(ours["cpu"] / plain["cpu"], 3),
+        "yardstick_seconds": yardstick["seconds"],
+        "yardstick_cpu_seconds": yardstick["cpu"],
+        "ratio": round(ours["cpu"] / yardstick["cpu"], 3),
         "is_warm": not cold,
         "land_cpu_seconds": median(one["land"] for one in costs["ours"]),
         "peak_mb": memory.peak_mb,
@@ -75,7 +75,7 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", cold: bool = Fa
 def once(project: Project, root: Path, way: str, number: int) -> dict[str, float]:
     """Measure our way, or the yardstick with a number of shuffle partitions."""
     if way.isdigit():
-        return _plain(project.spark, root, int(way))
+        return _yardstick(project.spark, root, int(way))
     meter = Meter()
     project.land(f"{FEED}{number}")
     landed = meter.read()["cpu"]
@@ -83,7 +83,7 @@ def once(project: Project, root: Path, way: str, number: int) -> dict[str, float
     return {**meter.read(), "land": landed}
 
 
-def _plain(spark: SparkSession, root: Path, shuffles: int) -> dict[str, float]:
+def _yardstick(spark: SparkSession, root: Path, shuffles: int) -> dict[str, float]:
     from pyspark.sql import functions as F
 
     shutil.rmtree(root / "plain", ignore_errors=True)

@@ -16,7 +16,7 @@ from rewindow.contracts.time_units import MS
 INTEGERS = ("byte", "short", "integer", "long")
 TIMES = ("timestamp", "timestamp_ntz")
 _DAY_MS = 86_400_000
-_PLAIN: Mapping[str, pa.DataType] = {
+_READ_AS: Mapping[str, pa.DataType] = {
     **dict.fromkeys(INTEGERS, pa.int64()),
     "float": pa.float64(),
     "double": pa.float64(),
@@ -42,7 +42,7 @@ def fields_of(schema: str) -> dict[str, str]:
     return {
         field["name"]: field["type"]
         for field in json.loads(schema)["fields"]
-        if isinstance(field["type"], str) and (field["type"] in _PLAIN or field["type"].startswith("decimal("))
+        if isinstance(field["type"], str) and (field["type"] in _READ_AS or field["type"].startswith("decimal("))
     }
 
 
@@ -64,7 +64,7 @@ def arrow_type(type_name: str) -> pa.DataType:
     if type_name.startswith("decimal("):
         precision, scale = type_name[8:-1].split(",")
         return pa.decimal128(int(precision), int(scale))
-    return _PLAIN[type_name]
+    return _READ_AS[type_name]
 
 
 def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> set[str]:
