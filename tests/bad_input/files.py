@@ -47,7 +47,7 @@ HARMS: dict[str, Harm] = {
     "swapped with another": _swap,
     "with other content": _replace,
 }
-_COPY = "from a copy"
+_COPY, _REPEAT = "from a copy", "`rewindow republish counts`"
 
 
 def _kind(
@@ -76,9 +76,9 @@ def _delta_log(what: str, path: str, command: str) -> Iterator[Case]:
 
 CASES = [
     *_kind("a log file", "logs/activity/events/generation=1/**/*.parquet", "run counts", "land a new generation"),
-    *_kind("a changelog file", "state/counts/sums/*/_partition=1/*.parquet", "run counts", "--branch"),
+    *_kind("a changelog file", "state/counts/sums/*/_partition=1/*.parquet", "run counts", _REPEAT),
     *_kind("an output file", "alerts/totals/*.parquet", "show counts --hashes", _COPY),
-    *_kind("a journal file", "rewindow/journal/job=counts/*.parquet", "run counts", _COPY),
+    *_kind("a journal file", "rewindow/journal/job=counts/*.parquet", "run counts", _REPEAT),
     *_kind("a runs ledger file", "rewindow/runs/name=counts/*.parquet", "run counts", _COPY),
     *_kind("a landing ledger file", "rewindow/landings/name=activity/*.parquet", "land activity", _COPY),
     *_delta_log("the runs' Delta log", "rewindow/runs", "run counts"),
