@@ -81,11 +81,10 @@ def _delta_log(what: str, path: str, command: str) -> Iterator[Case]:
 
 CASES = [
     *_kind("a log file", "logs/activity/events/generation=1/**/*.parquet", "run counts", "land a new generation"),
-    *_kind("a changelog file", _STATE, "run counts", "--branch", without=OTHER_SIZE),
-    *_kind("a changelog file", _STATE, "run counts", _REPUBLISH, without=SAME_SIZE),
+    *_kind("a changelog file", _STATE, "run counts", _REPUBLISH),
     *_kind("an output file", "alerts/totals/*.parquet", "show counts --hashes", _COPY, without=OTHER_SIZE),
     *_kind("an output file", "alerts/totals/*.parquet", "show counts", _REPUBLISH, without=SAME_SIZE),
-    *_kind("a journal file", "rewindow/journal/job=counts/*.parquet", "run counts", _COPY),
+    *_kind("a journal file", "rewindow/journal/job=counts/*.parquet", "run counts", _REPUBLISH),
     *_kind("a runs ledger file", "rewindow/runs/name=counts/*.parquet", "run counts", _COPY),
     *_kind("a landing ledger file", "rewindow/landings/name=activity/*.parquet", "land activity", _COPY),
     *_delta_log("the runs' Delta log", "rewindow/runs", "run counts"),
