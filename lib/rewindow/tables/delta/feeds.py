@@ -68,9 +68,9 @@ class DeltaFeedTables:
         return self._ledger(feed).append(rows)
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Check that files can be added to the log tables and the quarantine, as far as these exist.
+        """Create the quarantine, and check that files can be added to the log tables, as far as these exist.
 
-        Publishing creates them: a landing that fails leaves no columns behind. Raises `CheckpointError` (76) for a log with
+        Publishing creates the logs: a landing that fails leaves no columns behind. Raises `CheckpointError` (76) for a log with
         other columns or rows of another ledger, `StorageError` (74) for a table that cannot be written.
         """
         rows = self.state(feed)
@@ -81,6 +81,7 @@ class DeltaFeedTables:
                 _missing_columns(path, table, schema)
                 check_writable(path, table)
                 check_log_claim(path, table, ledger, feed)
+        create_table(table_path(self.warehouse, QUARANTINE), arrow_schema(QUARANTINE_COLUMNS))
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""

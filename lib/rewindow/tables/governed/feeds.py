@@ -62,7 +62,7 @@ class CatalogFeedTables:
         return self._tables.landings(feed).append(dated(rows))
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Create the journal, and check the logs and the quarantine as far as they exist: publishing creates them.
+        """Create the journal and the quarantine, and check the logs as far as they exist: publishing creates them.
 
         Raises `CheckpointError` (76) if one has other columns, `ConfigError` (78) if it belongs to another feed.
         """
@@ -71,6 +71,8 @@ class CatalogFeedTables:
         for topic, schema in logs.items():
             if catalog.tableExists(self._tables.log_name(feed, topic).quoted):
                 self._create_log(feed, topic, schema)
+        if logs:
+            self._create_quarantine()
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
