@@ -36,8 +36,8 @@ def _parsed(description: str) -> tuple[str, Mapping[str, str]]:
 
     Without parameters, or with two of one name, the mapping is empty.
     """
-    verb, opened, rest = description.partition("(")
-    if not opened or not rest.endswith(")"):
+    verb, bracket, rest = description.partition("(")
+    if not bracket or not rest.endswith(")"):
         return description, {}
     parameters: dict[str, str] = {}
     for part in _split(rest[:-1]):
