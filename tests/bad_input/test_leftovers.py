@@ -71,7 +71,7 @@ def test_a_first_landing_that_fails_leaves_no_columns(template: Bench, tmp_path:
     shutil.rmtree(bench.warehouse)
     bench.edit("conf/feeds/activity.yaml", "key: user, timestamp: t", "key: x, timestamp: t, invalid_timestamp: skip")
     for name in ("h0", "h1", "h2"):
-        bench.rows(name, [{"user": "ann", "t": -1, "got": 1, "x": 1}])
+        bench.rows(name, [{"user": f"ann {name}", "t": -1, "got": 1, "x": 1}])
     answer = bench.run("land", "activity")
     assert answer.code == 65, answer.err
     assert not (bench.warehouse / "logs/activity/events/_delta_log").exists()

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.conformance.listed import listed_deviations
-from tests.conformance.scenario import Case, read
+from tests.conformance.scenario import Case, MalformedError, read
 from tests.conformance.verdict import DEVIATING, FAILED, NOT_PLAYED, PASSED, Verdict, judge, judge_on_spark
 
 
@@ -29,7 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if absent := [str(file) for file in options.files if not file.is_file()]:
         parser.error(f"no such file: {', '.join(absent)}")
-    cases = [case for file in options.files for case in read(file)]
+    try:
+        cases = [case for file in options.files for case in read(file)]
+    except MalformedError as malformed:
+        parser.error(str(malformed))
     verdicts = (
         on_spark(cases)
         if options.mode == "spark"

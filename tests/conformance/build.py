@@ -27,7 +27,7 @@ from rewindow import (
     until_time_limit,
     until_window_closes,
 )
-from tests.conformance.script import Script
+from tests.conformance.script import Script, ScriptProcessor
 from tests.oracle.vocabulary import concat, key_selector, predicate, reducer, text_of, value_mapper
 
 Windowing = TimeWindowedKStream | SessionWindowedKStream
@@ -67,7 +67,10 @@ class Builder:
         method = getattr(self, f"op_{op}", None)
         if method is None:
             raise MissingError(op)
-        return method(node, name, *made)
+        try:
+            return method(node, name, *made)
+        except KeyError as unknown:  # a word of the scenario that no table here has
+            raise MissingError(f"{op} with {unknown}") from unknown
 
     def op_filter(self, node: dict[str, Any], name: str, parent: KStream | KTable) -> KStream | KTable:
         test = predicate(node["pred"])
@@ -157,6 +160,9 @@ class Builder:
 
     def op_processor(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
         script = Script(node, self._fired)
+        for action in script.actions():
+            if not hasattr(ScriptProcessor, f"do_{action}"):
+                raise MissingError(f"the action {action}")
         return parent.process(script, name=name, stores=script.stores())
 
 

@@ -13,7 +13,7 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.testing import TopologyTestDriver
 from tests.conformance import internals
-from tests.conformance.build import Builder, Fired
+from tests.conformance.build import Builder, Fired, MissingError
 from tests.conformance.played import Played
 
 
@@ -68,6 +68,8 @@ def _take_step(driver: TopologyTestDriver, step: dict[str, Any]) -> None:
         driver.pipe(step["pipe"], step["key"], step["value"], step["ts"])
     elif "batch" in step:
         driver.pipe_all((one["topic"], one["key"], one["value"], one["ts"]) for one in step["batch"])
+    elif "advance_wall_clock" not in step:
+        raise MissingError(f"a step with {', '.join(step)}")
     else:
         driver.advance_wall_clock(f"{step['advance_wall_clock']}ms")
 

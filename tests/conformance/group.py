@@ -8,6 +8,7 @@ from rewindow.errors import DataError
 from rewindow.streams.metrics import ENFORCED_PROCESSING, SKIPPED_RECORDS, add_up
 from rewindow.streams.record import MAX_MS, TopicPartition
 from rewindow.testing.partition_group import InvalidTimestamp, PartitionGroup, Picked
+from tests.conformance.build import MissingError
 from tests.conformance.played import Played
 
 
@@ -59,6 +60,8 @@ class _Player:
             return {"picked": self._pick_all(only_if_ready=True)}
         if "drain" in step:
             return {"picked": self._pick_all(only_if_ready=False)}
+        if not step.keys() & {"lags", "set_partition_time", "at", "advance"}:
+            raise MissingError(f"a step with {', '.join(step)}")
         for name, lag in step.get("lags", {}).items():
             group.set_lag(self._by_name[name], lag)
         for name, time_ms in step.get("set_partition_time", {}).items():

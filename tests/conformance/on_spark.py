@@ -112,23 +112,23 @@ def _replayed(tables: DeltaTables, engine: Engine, branch: str, load: Any, ends:
         try:
             landed.replay(tables, engine, FEED, branch, load, Semantics(), [end])
         except RewindowError as error:
-            # The run left no rows, so replay landing by landing up to the one that fails.
-            played.error, played.message = (
-                ("step", _first_failing(tables, engine, branch, load, done, end)),
-                str(error),
-            )
+            played.error, played.message = ("step", _by_landing(tables, engine, branch, load, end)), str(error)
             break
         done = end
-    committed = played.error[1] if played.error else ends[-1]
-    if committed:
-        _read(tables, branch, load(), committed, played)
+    if done:
+        _read(tables, branch, load(), done, played)
+    if played.error and (committed := played.error[1] or 0) > done:
+        alone = Played()
+        _read(tables, f"{branch}-by-landing", load(), committed, alone)
+        played.steps += alone.steps[done:]
     return played
 
 
-def _first_failing(tables: DeltaTables, engine: Engine, branch: str, load: Any, done: int, end: int) -> int:
-    for number in range(done + 1, end):
+def _by_landing(tables: DeltaTables, engine: Engine, branch: str, load: Any, end: int) -> int:
+    """Return the step that fails, found in a branch of its own: the plan of a failed run would come again in this one."""
+    for number in range(1, end):
         try:
-            landed.replay(tables, engine, FEED, branch, load, Semantics(), [number])
+            landed.replay(tables, engine, FEED, f"{branch}-by-landing", load, Semantics(), [number])
         except RewindowError:
             return number - 1
     return end - 1

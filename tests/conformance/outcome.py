@@ -38,32 +38,22 @@ class Outcome:
 
 
 def of_record(case: Case) -> Outcome:
-    """Return the recorded outcome of Kafka."""
-    expected = case.expected
-    steps = [recorded(step) for step in expected["steps"]]
-    return Outcome(steps, _error_step(expected.get("error")), expected.get("stores", {}), expected.get("init", []))
+    """Return what Kafka gave."""
+    return Outcome(case.steps, _error_step(case.error), case.expected.get("stores", {}), case.expected.get("init", []))
 
 
 def of_engine(played: Played) -> Outcome:
-    """Return the outcome of the engine."""
-    error = played.error and {"phase": played.error[0], "step": played.error[1]}
-    return Outcome(played.steps, _error_step(error), played.stores, played.init)
+    """Return what the engine gave."""
+    return Outcome(played.steps, _error_step(played.error), played.stores, played.init)
 
 
 def of_twin(case: Case, switches: frozenset[str]) -> Outcome:
     """Return the outcome of the naive twin with these switches at Kafka's rule."""
     rules = oracle.Rules(switches)
     if case.mode == "partition_group":
-        return Outcome(oracle.play_group(case.scenario, rules))
+        return Outcome(*oracle.play_group(case.scenario, rules))
     result = oracle.play(case.scenario, rules)
     return Outcome(result.steps, result.error_step, result.stores, result.init)
-
-
-def recorded(step: dict[str, Any]) -> Any:
-    """Return the result of a recorded step, without its number and traces."""
-    if "out" in step:
-        return step["out"]
-    return {name: value for name, value in step.items() if name != "i"}
 
 
 def text(data: Any) -> str:
@@ -78,7 +68,5 @@ def unordered(step: Any) -> Any:
     return {name: unordered(value) if isinstance(value, list) else text(value) for name, value in step.items()}
 
 
-def _error_step(error: Any) -> int | None:
-    if not error:
-        return None
-    return -1 if error["phase"] == "build" else int(error["step"])
+def _error_step(error: tuple[str, int | None] | None) -> int | None:
+    return None if error is None else -1 if error[1] is None else error[1]

@@ -14,6 +14,10 @@ CARRIED = HERE / "vectors"
 """Recordings of the proposals' own examples. They are in this repository, so every clone has them."""
 
 
+class MalformedError(Exception):
+    """A line of a file that is no scenario with its result."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A scenario and its recorded result."""
@@ -30,12 +34,41 @@ class Case:
     def mode(self) -> str:
         return self.scenario.get("mode", "driver")
 
+    @property
+    def error(self) -> tuple[str, int | None] | None:
+        """The recorded error: its phase, and its step if it was not building. A partition group is always at a step."""
+        error = self.expected.get("error")
+        if not error:
+            return None
+        said = error if isinstance(error, dict) else {}
+        if said.get("phase") == "build":
+            return "build", None
+        steps = self.expected["steps"]
+        failing = [number for number, step in enumerate(steps) if step.get("error")]
+        return "step", int(said.get("step", failing[0] if failing else max(0, len(steps) - 1)))
+
+    @property
+    def steps(self) -> list[Any]:
+        """The recorded steps without their numbers and what is traced besides; of a group, those before the error."""
+        steps = self.expected["steps"]
+        if self.mode != "partition_group":
+            return [step.get("out", []) for step in steps]
+        until = len(steps) if self.error is None else self.error[1]
+        return [{name: value for name, value in step.items() if name != "i"} for step in steps[:until]]
+
 
 def read(path: Path) -> list[Case]:
     """Return the cases of a file."""
-    with path.open(encoding="utf-8") as lines:
-        parsed = [json.loads(line) for line in lines if line.strip()]
-    return [Case(path.stem, one["scenario"], one["expected"]) for one in parsed]
+    cases = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip():
+            try:
+                one = json.loads(line)
+                cases.append(Case(path.stem, one["scenario"], one["expected"]))
+            except (ValueError, KeyError, TypeError) as error:
+                message = f"{path}:{number}: not a scenario with its result: {type(error).__name__}: {error}"
+                raise MalformedError(message) from error
+    return cases
 
 
 def vector_files() -> list[Path]:

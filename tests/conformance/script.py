@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StoreBuilder, To, key_value_store
@@ -26,6 +27,13 @@ class Script:
     def handles(self) -> str:
         """The name of the store that maps ids to schedules, because fields do not outlive an epoch."""
         return f"{self.name}-handles"
+
+    def actions(self) -> Iterator[str]:
+        """Yield the words of all actions."""
+        waiting = [*self.on_init, *self.on_record, *(one for many in self.on_punctuate.values() for one in many)]
+        for action in waiting:
+            waiting += [*action.get("then", ()), *action.get("else", ())]
+            yield action["do"]
 
     def stores(self) -> list[StoreBuilder]:
         stores = [key_value_store(self.handles, key=str)]

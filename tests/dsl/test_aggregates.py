@@ -14,7 +14,7 @@ from rewindow import Count, Max, Mean, Min, StreamsBuilder, Sum, TimeWindows, To
 from rewindow.dsl.operators.compound import Several
 from rewindow.errors import ConfigError, DataError, TopologyError
 from rewindow.streams.nodes import SinkNode
-from rewindow.streams.serde.binding import bind_sink, bind_store, log_shape
+from rewindow.streams.serde.binding import bind, bind_sink, bind_store, log_shape
 from rewindow.streams.serde.schema import Column, row_shape
 from rewindow.testing import TopologyTestDriver
 
@@ -84,10 +84,24 @@ def test_an_aggregate_of_rows_needs_a_field(aggregate: Any) -> None:
         driver.pipe("in", "a", Sale(1.0), 0)
 
 
-@pytest.mark.parametrize("aggregate", [Sum("name"), Mean("name")])
-def test_a_sum_rejects_other_types(aggregate: Any) -> None:
-    with pytest.raises(ConfigError, match="it takes numbers"):
+@pytest.mark.parametrize(
+    ("aggregate", "what"), [(Sum("name"), "Sum"), (Mean("name"), "Mean"), ({"n": Sum("name")}, "Sum")]
+)
+def test_a_sum_of_text_says_which_column_was_landed_as_text(aggregate: Any, what: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf'{what}\("name"\): name was landed as text, and it takes numbers: give its source'
+    ):
         types(aggregate)
+
+
+def test_a_sum_of_computed_text_says_so() -> None:
+    builder = StreamsBuilder()
+    texts = builder.stream("in").map_values(lambda _row: "x", value=str)
+    node = texts.group_by_key().aggregate(Sum(), store="sums")
+    with pytest.raises(
+        ConfigError, match=r"Sum\(\): the value is text, and it takes numbers: convert it with map_values"
+    ):
+        bind(node.value, "value", {})
 
 
 def folded(aggregate: Any, values: list[Any]) -> Any:

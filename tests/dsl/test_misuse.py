@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from rewindow import (
@@ -51,6 +53,68 @@ def joined(left, right):
 def test_a_stream_verb_rejects_what_is_not_a_function(verb, wrong):
     with pytest.raises(TopologyError, match="give it a function"):
         getattr(StreamsBuilder().stream("in"), verb)(wrong)
+
+
+def stream():
+    return StreamsBuilder().stream("in")
+
+
+def table():
+    return StreamsBuilder().table("in", store="s")
+
+
+def joined_with(joiner, *, table):
+    builder = StreamsBuilder()
+    left = builder.table("l", store="l") if table else builder.stream("l")
+    left.join(builder.table("r", store="r"), joiner)
+
+
+def only(row):
+    return row
+
+
+ARITIES = {
+    "filter": ("(key, value)", lambda f: stream().filter(f)),
+    "filter_not": ("(key, value)", lambda f: stream().filter_not(f)),
+    "map": ("(key, value)", lambda f: stream().map(f)),
+    "flat_map": ("(key, value)", lambda f: stream().flat_map(f)),
+    "select_key": ("(key, value)", lambda f: stream().select_key(f)),
+    "peek": ("(key, value)", lambda f: stream().peek(f)),
+    "branch": ("(key, value)", lambda f: stream().split().branch(f)),
+    "map_values": ("(key, value)", lambda f: stream().map_values(f, with_key=True)),
+    "flat_map_values": ("(key, value)", lambda f: stream().flat_map_values(f, with_key=True)),
+    "map_values of a table": ("(key, value)", lambda f: table().map_values(f, with_key=True)),
+    "filter of a table": ("(key, value)", lambda f: table().filter(f)),
+    "group_by of a table": ("(key, value)", lambda f: table().group_by(f)),
+    "reduce": ("(aggregate, value)", lambda f: stream().group_by_key().reduce(f, store="n")),
+    "aggregate": ("(key, value, aggregate)", lambda f: stream().group_by_key().aggregate(int, f, store="n")),
+    "reduce of a table": (
+        "(aggregate, value)",
+        lambda f: table().group_by(lambda k, v: (k, v)).reduce(lambda a, b: a, f, store="n"),
+    ),
+    "aggregate of a table": (
+        "(key, value, aggregate)",
+        lambda f: table().group_by(lambda k, v: (k, v)).aggregate(int, f, f, store="n"),
+    ),
+    "join": ("(left, right)", lambda f: joined_with(f, table=False)),
+    "join of tables": ("(left, right)", lambda f: joined_with(f, table=True)),
+}
+
+
+@pytest.mark.parametrize("verb", ARITIES)
+def test_a_function_with_the_wrong_arity_is_named_with_file_and_line(verb):
+    called_with, use = ARITIES[verb]
+    line = test_a_function_with_the_wrong_arity_is_named_with_file_and_line.__code__.co_firstlineno + 5
+    with pytest.raises(TopologyError) as refused:
+        use(lambda row: row)
+    assert f"the lambda ({__file__}:{line}) takes (row), but is called with {called_with}" in str(refused.value)
+    with pytest.raises(TopologyError, match=r"only \(.*test_misuse.py:\d+\) takes \(row\)"):
+        use(only)
+
+
+def test_functions_with_defaults_and_without_a_signature_are_accepted():
+    stream().map_values(str).map_values(int).filter(lambda key, value, least=1: value > least).peek(print)
+    stream().map(lambda *both: both).map_values(functools.partial(pow, 2))
 
 
 @pytest.mark.parametrize("verb", ["filter", "filter_not", "map_values", "group_by"])

@@ -9,8 +9,8 @@ from tests.oracle.queues import LARGEST, Queues
 from tests.oracle.rules import Rules
 
 
-def play_group(scenario: Mapping[str, Any], rules: Rules) -> list[dict[str, Any]]:
-    """Return the result of each step, in the format of the recordings."""
+def play_group(scenario: Mapping[str, Any], rules: Rules) -> tuple[list[dict[str, Any]], int | None]:
+    """Return what each step gives, as the recorded results have it, and the step that fails, which gives nothing."""
     config, names = scenario["config"], list(scenario["partitions"])
     idle = config.get("max_task_idle_ms", 0)
     policy = config.get("timestamp_extractor", "fail")
@@ -25,8 +25,8 @@ def play_group(scenario: Mapping[str, Any], rules: Rules) -> list[dict[str, Any]
         seen = {"partition": names[number], "offset": offset, "ts": timestamp, "corrupted": timestamp < 0}
         return {**seen, "stream_time": queues.stream_time}
 
-    results = []
-    for step in scenario["steps"]:
+    def perform(step: Mapping[str, Any]) -> dict[str, Any]:
+        nonlocal now
         result: dict[str, Any] = {}
         if "add" in step:
             number = names.index(step["add"])
@@ -52,5 +52,12 @@ def play_group(scenario: Mapping[str, Any], rules: Rules) -> list[dict[str, Any]
         result["partition_times"] = {name: queues.partitions[number].time for number, name in enumerate(names)}
         result["buffered"] = queues.size()
         result["all_buffered"] = all(partition.size() for partition in queues.partitions)
-        results.append(result)
-    return results
+        return result
+
+    results: list[dict[str, Any]] = []
+    for step in scenario["steps"]:
+        try:
+            results.append(perform(step))
+        except ValueError:  # a timestamp that the policy refuses
+            return results, len(results)
+    return results, None

@@ -124,7 +124,8 @@ class StreamStreamJoin(Node):
         """Return the timestamp at which Kafka's search stops, which Kafka then regards as the oldest one left."""
         last = LARGEST
         is_open: set[int] = set()
-        for one in sorted(self._lonely, key=Lonely.order):
+        one_by_one = [one for one in sorted(self._lonely, key=Lonely.order) for _ in one.values]
+        for one in one_by_one:  # Kafka keeps a list of values for a key, and its iterator stops at each
             last = one.timestamp
             if len(is_open) == 2:
                 break

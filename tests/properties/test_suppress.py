@@ -39,7 +39,7 @@ BOUNDS = st.one_of(
     st.tuples(st.integers(0, 4), st.integers(0, 200)).map(lambda two: max_records(two[0]).with_max_bytes(two[1])),
 )
 TIMES = st.sampled_from(["first", "latest", "window_start"])
-LIMITS = st.builds(lambda ms, time: ("limit", ms, time), st.integers(0, 20), TIMES)
+LIMITS = st.builds(lambda ms, time: ("limit", f"{ms}ms", time), st.integers(0, 20), TIMES)
 PLANS = st.one_of(LIMITS, st.just(("closes", 0, "first")))
 
 
@@ -103,7 +103,7 @@ def test_a_buffer_on_disk_gives_what_one_in_memory_gives(
 @given(st.integers(0, 4), st.integers(0, 20), EPOCHS)
 @examples(100)
 def test_a_bound_holds_after_every_record(records: int, limit: int, epochs: list[Any]) -> None:
-    made = topology(("limit", limit, "first"), max_records(records))
+    made = topology(("limit", f"{limit}ms", "first"), max_records(records))
     replay = LocalReplay(made)
     for epoch in epochs:
         for record in epoch:

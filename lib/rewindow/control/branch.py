@@ -4,7 +4,7 @@ Each is a generator like `run.steps` and yields the name of each step before it.
 command decided and did not publish, so a request that cannot be met leaves no table behind the ledger either.
 
 If a process is killed anywhere, call the same command again: a state that is reached already gets no row, but is published
-(ADR-82). The result is the row, or None without one.
+(ADR-79). The result is the row, or None without one.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.graph import returned_type
+from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.operators.aggregates import Aggregator, Mergeable, is_aggregate
 from rewindow.dsl.operators.compound import Custom, several
 from rewindow.dsl.operators.session_aggregate import Merger, Merging
@@ -29,6 +29,7 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
     if isinstance(aggregate, Mapping):
         return several(aggregate)
     if aggregator is not None and callable(aggregate):
+        function_of(aggregator, "aggregate", "key", "value", "aggregate")
         return Custom(aggregate, aggregator, value or returned_type(aggregator))
     if is_aggregate(aggregate):
         return aggregate
@@ -41,6 +42,7 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
 def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None) -> Merger:
     """Return the function that merges the states of two sessions. Raises `TopologyError` if there is none."""
     if merger is not None:
+        function_of(merger, "aggregate(merger)", "key", "one", "later")
         return merger
     parts = list(aggregate.values()) if isinstance(aggregate, Mapping) else [made]
     for part in parts:

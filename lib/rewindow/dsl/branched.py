@@ -69,7 +69,7 @@ class BranchedKStream:
             raise TopologyError(message)
         full = f"{self.name}-{name}"
         node = self.stream.graph.add("branch", PassThrough("branch"), self.stream.node, name=full)
-        self.split.branches.append((function_of(predicate, "branch"), full))
+        self.split.branches.append((function_of(predicate, "branch", "key", "value"), full))
         branch = replace(self.stream, node=node)
         kept = branch if chain is None else chain(branch)
         if kept is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -87,12 +88,35 @@ class Graph:
         return f"{verb}-{self.counts[verb]}"
 
 
-def function_of(given: Any, verb: str) -> Any:
-    """Return the function that a verb was given. Raises `TopologyError` if it is not callable."""
+def function_of(given: Any, verb: str, *arguments: str) -> Any:
+    """Return the function that a verb was given and calls with ``arguments``, which are not checked if there are none.
+
+    Raises `TopologyError`, with file and line, if it is not callable or does not take that many.
+    """
     if not callable(given):
         message = f"{verb}({given!r}): give it a function"
         raise TopologyError(message)
+    if arguments:
+        _check_takes(given, verb, arguments)
     return given
+
+
+def _check_takes(function: Callable[..., Any], verb: str, arguments: tuple[str, ...]) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # a class or function written in C
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+        name = getattr(function, "__name__", type(function).__name__)
+        what = "the lambda" if name == "<lambda>" else name
+        message = (
+            f"{verb}: {what}{at} takes {signature}, but is called with ({', '.join(arguments)}): change its parameters"
+        )
+        raise TopologyError(message) from error
 
 
 def internal_ends(repartition: str) -> tuple[str, str]:

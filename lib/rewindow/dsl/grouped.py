@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed
+from rewindow.dsl.graph import function_of
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.aggregate import StreamAggregate
 from rewindow.dsl.operators.aggregates import Count
@@ -61,7 +62,9 @@ class KGroupedStream:
         A result of None deletes the row.
         """
         stream = replace(self.stream, value=value) if value else self.stream
-        return KGroupedStream(stream).aggregate(Reduce(reducer), store=store)
+        return KGroupedStream(stream).aggregate(
+            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store
+        )
 
     def aggregate(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.dsl.graph import Graph, internal_ends, returned_type
+from rewindow.dsl.graph import Graph, function_of, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.aggregates import Aggregator, Count, Subtractable, described, is_aggregate
 from rewindow.dsl.operators.compound import Several, several
@@ -48,6 +48,8 @@ class KGroupedTable:
     ) -> KTable:
         """Combine values with ``adder(aggregate, value)`` and ``subtractor(aggregate, value)``, starting with the first value."""
         grouped = replace(self, value=value) if value else self
+        for function in (adder, subtractor):
+            function_of(function, "reduce", "aggregate", "value")
         return _aggregated(grouped, ReduceSubtractable(adder, subtractor), store)
 
     def aggregate(
@@ -68,6 +70,8 @@ class KGroupedTable:
         Raises `TopologyError` for an aggregate that cannot subtract.
         """
         if adder is not None and subtractor is not None and callable(aggregate):
+            for function in (adder, subtractor):
+                function_of(function, "aggregate", "key", "value", "aggregate")
             made = CustomSubtractable(aggregate, adder, value or returned_type(adder), subtractor)
             return _aggregated(self, made, store)
         built_in = several(aggregate) if isinstance(aggregate, Mapping) else aggregate

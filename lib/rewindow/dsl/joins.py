@@ -61,7 +61,7 @@ def join(
         message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
         raise TopologyError(message)
     _check_keys(left.key, other.key, what)
-    function_of(joiner, "join")
+    function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
     joined = joiner if options.with_key else _without_key(joiner)
     if isinstance(other, KTable):
         node = _table_join(left, other, unmatched, joined, options, what)

@@ -26,7 +26,7 @@ class RecordVerbs(LegacyVerbs):
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
         """Keep the records for which ``predicate(key, value)`` is true."""
-        return self._then("filter", stateless.Filter(function_of(predicate, "filter")), name)
+        return self._then("filter", stateless.Filter(function_of(predicate, "filter", "key", "value")), name)
 
     def where(self, condition: str, *, name: str | None = None) -> Self:
         """Keep the records that satisfy a condition, as in ``where("amount >= 10")``.
@@ -50,7 +50,9 @@ class RecordVerbs(LegacyVerbs):
 
     def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
         """Keep the records for which ``predicate(key, value)`` is false."""
-        return self._then("filter", stateless.Filter(function_of(predicate, "filter_not"), negate=True), name)
+        return self._then(
+            "filter", stateless.Filter(function_of(predicate, "filter_not", "key", "value"), negate=True), name
+        )
 
     def map(
         self,
@@ -61,7 +63,7 @@ class RecordVerbs(LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace key and value: ``mapper(key, value) -> (key, value)``. A later grouping or join needs a repartition."""
-        known = returned_pair(function_of(mapper, "map"))
+        known = returned_pair(function_of(mapper, "map", "key", "value"))
         return self._then("map", stateless.Map(mapper), name, key=key or known[0], value=value or known[1])
 
     def flat_map(
@@ -73,13 +75,19 @@ class RecordVerbs(LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace each record by any number of records: ``mapper(key, value) -> [(key, value), ...]``."""
-        return self._then("flat-map", stateless.FlatMap(function_of(mapper, "flat_map")), name, key=key, value=value)
+        return self._then(
+            "flat-map", stateless.FlatMap(function_of(mapper, "flat_map", "key", "value")), name, key=key, value=value
+        )
 
     def map_values(
         self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
     ) -> Self:
         """Replace the value by ``mapper(value)``, or by ``mapper(key, value)`` with ``with_key``. The key stays."""
-        stream = self._then("map-values", stateless.MapValues(function_of(mapper, "map_values"), with_key), name)
+        stream = self._then(
+            "map-values",
+            stateless.MapValues(function_of(mapper, "map_values", *_taken(with_key=with_key)), with_key),
+            name,
+        )
         return replace(stream, value=value or returned_type(mapper))
 
     def flat_map_values(
@@ -92,20 +100,27 @@ class RecordVerbs(LegacyVerbs):
     ) -> Self:
         """Replace the value by any number of values, ``mapper(value)`` or ``mapper(key, value)``. The key stays."""
         stream = self._then(
-            "flat-map-values", stateless.FlatMapValues(function_of(mapper, "flat_map_values"), with_key), name
+            "flat-map-values",
+            stateless.FlatMapValues(function_of(mapper, "flat_map_values", *_taken(with_key=with_key)), with_key),
+            name,
         )
         return replace(stream, value=value)
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> Self:
         """Replace the key by ``mapper(key, value)``. A later grouping or join needs a repartition."""
-        node = stateless.SelectKey(function_of(mapper, "select_key"))
+        node = stateless.SelectKey(function_of(mapper, "select_key", "key", "value"))
         return self._then("select-key", node, name, key=key or returned_type(mapper), value=self.value)
 
     def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> Self:
         """Call ``action(key, value)`` for each record and pass the record on. A retried task calls it again."""
-        return self._then("peek", stateless.Peek(function_of(action, "peek")), name)
+        return self._then("peek", stateless.Peek(function_of(action, "peek", "key", "value")), name)
 
     def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **changed: Any) -> Self:
         node = self.graph.add(verb, supplier, self.node, name=name)
         stream = replace(self, node=node)
         return replace(stream, **changed, is_rekeyed=True) if changed else stream
+
+
+def _taken(*, with_key: bool) -> tuple[str, ...]:
+    """Return the arguments of a mapper of values."""
+    return ("key", "value") if with_key else ("value",)

@@ -73,7 +73,7 @@ class KTable:
         A tombstone stays a tombstone, and a result of None makes one. ``store`` keeps the mapped values; ``value``
         declares their type. Results have the timestamps of the updates.
         """
-        function_of(mapper, "map_values")
+        function_of(mapper, "map_values", *(("key", "value") if with_key else ("value",)))
         derive = mapper if with_key else lambda _key, value: mapper(value)
         return self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
 
@@ -93,7 +93,9 @@ class KTable:
         """
         self.check_old("group_by")
         known = returned_pair(mapper)
-        node = self.graph.add("table-group-by", TableGroupBy(function_of(mapper, "group_by")), self.node, name=name)
+        node = self.graph.add(
+            "table-group-by", TableGroupBy(function_of(mapper, "group_by", "key", "value")), self.node, name=name
+        )
         return self.graph.fluent.grouped_table(self.graph, node, key or known[0], value or known[1])
 
     def join(
@@ -216,10 +218,10 @@ class KTable:
         if not isinstance(given, KTable) or given.graph is not self.graph:
             message = f"join of {self.node!r} with {getattr(other, 'node', other)!r}: give it a KTable of the same StreamsBuilder"
             raise TopologyError(f"{message}; a stream joins a table, stream.join(table, ...)")
-        function_of(joiner, "join")
+        function_of(joiner, "join", "left", "right")
         if foreign_key is None:
             return join_tables(self, other, joiner, unmatched, store=store, value=value, name=name)
-        function_of(foreign_key, "foreign_key=")
+        function_of(foreign_key, "foreign_key=", "key", "value")
         if store is None:
             message = f"the foreign-key join of {self.node!r} must keep its result: give it a store=..."
             raise TopologyError(message)
@@ -236,7 +238,7 @@ class KTable:
         is_versioned = self.view is not None and self.view.history_ms is not None
         supplier = TableDerive(
             verb,
-            kept_by(function_of(predicate, verb.removeprefix("table_")), negate=negate),
+            kept_by(function_of(predicate, verb.removeprefix("table_"), "key", "value"), negate=negate),
             skips_empty=not is_versioned,
         )
         return self._derived(supplier, store, name, self.value)

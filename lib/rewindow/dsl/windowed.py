@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed, merger_of
 from rewindow.dsl.finals import keep_longer, keep_until_final
+from rewindow.dsl.graph import function_of
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.aggregates import Count
 from rewindow.dsl.operators.compound import Reduce
@@ -58,7 +59,9 @@ class TimeWindowedKStream:
     def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
         """Combine the values of each window: ``reducer(aggregate, value)``, starting with the first value."""
         stream = replace(self.stream, value=value) if value else self.stream
-        return replace(self, stream=stream).aggregate(Reduce(reducer), store=store)
+        return replace(self, stream=stream).aggregate(
+            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store
+        )
 
     def aggregate(
         self,
@@ -107,7 +110,9 @@ class SessionWindowedKStream:
     def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
         """Combine the values of each session, and the aggregates of merged sessions: ``reducer(aggregate, value)``."""
         stream = replace(self.stream, value=value) if value else self.stream
-        return replace(self, stream=stream).aggregate(Reduce(reducer), store=store)
+        return replace(self, stream=stream).aggregate(
+            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store
+        )
 
     def aggregate(
         self,

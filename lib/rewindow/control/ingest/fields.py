@@ -2,7 +2,7 @@
 
 A reader that is told a schema lands null for a field that a file lacks, and nothing for a field that it does not expect. A
 renamed field is both. So a new file must have every field that all landed files have, and no field that none of them has,
-unless the feed's file says otherwise (``optional``, ``ignore``; ADR-78).
+unless the feed's file says otherwise (``optional``, ``ignore``; ADR-77).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ recover -> look -> prepare -> plan -> write, log by log -> decide -> publish
 
 Offsets are assigned once: the rows are written as staged files, the driver computes the landings' watermarks, and one
 append to the feed's ledger makes all of it true. If the process is killed before the append, nothing happened; after it,
-any process publishes, and a repeated `--new-generation` starts no second one (ADR-82). `steps` is a generator, as in
+any process publishes, and a repeated `--new-generation` starts no second one (ADR-79). `steps` is a generator, as in
 `control.run`: it yields the name of each step before the step.
 """
 

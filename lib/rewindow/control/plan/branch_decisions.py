@@ -1,7 +1,7 @@
 """Decide rewinds, branches, promotions and drops: return the ledger row, None if there is nothing to decide, or raise. Pure.
 
 These rows copy and compute nothing; they only change the chains of runs. Each request names a state, not a change, so a
-request whose state is reached already needs no row (ADR-82): a command that was killed can be repeated.
+request whose state is reached already needs no row (ADR-79): a command that was killed can be repeated.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rewindow.control.plan.description_diff import changed_parameters
 from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec
 from rewindow.control.plan.suppress_edits import without_edits
 
@@ -80,8 +81,11 @@ def _changes(before: JobBinding, now: JobBinding, store: str) -> Iterator[str]:
         yield f"it was in sub-topology {old_part} and is in {new_part}"
     users, others = _users(before.topology, store), _users(now.topology, store)
     for node in sorted({**users, **others}):
-        if users.get(node) != others.get(node):
-            yield f"node {node} {_usage(users.get(node))}, now {_usage(others.get(node))}"
+        old, new = users.get(node), others.get(node)
+        if old is None or new is None:
+            yield f"node {node} {'did not use it and does' if old is None else 'used it and does not'} now"
+        elif old != new:
+            yield from changed_parameters(node, old, new)
 
 
 def _described(topology: Sequence[Mapping[str, Any]], store: str) -> tuple[int, Mapping[str, Any]]:
@@ -105,10 +109,6 @@ def _topics(topology: Sequence[Mapping[str, Any]]) -> dict[int, tuple[str, ...]]
         part["sub_topology"]: tuple(sorted(node["source"] for node in part["nodes"] if "source" in node))
         for part in topology
     }
-
-
-def _usage(description: str | None) -> str:
-    return "did not use it" if description is None else f"did {description or 'something'}"
 
 
 def _listed(topics: Sequence[str]) -> str:

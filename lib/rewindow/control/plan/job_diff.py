@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.control.plan.branches import Branch
+from rewindow.control.plan.description_diff import changed_parameters, named_duration
 from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec, canonical_json
 from rewindow.control.plan.suppress_edits import without_edits
 
@@ -26,7 +27,7 @@ def changes_since(branch: Branch, now: JobBinding) -> list[str]:
 
 
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return what changed in topology, semantics, stores and tables, as ``what: old -> new``; empty if nothing did.
+    """Return what changed in topology, semantics, stores and tables, with the old and the new; empty if nothing did.
 
     Adding, removing, disabling or enabling a suppress (`suppress_edits`) and quarantining dropped records do not count.
     """
@@ -64,8 +65,28 @@ def _changes(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> li
         elif name not in before:
             lines.append(f"{what} {name}: is new")
         else:
-            lines += [f"{what} {name}: {change}" for change in _change(before[name], now[name])]
+            lines += _described(what, name, before[name], now[name])
     return lines
+
+
+def _described(what: str, name: str, before: Any, now: Any) -> list[str]:
+    """Return what differs in one node, store, setting or table; of what a node does and of durations, in words."""
+    lines = []
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        if isinstance(before.get("processor"), str) and isinstance(now.get("processor"), str):
+            if before["processor"] != now["processor"]:
+                lines += changed_parameters(name, before["processor"], now["processor"])
+            before, now = _without(before, "processor"), _without(now, "processor")
+        for part in ("retention_ms", "window_size_ms", "holds_ms"):
+            old, new = (named_duration(part, one.get(part)) for one in (before, now))
+            if old and new and old != new:
+                lines.append(f"{old[0]} of {what} {name} changed: {old[1]} -> {new[1]}")
+            before, now = _without(before, part), _without(now, part)
+    return [*lines, *(f"{what} {name}: {change}" for change in _change(before, now))]
+
+
+def _without(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return {one: value for one, value in parts.items() if one != name}
 
 
 def _change(before: Any, now: Any) -> list[str]:

@@ -4,10 +4,10 @@ The rules, in order:
 
 1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
 2. The feed must still have the landings below the parent, and code and settings must fit its checkpoint. The latter also
-   holds if there is nothing to run: otherwise a changed job looks healthy until the next landing (ADR-84).
+   holds if there is nothing to run: otherwise a changed job looks healthy until the next landing (ADR-81).
 3. A pending plan of a live process blocks the branch (exit code 75). That of a dead process is completed unchanged, with
    its epochs and clock; a request that goes further needs another call after that run. A plan that takes more than the
-   request, or seals the branch unasked, is replaced: nothing of it was committed (ADR-83).
+   request, or seals the branch unasked, is replaced: nothing of it was committed (ADR-80).
 4. Otherwise the run takes all epochs after the parent's, through the requested landing or time.
 """
 

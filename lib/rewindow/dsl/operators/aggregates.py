@@ -145,7 +145,7 @@ class Sum(_Folded):
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""
-        return SumType(value, self.field)
+        return SumType(value, self.field, "Sum")
 
     def first(self, operand: Any) -> Any:
         """See `_Folded`."""
@@ -231,7 +231,7 @@ class Mean:
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""
-        return RowType((("total", SumType(value, self.field)), ("number", int)))
+        return RowType((("total", SumType(value, self.field, "Mean")), ("number", int)))
 
     def result_type(self, value: Any) -> Any:
         """See `Aggregator`."""

@@ -71,10 +71,11 @@ class FieldType(NamedTuple):
 
 
 class SumType(NamedTuple):
-    """The type of the sum of one field of a row type, or of the whole values."""
+    """The type of the sum of one field of a row type, or of the whole values. ``aggregate``: its name, for errors."""
 
     row: Any
     field: str | None
+    aggregate: str
 
 
 class OptionalType(NamedTuple):
@@ -148,7 +149,8 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     if isinstance(declared, FieldType):
         return scalar_shape(name, field_type(bind(declared.row, name, logs), declared.field))
     if isinstance(declared, SumType):
-        return scalar_shape(name, sum_type(bind(declared.row, name, logs), declared.field))
+        row, is_landed = bind(declared.row, name, logs), isinstance(declared.row, LogType)
+        return scalar_shape(name, sum_type(row, declared.field, aggregate=declared.aggregate, is_landed=is_landed))
     if isinstance(declared, OptionalType | ListType):
         part = bind(declared.row if declared.field is None else FieldType(*declared), name, logs)
         if isinstance(declared, ListType):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from rewindow.errors import ConfigError
@@ -28,14 +29,21 @@ def field_type(row: Shape, field: str | None) -> str:
     raise ConfigError(message)
 
 
-def sum_type(row: Shape, field: str | None) -> str:
-    """Return the type of the sum of a field. Raises `ConfigError` for a field that is not a number."""
+def sum_type(row: Shape, field: str | None, *, aggregate: str, is_landed: bool) -> str:
+    """Return the type of the sum of a field. Raises `ConfigError` for a field that is not a number.
+
+    ``aggregate``, ``is_landed``: the aggregate that needs it, and whether the rows are those of a log, for the error.
+    """
     column_type = field_type(row, field)
     if column_type.startswith("decimal("):
         return f"decimal(38,{column_type[:-1].split(',')[1]})"
     if column_type in ("string", "binary"):
-        message = f"a sum or mean of {field or 'values'}, which are {column_type}, is not possible: it takes numbers"
-        raise ConfigError(message)
+        what = f"{aggregate}({'' if field is None else json.dumps(field, ensure_ascii=False)})"
+        kind = "text" if column_type == "string" else "bytes"
+        fix = "give its source a `schema` with a number and land again, or convert it with map_values"
+        if is_landed:
+            raise ConfigError(f"{what}: {field or 'the value'} was landed as {kind}, and it takes numbers: {fix}")
+        raise ConfigError(f"{what}: {field or 'the value'} is {kind}, and it takes numbers: convert it with map_values")
     return "long" if column_type == "boolean" else column_type
 
 
