@@ -97,7 +97,7 @@ def test_a_log_without_files_that_a_run_reads_is_reported(bench: Bench) -> None:
     shutil.rmtree(bench.warehouse / "logs")
     answer = bench.run("land", "activity")
     assert answer.code == 74, (answer.out, answer.err)
-    assert "--new-generation" in answer.err
+    assert "restore the file" in answer.err
 
 
 def test_a_file_that_another_tool_added_without_statistics_is_reported(bench: Bench) -> None:
