@@ -13,6 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.exchange import write_run
 from rewindow.errors import StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, one_log, write_rows
@@ -124,3 +125,18 @@ def test_a_small_landing_loads_no_spark(tmp_path):
     before = "pyspark" in sys.modules
     land_locally(one_log(), DeltaFeedTables(f"{tmp_path}/w"), tmp_path, T0, engine=arrow_at(tmp_path))
     assert ("pyspark" in sys.modules) == before
+
+
+def test_rows_that_exceed_the_memory_of_a_feed_are_sorted_on_disk(tmp_path, monkeypatch):
+    from rewindow.engine.worker.landing import engine
+
+    runs = []
+    monkeypatch.setattr(engine, "write_run", lambda *given: runs.append(write_run(*given)) or runs[-1])
+    monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 5_000)
+    write_rows(tmp_path, "a", [{"user": f"u{n % 9}", "t": n, "got": n, "x": n} for n in range(20_000)])
+    large, small = DeltaFeedTables(f"{tmp_path}/large"), DeltaFeedTables(f"{tmp_path}/small")
+    land_locally(one_log(), large, tmp_path, T0, engine=arrow_at(tmp_path))
+    assert runs == []
+    land_locally(one_log(landing={"memory": "1MiB"}), small, tmp_path, T0, engine=arrow_at(tmp_path))
+    assert len(runs) > 1
+    assert log_rows(small) == log_rows(large)

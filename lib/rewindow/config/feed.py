@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ByteSize, Field, model_validator
 
 from rewindow.config.field_types import (
     Column,
@@ -147,6 +147,8 @@ class LandingConfig(ConfigValue):
     watermark: Literal["interval_end"] | None = None
     max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead")
     """None: no limit (written ``none``)."""
+    memory: ByteSize = Field(default=ByteSize(512 << 20), ge=1 << 20)
+    """What each task of a landing may use, in bytes or like ``512MiB``. Rows that do not fit are sorted on disk."""
 
     @model_validator(mode="after")
     def _an_end_needs_intervals(self) -> Self:

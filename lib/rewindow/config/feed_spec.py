@@ -43,6 +43,7 @@ def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedS
         lag_ms=config.lag_ms,
         interval_end=config.landing.watermark is not None,
         max_ahead_ms=config.landing.max_ahead_ms,
+        memory_bytes=int(config.landing.memory),
     )
 
 

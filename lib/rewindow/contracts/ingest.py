@@ -280,3 +280,5 @@ class FeedSpec:
     lag_ms: int = 0
     interval_end: bool = False
     max_ahead_ms: int | None = None
+    memory_bytes: int = 512 << 20
+    """What a task of a landing may use."""

@@ -100,6 +100,7 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
         },
         policy=TimestampPolicy(spec.invalid, None if spec.is_output else call.feed.max_ahead_ms, spec.unreadable),
         now_ms=call.request.now_ms,
+        memory_bytes=call.feed.memory_bytes,
         bases={
             where.partition: landed.base
             for where, landed in call.progress.ranges.items()
