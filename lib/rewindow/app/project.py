@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.feeds import CatalogFeedTables
     from rewindow.tables.governed.warehouse import CatalogTables
 
-LANDED_SHARE = 10
-"""How many rows `land` takes in the time of one record in record execution."""
-
 
 class Project:
     """A project folder opened against one target."""
@@ -188,8 +185,7 @@ class Project:
 
             other = SparkLandingEngine(lambda: self.spark, project_root=root, on_share=self._on_share)
             passes = SparkPasses(lambda: self.spark, slots=self.slots, project_root=root, on_share=self._on_share)
-            most_rows = self.target.most_inline * LANDED_SHARE
-            return ArrowLandingEngine(other, passes, project_root=root, most_rows=most_rows)
+            return ArrowLandingEngine(other, passes, project_root=root, most_rows=self.target.most_landed_here)
         from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
 
         return CatalogLandingEngine(

@@ -15,6 +15,8 @@ _REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
 
 INLINE = 100_000
 """Number of records below which Spark and a second core cost more than they save (ADR-68)."""
+_LANDED_SHARE = 10
+"""How many rows `land` takes in the time of one record in record execution."""
 
 PLATFORM = "platform"
 """Stands for the Spark session that a platform such as Databricks provides to its jobs."""
@@ -119,6 +121,12 @@ class TargetConfig(BaseModel):
         """Maximum number of records of a sub-topology that this process executes without Spark."""
         default = 0 if self.is_remote or self.commit == "spark" or "://" in self.warehouse else INLINE
         return default if self.inline is None else self.inline
+
+    @property
+    def most_landed_here(self) -> int:
+        """Maximum number of rows of a source that this process lands without Spark, also into a bucket."""
+        default = 0 if self.is_remote else INLINE
+        return _LANDED_SHARE * (default if self.inline is None else self.inline)
 
     @property
     def is_remote(self) -> bool:
