@@ -73,7 +73,9 @@ def _csv(name: str, header: str) -> Case:
                 answer = bench.run("land", "text")
                 assert answer.code == 0, answer.err
 
-    return Case(name, "land text", 66, ("a new file has other columns", "`rewindow land text --new-generation`"), given)
+    return Case(
+        name, "land text", 66, ("1.csv has", "than the landed files", "`rewindow land text --new-generation`"), given
+    )
 
 
 def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Callable[[Path], None]:
@@ -92,11 +94,17 @@ def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Call
 _AGAIN = "`rewindow land activity --new-generation`"
 _OTHERS = ("a new file has other columns than the landed files", _AGAIN)
 SCHEMAS = [
-    _changed("a new file without the key", ("h2.parquet has no column user", _AGAIN), _with("user", None)),
-    _changed("a new file without the time", ("has no column t,", _AGAIN), _with("t", None)),
-    _changed("a new file without arrivals", ("has no column got", _AGAIN), _with("got", None)),
-    _changed("a new file whose key has another name", ("it has person, t", _AGAIN), _with("user", None, "person")),
-    _changed("a new file without a value's column", ("has no column x", _AGAIN), _with("x", None)),
+    _changed(
+        "a new file without the key", ("h2.parquet has no user,", "`optional: [user]`", _AGAIN), _with("user", None)
+    ),
+    _changed("a new file without the time", ("has no t,", _AGAIN), _with("t", None)),
+    _changed("a new file without arrivals", ("has no got,", _AGAIN), _with("got", None)),
+    _changed(
+        "a new file whose key has another name",
+        ("It has person, which", "was user renamed", _AGAIN),
+        _with("user", None, "person"),
+    ),
+    _changed("a new file without a value's column", ("has no x,", _AGAIN), _with("x", None)),
     _changed("a new file with text for numbers", ("[x]", *_OTHERS), _with("x", pa.string(), "x")),
     _changed("a new file with text for times", ("[t]", *_OTHERS), _with("t", pa.string(), "t")),
     _changed("a new file with fractions for numbers", ("[x]", *_OTHERS), _with("x", pa.float64(), "x")),

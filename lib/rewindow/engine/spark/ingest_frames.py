@@ -66,7 +66,7 @@ class SourceFrame:
             nothing = T.StructType.fromJson(json.loads(columns.source_schema or "{}"))
             parts.append(self._convert(columns, self._spark.createDataFrame([], nothing), (), partitions).limit(0))
         due = reduce(DataFrame.unionByName, parts)
-        if until is not None:
+        if until is not None or self._spec.arrived_at:
             due = due.withColumn(FAULT, F.coalesce(FAULT, F.when(arrived.isNull(), F.lit(NEVER_ARRIVED))))
         return due
 

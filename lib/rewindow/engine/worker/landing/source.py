@@ -41,7 +41,9 @@ def open_source(
     """Return what is due of a source. Raises `UnsuitableError` if only Spark can read it."""
     _check_kind(spec, look)
     types = fields_of(look.schema or columns.source_schema or '{"fields": []}')
-    reader = RowReader(spec, columns, types, partitions, has_window=window.until_ms is not None)
+    reader = RowReader(
+        spec, columns, types, partitions, needs_arrival=window.until_ms is not None or spec.arrived_at is not None
+    )
     _check_columns(reader, look)
     until, through = window.until_ms, window.through_ms
     fresh = Portion(Piece(""), (), None, until)

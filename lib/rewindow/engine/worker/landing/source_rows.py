@@ -52,14 +52,14 @@ class Portion:
 class RowReader:
     """How to read a log's source and convert its rows.
 
-    ``types`` maps the source's columns to Spark's names of their types. ``has_window``: a row without an arrival is faulty.
+    ``types`` maps the source's columns to Spark's names of their types. ``needs_arrival``: a row without an arrival is faulty.
     """
 
     spec: LogSpec
     columns: LogColumns
     types: Mapping[str, str]
     partitions: int
-    has_window: bool
+    needs_arrival: bool
 
     @property
     def sources(self) -> dict[str, str]:
@@ -113,7 +113,7 @@ class RowReader:
         timestamp = pa.nulls(found.rows, pa.int64())
         if not spec.extractor:
             timestamp = arrived if spec.timestamp == ARRIVAL else self._time(found, spec.timestamp)
-        if self.has_window and arrived.null_count:
+        if self.needs_arrival and arrived.null_count:
             faults = pc.coalesce(faults, pc.if_else(arrived.is_null(), NEVER_ARRIVED, None))
         keys = [found.coded(sources[column.name]) or landed[column.name] for column in self.columns.key]
         columns = {
