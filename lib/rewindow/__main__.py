@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
+import signal
 
 
 def main() -> None:
     """Run the command line. Ctrl-C while it is being loaded ends with 130 and no stack trace."""
-    try:
-        from rewindow.app.cli.app import main as run  # noqa: PLC0415 - takes a second, in which people press Ctrl-C
-    except KeyboardInterrupt:
-        sys.stderr.write("rewindow: interrupted before it began. Nothing was done\n")
-        sys.stderr.flush()
-        os._exit(130)
+    # A KeyboardInterrupt could be raised within a callback of the import system, which swallows it.
+    usual = signal.signal(signal.SIGINT, _end_before_it_began)
+    from rewindow.app.cli.app import main as run  # noqa: PLC0415 - takes a second, in which people press Ctrl-C
+
+    signal.signal(signal.SIGINT, usual)
     run()
+
+
+def _end_before_it_began(*_: object) -> None:
+    os.write(2, b"rewindow: interrupted before it began. Nothing was done\n")
+    os._exit(130)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,6 @@ def test_a_server_that_does_not_answer_is_named(root: Path) -> None:
     target = yaml.safe_load((root / "conf" / "targets" / "connect.yaml").read_text())
     absent = {**target, "target": "absent", "connect": "sc://127.0.0.1:1/;token=secret"}
     (root / "conf" / "targets" / "absent.yaml").write_text(yaml.safe_dump(absent))
-    output = done(command(root, "land", "flights", "--target", "absent"), 78)
+    output = done(command(root, "run", "quiet_carriers", "--target", "absent", "--branch", "nowhere"), 78)
     assert "127.0.0.1:1 cannot be used" in output["error"]
     assert "secret" not in output["error"]
