@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING, log_shapes
-from rewindow.control.ingest.protocols import LandingEngine, LandingTables, LandRequest
+from rewindow.control.ingest.protocols import LandingTables, LandRequest
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, Steps, steps

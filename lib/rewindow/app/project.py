@@ -22,6 +22,7 @@ from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig, check_outputs
 from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
+from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution, JobCode
@@ -29,7 +30,6 @@ from rewindow.control.code_version import code_version
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
 from rewindow.control.ingest.landings import Feed, log_shapes
-from rewindow.control.ingest.protocols import LandingEngine
 from rewindow.control.load_topology import TopologyLoader
 from rewindow.control.plan.explain import describe_plan
 from rewindow.control.plan.planner import UpToDate, plan_run

@@ -19,6 +19,7 @@ from typing import Any
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import FeedSpec, ReadWindow
+from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding
@@ -27,7 +28,7 @@ from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
-from rewindow.control.ingest.protocols import Call, LandingEngine, LandingTables, LandPlan, LandReport, LandRequest
+from rewindow.control.ingest.protocols import Call, LandingTables, LandPlan, LandReport, LandRequest
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.ingest.write import write_logs
 from rewindow.control.ledger import update
@@ -40,7 +41,6 @@ __all__ = [
     "LandPlan",
     "LandReport",
     "LandRequest",
-    "LandingEngine",
     "LandingTables",
     "drive",
     "land",

@@ -6,19 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
-    Arrivals,
     FeedSpec,
-    Intervals,
-    LogColumns,
     LogSpec,
-    LogWrite,
     ReadWindow,
     SourceLook,
-    SourceSpec,
 )
-from rewindow.contracts.source_fields import SourceFields
+from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.control.ingest.generations import Generation
 from rewindow.control.ingest.landings import Landing, LogSchema
 from rewindow.control.ingest.progress import Progress
@@ -26,45 +20,6 @@ from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.ledger import Ledger
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import Attempt
-
-
-class LandingEngine(Protocol):
-    """Reads sources and writes logs. Relative paths of sources start at ``project_root``."""
-
-    project_root: str
-
-    def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
-        """Inspect a source of files, relative to the landed position."""
-        ...
-
-    def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
-        """Raise `SourceError` (66) if files changed since the look."""
-        ...
-
-    def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
-        """Decide the typed columns of a log."""
-        ...
-
-    def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-        """Return the fields of a log's schema and of the files to land: the fresh ones, or all if none is landed."""
-        ...
-
-    def intervals(
-        self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
-    ) -> Arrivals:
-        """Return when the rows that are not landed arrived, by interval."""
-        ...
-
-    def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of the source offsets ``[first, end)`` with a timestamp above a time.
-
-        Used for logs with source offsets, which are not copied.
-        """
-        ...
-
-    def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
-        """Write the due rows to staged files. Return a block for each landing and partition."""
-        ...
 
 
 class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 
@@ -43,6 +46,15 @@ def log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
 def longs(column: pa.Array, null: int) -> Longs:
     """Return a column of 64-bit integers with its nulls filled."""
     return np.asarray(column.fill_null(null) if column.null_count else column)
+
+
+def by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield each partition with its rows, which are together."""
+    partitions = np.asarray(rows.column(PARTITION))
+    bounds = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+    for start, end in pairwise(bounds):
+        if end > start:
+            yield int(partitions[start]), rows.slice(start, end - start)
 
 
 class OpenBlock:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import importlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import FAR, LogWrite, PendingLanding
-from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION, OpenBlock, longs
+from rewindow.engine.worker.log_blocks import ARRIVED, OpenBlock, by_partition, longs
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor
 from rewindow.errors import ConfigError, SourceError
@@ -35,7 +35,7 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     positions = dict(write.starts)
     starts = [pending.start_ms for pending in write.landings]
     try:
-        for partition, rows in _ranges(_canonical(write, batches)):
+        for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, batches))):
             at = 0
             while at < rows.num_rows:
                 landing, count, behind = _next_landing(write, starts, rows.slice(at))
@@ -82,15 +82,6 @@ def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[p
         )
         for batch in batches
     )
-
-
-def _ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    for batch in batches:
-        partitions = np.asarray(batch.column(PARTITION))
-        bounds = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), batch.num_rows]
-        for start, end in pairwise(bounds):
-            if end > start:
-                yield int(partitions[start]), batch.slice(start, end - start)
 
 
 def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:

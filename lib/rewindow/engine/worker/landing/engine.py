@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any
 
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
@@ -25,6 +25,7 @@ from rewindow.contracts.ingest import (
     SourceLook,
     SourceSpec,
 )
+from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.file_fields import stored_fields
@@ -37,33 +38,6 @@ from rewindow.engine.worker.landing.source_types import UnsuitableError, normali
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 
-
-class OtherEngine(Protocol):
-    """The engine that lands what Arrow cannot."""
-
-    def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
-        """Decide the typed columns of a log."""
-        ...
-
-    def intervals(
-        self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
-    ) -> Arrivals:
-        """Return when the rows that are not landed arrived, by interval."""
-        ...
-
-    def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-        """Return the fields of a log's schema and of the files to land."""
-        ...
-
-    def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of some source offsets with a timestamp above a time."""
-        ...
-
-    def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
-        """Write the due rows to staged files."""
-        ...
-
-
 Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
 """Does both passes of a large landing elsewhere."""
 
@@ -73,7 +47,7 @@ class ArrowLandingEngine:
 
     def __init__(
         self,
-        other: OtherEngine,
+        other: LandingEngine,
         schedule: Schedule,
         *,
         project_root: str,

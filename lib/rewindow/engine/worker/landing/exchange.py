@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 
-from rewindow.engine.worker.log_blocks import PARTITION
+from rewindow.engine.worker.log_blocks import by_partition
 from rewindow.errors import StorageError, failed_io
 from rewindow.storage.locations import filesystem_of
 
@@ -74,12 +72,3 @@ def read_run(run: Run, partition: int) -> Iterator[pa.RecordBatch]:
     except (OSError, pa.ArrowException) as error:
         message = f"{run.path}, which this landing wrote, cannot be read: {error}. Land again"
         raise StorageError(message) from error
-
-
-def by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield each partition with its rows, which are together."""
-    partitions = np.asarray(rows.column(PARTITION))
-    bounds = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-    for start, end in pairwise(bounds):
-        if end > start:
-            yield int(partitions[start]), rows.slice(start, end - start)

@@ -67,12 +67,8 @@ def arrow_type(type_name: str) -> pa.DataType:
     return _READ_AS[type_name]
 
 
-def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> set[str]:
-    """Return which of the wanted columns a file has.
-
-    Raises `UnsuitableError` if it stores one with another type, other than a narrower number, or under a name in other
-    letters.
-    """
+def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
+    """Raise `UnsuitableError` if a file stores a column with another type (a narrower number fits), or spells it otherwise."""
     stored = {field["name"]: field["type"] for field in _fields(schema, wanted)}
     lower = {_root(schema, number).lower() for number in range(len(schema))}
     for name, type_name in wanted.items():
@@ -80,7 +76,6 @@ def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> set[str
             raise UnsuitableError(f"a file has another type or spelling for the column {name}")
         if name in stored and not _fits(stored[name], type_name):
             raise UnsuitableError(f"a file stores the column {name} as {stored[name]}, not as {type_name}")
-    return set(stored)
 
 
 def as_landed(column: pa.Array, type_name: str, zone: str) -> pa.Array:
