@@ -6,7 +6,6 @@ The number of Spark tasks only affects time (L3). Unless Spark reads a log, reco
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -24,14 +23,11 @@ from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.spark.shuffle_reader import run_shuffle, shuffle_frame
 from rewindow.engine.spark.verified_checksums import verified
-from rewindow.engine.worker.failures import mark
+from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.packing import Packing
 from rewindow.engine.worker.record_execution import run_tasks
-from rewindow.errors import RewindowError
-from rewindow.storage.locations import adopt, known
-
-_REPORT = pa.schema([pa.field("report", pa.string())])
+from rewindow.storage.locations import known
 
 
 class SparkEngine(LocalEngine):
@@ -108,13 +104,8 @@ def _run_group(
     buckets: Mapping[str, Mapping[str, str]],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    adopt(buckets)
-    yield from _reports(
-        import_paths,
-        lambda: run_tasks(
-            work, (task for batch in batches for group in batch.column(0).to_pylist() for task in groups[group])
-        ),
-    )
+    tasks = (task for batch in batches for group in batch.column(0).to_pylist() for task in groups[group])
+    return _reports(import_paths, buckets, lambda: run_tasks(work, tasks))
 
 
 def _run_rows(
@@ -124,8 +115,7 @@ def _run_rows(
     buckets: Mapping[str, Mapping[str, str]],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    adopt(buckets)
-    yield from _reports(import_paths, lambda: run_shuffle(work, tasks, batches))
+    return _reports(import_paths, buckets, lambda: run_shuffle(work, tasks, batches))
 
 
 def _run_colocated(
@@ -136,15 +126,12 @@ def _run_colocated(
     buckets: Mapping[str, Mapping[str, str]],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    adopt(buckets)
-    yield from _reports(import_paths, lambda: run_colocated(work, groups, packing, batches))
+    return _reports(import_paths, buckets, lambda: run_colocated(work, groups, packing, batches))
 
 
-def _reports(import_paths: Iterable[str], run: Callable[[], Iterator[TaskReport]]) -> Iterator[pa.RecordBatch]:
-    sys.path[:0] = [path for path in import_paths if path not in sys.path]
-    try:
-        for report in run():
-            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report.as_json())])], schema=_REPORT)
-    except RewindowError as error:
-        # The JVM passes text only; the driver decodes the mark.
-        raise RuntimeError(mark(error)) from error
+def _reports(
+    import_paths: Iterable[str],
+    buckets: Mapping[str, Mapping[str, str]],
+    run: Callable[[], Iterator[TaskReport]],
+) -> Iterator[pa.RecordBatch]:
+    return json_rows("report", import_paths, buckets, lambda: (report.as_json() for report in run()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,17 +33,15 @@ from rewindow.engine.spark.kafka_offsets import first_above, source_offset_block
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
+from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
-from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.faults import naming_bad_values
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
-from rewindow.errors import RewindowError
-from rewindow.storage.locations import adopt, known
+from rewindow.storage.locations import known
 
-_BLOCK = pa.schema([pa.field("block", pa.string())])
 _ARRIVALS = pa.schema(
     [
         pa.field("start", pa.int64()),
@@ -157,19 +154,8 @@ class SparkLandingEngine:
 def _write_rows(
     write: LogWrite, project_root: str, buckets: Mapping[str, Mapping[str, str]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    adopt(buckets)
-    if project_root not in sys.path:
-        sys.path.insert(0, project_root)
-    blocks = write_log(write, batches)
-    while True:
-        try:
-            block = next(blocks, None)
-        except RewindowError as error:
-            # The JVM passes text only; the driver decodes the mark.
-            raise RuntimeError(mark(error)) from error
-        if block is None:
-            return
-        yield pa.RecordBatch.from_arrays([pa.array([json.dumps(block.as_json())])], schema=_BLOCK)
+    blocks = (block.as_json() for block in write_log(write, batches))
+    return json_rows("block", [project_root], buckets, lambda: blocks)
 
 
 def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

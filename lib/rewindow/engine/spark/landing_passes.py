@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -16,19 +16,17 @@ from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import LogWrite
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.progress import following
-from rewindow.engine.worker.failures import mark
+from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.landing.exchange import Run
 from rewindow.engine.worker.landing.passes import merge, split
 from rewindow.engine.worker.landing.source import ArrowSource, split_evenly
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError
-from rewindow.errors import RewindowError
-from rewindow.storage.locations import adopt, filesystem_of, known
+from rewindow.storage.locations import filesystem_of, known
 
 EXCHANGE = "_exchange"
 """The folder of the exchange files, below that of the log. Delta ignores names that start with an underscore."""
 
-_TEXT = pa.schema([pa.field("text", pa.string())])
 _UNSUITABLE = "unsuitable"
 
 Work = Callable[[int], Iterator[Mapping[str, Any]]]
@@ -83,17 +81,8 @@ class SparkPasses:
 def _do(
     work: Work, project_root: str, buckets: Mapping[str, Mapping[str, str]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    adopt(buckets)
-    if project_root not in sys.path:
-        sys.path.insert(0, project_root)
-    try:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                for found in work(task):
-                    yield pa.RecordBatch.from_arrays([pa.array([json.dumps(found)])], schema=_TEXT)
-    except RewindowError as error:
-        # The JVM passes text only; the driver decodes the mark.
-        raise RuntimeError(mark(error)) from error
+    tasks = (task for batch in batches for task in batch.column(0).to_pylist())
+    return json_rows("text", [project_root], buckets, lambda: chain.from_iterable(map(work, tasks)))
 
 
 def _split(
