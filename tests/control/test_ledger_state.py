@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from rewindow.control.plan.branch_decisions import decide_branch, decide_drop, decide_promote, decide_rewind, find_run
 from rewindow.control.plan.branches import JobState, LedgerRow, Standing
+from rewindow.control.plan.commit import Commit, add_digests
 from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, fold
 from rewindow.control.plan.planner import UpToDate, check_is_pending
 from rewindow.control.plan.reset import decide_reset
 from rewindow.control.plan.retention import dead_attempts
-from rewindow.control.plan.spec import Commit, RunRequest, RunSpec, add_digests
+from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.errors import CheckpointError, InvariantError, RewindowError
 from rewindow.tables.shared.publications import net
 from tests.control.ledgers import BINDING, a_feed, commit_row, plan, plan_row, planned, run_rows
@@ -130,7 +131,7 @@ def test_a_plan_that_does_not_follow_is_refused(change):
     spec = planned(rows, "b")
     fold([*rows, plan_row(spec)])
 
-    wrong = LedgerRow(3, "PLAN", replace(spec, **change).as_json())
+    wrong = LedgerRow(3, "PLAN", {**spec.as_json(), **change})
 
     with pytest.raises(InvariantError, match="row 3"):
         fold([*rows, wrong])

@@ -84,8 +84,8 @@ def test_a_request_with_a_key_runs_once():
 def test_the_clock_goes_from_the_parents_last_watermark_to_this_runs():
     rows = run_rows([], "a", through_landing=1)
     first, second = fold(rows).committed[0].spec, planned(rows, "b")
-    assert (first.clock_from_ms, first.clock_to_ms) == (-1, HOUR)
-    assert (second.clock_from_ms, second.clock_to_ms) == (HOUR, 3 * HOUR)
+    assert (first.input.clock_from_ms, first.input.clock_to_ms) == (-1, HOUR)
+    assert (second.input.clock_from_ms, second.input.clock_to_ms) == (HOUR, 3 * HOUR)
 
 
 def test_a_live_attempt_blocks_the_branch():
@@ -99,9 +99,9 @@ def test_a_live_attempt_blocks_the_branch():
 def test_a_dead_attempts_plan_is_completed_unchanged():
     rows = [plan_row(planned([], "a", through_landing=2))]
     again = planned(rows, "b", a_feed(9))
-    assert (epochs(again), again.clock_to_ms, again.takes_over) == ([1, 2], 2 * HOUR, 1)
+    assert (epochs(again), again.input.clock_to_ms, again.takes_over) == ([1, 2], 2 * HOUR, 1)
     assert (again.run, again.attempt.id) == (2, "b")
-    assert planned(rows, "b", a_feed(9, generation=2, kept=2)).generation == 1
+    assert planned(rows, "b", a_feed(9, generation=2, kept=2)).input.generation == 1
     thereafter = planned(run_rows(rows, "b", a_feed(9)), "c", a_feed(9))
     assert (epochs(thereafter), thereafter.takes_over) == ([3, 4, 5, 6, 7, 8, 9], None)
 
@@ -110,7 +110,12 @@ def test_a_dead_attempts_plan_that_takes_more_than_the_request_is_replaced():
     rows = [plan_row(planned([], "a"))]
     for request in ({"through_landing": 2}, {"through_ms": 2 * HOUR}):
         fewer = planned(rows, "b", **request)
-        assert (epochs(fewer), fewer.clock_to_ms, fewer.takes_over, fewer.repeats) == ([1, 2], 2 * HOUR, None, None)
+        assert (epochs(fewer), fewer.input.clock_to_ms, fewer.takes_over, fewer.repeats) == (
+            [1, 2],
+            2 * HOUR,
+            None,
+            None,
+        )
     after = run_rows(rows, "b", through_landing=2)
     assert epochs(planned(after, "c")) == [3]
 
@@ -131,13 +136,13 @@ def test_a_dead_attempts_plan_is_replaced_on_request_or_without_its_landings():
     rows = [plan_row(planned([], "a", through_landing=2))]
     assert epochs(planned(rows, "b", replan=True)) == [1, 2, 3]
     dropped = planned(rows, "b", a_feed(4, generation=2, kept=1))
-    assert (epochs(dropped), dropped.generation) == ([1, 2, 3, 4], 2)
+    assert (epochs(dropped), dropped.input.generation) == ([1, 2, 3, 4], 2)
 
 
 def test_a_branch_continues_on_a_generation_that_shares_its_landings():
     rows = run_rows([], "a")
     on = planned(rows, "b", a_feed(4, generation=2, kept=3))
-    assert (epochs(on), on.generation) == ([4], 2)
+    assert (epochs(on), on.input.generation) == ([4], 2)
 
 
 @pytest.mark.parametrize(("landings", "kept"), [(4, 2), (4, 0), (2, 2)])
@@ -171,7 +176,7 @@ def test_a_sealed_branch_takes_no_more_runs():
 def test_final_seals_a_branch_that_has_taken_all_epochs():
     rows = run_rows([], "a")
     spec = planned(rows, "b", final=True)
-    assert (epochs(spec), spec.final, spec.clock_to_ms) == ([], True, 3 * HOUR)
+    assert (epochs(spec), spec.final, spec.input.clock_to_ms) == ([], True, 3 * HOUR)
     assert isinstance(plan([], "a", Feed(a_feed().definition, ()), RunRequest(final=True)), UpToDate)
 
 

@@ -46,6 +46,10 @@ def _planned(rows: Rows, change: Callable[[RunSpec], RunSpec], through: int = 3)
     return [*rows, LedgerRow(len(rows) + 1, PLAN, spec.as_json())]
 
 
+def _taking(spec: RunSpec, **change: int) -> RunSpec:
+    return replace(spec, input=replace(spec.input, **change))
+
+
 def _committed(rows: Rows, **change: Any) -> Rows:
     good = commit_row(rows, planned(rows[:-1], "one", FEED, through_landing=3))
     return [*rows, LedgerRow(good.seq, COMMIT, {**good.body, **change})]
@@ -82,13 +86,13 @@ FORGED: dict[str, Callable[[], Rows]] = {
     "a number is missing": lambda: [*_runs(1), LedgerRow(4, "NOTE", {})],
     "a number comes twice": lambda: [*_runs(1), LedgerRow(2, "NOTE", {})],
     "an unknown kind": lambda: _and(_runs(1), "GUESS"),
-    "a plan that skips an epoch": lambda: _planned(_runs(1), lambda spec: replace(spec, first_epoch=3)),
-    "a plan that takes an epoch twice": lambda: _planned(_runs(1, 2), lambda spec: replace(spec, first_epoch=2)),
+    "a plan that skips an epoch": lambda: _planned(_runs(1), lambda spec: _taking(spec, first=3)),
+    "a plan that takes an epoch twice": lambda: _planned(_runs(1, 2), lambda spec: _taking(spec, first=2)),
     "a plan with another parent": lambda: _planned(_runs(1, 2), lambda spec: replace(spec, parent=1)),
     "a plan with another number": lambda: _planned(_runs(1), lambda spec: replace(spec, number=5)),
     "a plan that names another row": lambda: _planned(_runs(1), lambda spec: replace(spec, run=1)),
-    "a plan with another clock": lambda: _planned(_runs(1), lambda spec: replace(spec, clock_from_ms=7)),
-    "a plan whose clock goes back": lambda: _planned(_runs(1, 2), lambda spec: replace(spec, clock_to_ms=HOUR)),
+    "a plan with another clock": lambda: _planned(_runs(1), lambda spec: _taking(spec, clock_from_ms=7)),
+    "a plan whose clock goes back": lambda: _planned(_runs(1, 2), lambda spec: _taking(spec, clock_to_ms=HOUR)),
     "a commit of another attempt": lambda: _committed(_pending(_runs(1)), attempt="two"),
     "a commit on another chain": lambda: _committed(_pending(_runs(1)), chain="0" * 64),
     "a commit with another watermark": lambda: _committed(_pending(_runs(1)), watermark_ms=1),

@@ -39,19 +39,21 @@ MUTANTS_OF_FOLD = (
     _fold(
         "fold accepts a gap of epochs",
         f"{FOLD}:_fold_plan",
-        "spec.first_epoch != branch.last_epoch + 1",
-        "spec.first_epoch < branch.last_epoch + 1",
+        "spec.input.first != branch.last_epoch + 1",
+        "spec.input.first < branch.last_epoch + 1",
     ),
     _fold(
         "fold accepts an epoch twice",
         f"{FOLD}:_fold_plan",
-        "spec.first_epoch != branch.last_epoch + 1",
-        "spec.first_epoch > branch.last_epoch + 1",
+        "spec.input.first != branch.last_epoch + 1",
+        "spec.input.first > branch.last_epoch + 1",
     ),
     _fold(
         "fold accepts another parent", f"{FOLD}:_fold_plan", "spec.parent != (head.spec.run if head else None) or ", ""
     ),
-    _fold("fold accepts another clock", f"{FOLD}:_fold_plan", "spec.clock_from_ms != branch.watermark_ms or ", ""),
+    _fold(
+        "fold accepts another clock", f"{FOLD}:_fold_plan", "spec.input.clock_from_ms != branch.watermark_ms or ", ""
+    ),
     _fold(
         "fold accepts another attempt's COMMIT",
         f"{FOLD}:_fold_commit",

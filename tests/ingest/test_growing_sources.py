@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindow.control.ingest.land import plan_land
 from rewindow.control.ingest.landings import LANDING, fold_feed
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from tests.ingest.local_engine import HOUR, T0, LocalEngine, feed_config, land_locally, landings, log_rows, write_rows
+from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
 
 HOURS = 5
 
@@ -173,18 +172,6 @@ def test_a_declared_watermark_holds_for_the_last_landing_and_makes_one_of_nothin
     report = land_locally(feed, tables, tmp_path, T0 + 3 * HOUR, watermark_ms=T0 + 3 * HOUR)
     assert (len(report.landings), report.rows, report.watermark_ms) == (1, 0, T0 + 3 * HOUR)
     assert landings(tables)[-1]["ranges"][-1][-1] == 2
-
-
-def test_a_plan_says_what_is_new_and_changes_nothing(tmp_path):
-    tables, feed, engine = DeltaFeedTables(f"{tmp_path}/w"), feed_config(), LocalEngine(tmp_path)
-    write_rows(tmp_path, "a", [{"user": "ann", "t": T0, "got": T0, "x": 1}])
-    plan = plan_land(feed, tables, engine, now_ms=T0 + HOUR)
-    assert (plan.generation, plan.is_new_generation, plan.intervals, plan.fresh) == (1, True, -1, {"events": 1})
-    assert tables.state("activity") == []
-    land_locally(feed, tables, tmp_path, T0 + HOUR)
-    assert plan_land(feed, tables, engine, now_ms=T0 + HOUR).intervals == 0
-    plan = plan_land(feed, tables, engine, now_ms=T0 + 3 * HOUR + 1)
-    assert (plan.intervals, plan.until_ms, plan.fresh, plan.landed) == (2, T0 + 3 * HOUR, {"events": 0}, 1)
 
 
 def test_a_shorter_lag_holds_from_the_next_call_on_rows_or_not(tmp_path):

@@ -179,7 +179,10 @@ def test_the_metrics_table_says_what_the_proposals_say_of_each_metric(warehouse)
         ("store", "suppression-buffer-size"): (buffer, "DEBUG", "task-id=0_0,buffer-id=slower", "bytes"),
         ("task", "record-lateness"): ("stream-task-metrics", "DEBUG", "task-id=0_0", "ms"),
     }
-    emitted, seconds = mine["node", "suppression-emit"], (second.spec.clock_to_ms - first.spec.clock_to_ms) / 1000
+    emitted, seconds = (
+        mine["node", "suppression-emit"],
+        (second.spec.input.clock_to_ms - first.spec.input.clock_to_ms) / 1000,
+    )
     assert emitted["rate"] == emitted["total"] / seconds
     current = sum(
         row["current"] for row in rows if row["name"] == "suppression-buffer-count" and row["_run"] == second.spec.run

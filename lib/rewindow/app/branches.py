@@ -115,7 +115,7 @@ class JobBranches:
             drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
         base = self.state.branch(name).base
         results = self._run_to_the_end(request, on_step)
-        return Backfilled(name, base.spec.name if base else None, base.spec.last_epoch + 1 if base else 1, results)
+        return Backfilled(name, base.spec.name if base else None, base.spec.input.last + 1 if base else 1, results)
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
         """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.
@@ -178,7 +178,7 @@ class JobBranches:
             for _step in self._tables.publish(self._job, state, name):
                 pass
         common = shared_runs(one.runs, other.runs)
-        after = one.runs[common - 1].spec.last_epoch if common else 0
+        after = one.runs[common - 1].spec.input.last if common else 0
         through = min(one.last_epoch, other.last_epoch)
         diffs = {}
         for target, keys in self._output_keys().items():
@@ -237,7 +237,7 @@ class JobBranches:
     def _first_epoch(self, text: str, main: Branch, feed: Feed) -> int:
         if "/" in text:
             run = find_run(self.state, main, text)
-            return run.spec.first_epoch if run else 1
+            return run.spec.input.first if run else 1
         number = whole_number(text)
         if number is not None:
             return number
@@ -248,7 +248,7 @@ class JobBranches:
             return RunRequest(branch=branch, through_landing=main.last_epoch or None)
         if "/" in text:
             run = find_run(self.state, main, text)
-            return RunRequest(branch=branch, through_landing=run.spec.last_epoch if run else None)
+            return RunRequest(branch=branch, through_landing=run.spec.input.last if run else None)
         number = whole_number(text)
         if number is not None:
             return RunRequest(branch=branch, through_landing=number)

@@ -135,7 +135,7 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
     return {
         "run": run.spec.name,
         "id": run.spec.run,
-        "epochs": f"{run.spec.first_epoch}-{run.spec.last_epoch}" if run.spec.epochs else "-",
+        "epochs": f"{run.spec.input.first}-{run.spec.input.last}" if run.spec.epochs else "-",
         "records": sum(run.commit.consumed.values()),
         "rows": sum(total.rows for target, total in run.commit.targets.items() if target.startswith("output/")),
         "complete through": show_time(run.commit.watermark_ms),

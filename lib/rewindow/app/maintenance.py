@@ -141,7 +141,7 @@ class JobMaintenance:
             for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), branch):
                 pass
             return Resumed(None, None, None)
-        through = None if replan else planned.last_epoch or None
+        through = None if replan else planned.input.last or None
         request = RunRequest(
             branch=branch,
             through_landing=through,
@@ -180,4 +180,4 @@ class FeedMaintenance:
         """Return whether no live run reads the feed."""
         states = [self._project.tables.state(job) for job in names_of(self._project.root, "jobs")]
         plans = [one.pending for state in states for one in state.branches.values() if one.pending]
-        return not any(plan.feed == self._feed and self._project.is_alive(plan.attempt) for plan in plans)
+        return not any(plan.binding.feed == self._feed and self._project.is_alive(plan.attempt) for plan in plans)

@@ -16,9 +16,10 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ledger import update
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.commit import TargetTotal
 from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.repair_decisions import check_same_code, decide_give_up, decide_republish, decide_restage
-from rewindow.control.plan.spec import OUTPUT, Attempt, RunSpec, TargetTotal
+from rewindow.control.plan.spec import OUTPUT, Attempt, RunSpec
 from rewindow.control.plan.tasks import Restored
 from rewindow.control.run import Engine, Job, Tables, execute
 from rewindow.control.verify import LikeBefore, content

@@ -19,9 +19,10 @@ from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ledger import Ledger, update
 from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.commit import Commit, JournalFile
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
-from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
+from rewindow.control.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.tasks import METRICS_TARGET, Restored, metrics_rows, sub_topology_work
 from rewindow.errors import InvariantError, NotNowError
 from rewindow.streams.record import TopicPartition
@@ -185,7 +186,7 @@ def _records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
         for partition in range(feed.definition.partitions)
     ]
     return sum(
-        feed.epoch_range(spec.last_epoch, where)[1] - feed.epoch_range(spec.first_epoch, where)[0] for where in taken
+        feed.epoch_range(spec.input.last, where)[1] - feed.epoch_range(spec.input.first, where)[0] for where in taken
     )
 
 

@@ -183,7 +183,7 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
     return {
         "run": spec.name,
         "id": spec.run,
-        "epochs": [spec.first_epoch, spec.last_epoch],
+        "epochs": [spec.input.first, spec.input.last],
         "watermark_ms": commit.watermark_ms,
         "consumed": dict(commit.consumed),
         "targets": {target: total.rows for target, total in commit.targets.items()},
@@ -211,7 +211,7 @@ def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 def _result_lines(result: RunReport) -> Iterator[str]:
     spec, commit = result.spec, result.commit
     taken = ", ".join(f"{count} of {topic}" for topic, count in commit.consumed.items()) or "no records"
-    epochs = f"epochs {spec.first_epoch} to {spec.last_epoch}" if spec.epochs else "no epochs"
+    epochs = f"epochs {spec.input.first} to {spec.input.last}" if spec.epochs else "no epochs"
     resumed = " It completes the plan of a dead attempt." if spec.takes_over is not None else ""
     yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}.{resumed}"
     for target, total in commit.targets.items():

@@ -18,17 +18,17 @@ from typing import Any
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import FeedSpec, ReadWindow
+from rewindow.contracts.ingest import FeedSpec
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.decide import DecidedLanding
-from rewindow.control.ingest.discover import Due, NothingDue, find_due, inspect_sources
+from rewindow.control.ingest.discover import Due, NothingDue, find_due
 from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
-from rewindow.control.ingest.protocols import Call, LandingTables, LandPlan, LandReport, LandRequest
+from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.ingest.write import write_logs
 from rewindow.control.ledger import update
@@ -38,13 +38,11 @@ from rewindow.control.plan.spec import Attempt
 from rewindow.errors import NotNowError, StorageError
 
 __all__ = [
-    "LandPlan",
     "LandReport",
     "LandRequest",
     "LandingTables",
     "drive",
     "land",
-    "plan_land",
     "steps",
 ]
 
@@ -73,41 +71,6 @@ def land(
     attempt = this_attempt()
     with Heartbeat(tables.warehouse, attempt):
         return drive(steps(feed, tables, engine, request, attempt, partial(is_alive, tables.warehouse)), on_step)
-
-
-def plan_land(
-    config: FeedConfig,
-    tables: LandingTables,
-    engine: LandingEngine,
-    *,
-    now_ms: int,
-    until_ms: int | None = None,
-    new_generation: bool = False,
-    keep: int | None = None,
-) -> LandPlan:
-    """Return what `land` would do, without changing anything, reading rows or starting Spark. Raises as `land`."""
-    feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
-    request = LandRequest(now_ms, until_ms, None, new_generation, keep or 0)
-    call = _call(feed, tables, engine, request, this_attempt())
-    looked = inspect_sources(call)
-    intervals, window, fresh = 0, ReadWindow(), dict.fromkeys(config.logs, 0)
-    if looked is not None:
-        window = looked.window
-        fresh = {topic: len(look.fresh) for topic, look in looked.looks.items()}
-        intervals = 1
-        if looked.grid is not None and window.until_ms is not None:
-            starts = looked.grid.starts(window.through_ms or 0, window.until_ms)
-            intervals = -1 if window.through_ms is None else sum(1 for _ in starts)
-    return LandPlan(
-        feed.feed,
-        call.generation.number,
-        call.generation.is_new,
-        call.progress.number,
-        call.progress.through_ms,
-        window.until_ms,
-        intervals,
-        fresh,
-    )
 
 
 def steps(

@@ -110,28 +110,6 @@ class LandReport:
 
 
 @dataclass(frozen=True, slots=True)
-class LandPlan:
-    """What `land` would do: the complete intervals to go through, and the number of new files of each source.
-
-    For tables, these are the files of new versions. ``intervals`` is the maximum number of intervals: -1 if only the rows
-    can tell (a first landing), 0 or 1 without ``every``.
-    """
-
-    feed: str
-    generation: int
-    is_new_generation: bool
-    landed: int
-    through_ms: int | None
-    until_ms: int | None
-    intervals: int
-    fresh: Mapping[str, int]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
     """One call of `land`: the request, the feed's progress, and the generation to land."""
 

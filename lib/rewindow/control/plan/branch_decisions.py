@@ -147,7 +147,7 @@ def run_before(state: JobState, branch: Branch, epoch: int) -> CommittedRun | No
 
     A backfill from that epoch starts after this run.
     """
-    count = bisect_left(branch.runs, epoch, key=lambda run: run.spec.last_epoch)
+    count = bisect_left(branch.runs, epoch, key=lambda run: run.spec.input.last)
     return next((run for run in reversed(branch.runs[:count]) if state.has_state(run.spec.run)), None)
 
 

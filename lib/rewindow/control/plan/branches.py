@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, RunSpec, TableSpec
+from rewindow.control.plan.commit import Commit
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
 from rewindow.streams.record import UNKNOWN
 
 
@@ -88,7 +89,7 @@ class Branch:
     @property
     def last_epoch(self) -> int:
         """The last committed epoch; 0 for none."""
-        return self.runs[-1].spec.last_epoch if self.runs else 0
+        return self.runs[-1].spec.input.last if self.runs else 0
 
     @property
     def is_sealed(self) -> bool:

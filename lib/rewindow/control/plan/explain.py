@@ -27,7 +27,7 @@ def describe_plan(
     """
     known = state.branch(branch)
     is_run = isinstance(decision, RunSpec)
-    last = decision.last_epoch if isinstance(decision, RunSpec) else known.last_epoch
+    last = decision.input.last if isinstance(decision, RunSpec) else known.last_epoch
     return {
         "branch": branch,
         "feed": feed.definition.feed,
@@ -114,13 +114,13 @@ def _describe_run(state: JobState, spec: RunSpec) -> dict[str, Any]:
         "name": spec.name,
         "id": spec.run,
         "parent": parent.spec.name if parent else None,
-        "first_epoch": spec.first_epoch,
-        "last_epoch": spec.last_epoch,
+        "first_epoch": spec.input.first,
+        "last_epoch": spec.input.last,
         "final": spec.final,
-        "generation": spec.generation,
+        "generation": spec.input.generation,
         "takes_over": spec.takes_over,
-        "clock_from_ms": spec.clock_from_ms,
-        "clock_to_ms": spec.clock_to_ms,
+        "clock_from_ms": spec.input.clock_from_ms,
+        "clock_to_ms": spec.input.clock_to_ms,
         "host": spec.attempt.host,
         "pid": spec.attempt.pid,
     }

@@ -26,8 +26,9 @@ from dataclasses import replace
 
 from rewindow.control.plan import ledger_state_branches, ledger_state_gc, reset
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication, Standing
+from rewindow.control.plan.commit import Commit, chain_hash
 from rewindow.control.plan.ledger_rows import broken, with_branch
-from rewindow.control.plan.spec import Commit, RunSpec, chain_hash
+from rewindow.control.plan.spec import RunSpec
 
 PLAN, COMMIT, FENCE, NOTE = "PLAN", "COMMIT", "FENCE", "NOTE"
 
@@ -64,14 +65,14 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
         raise broken(row, f"the branch {spec.branch!r} is {branch.standing}")
     if spec.parent != (head.spec.run if head else None) or spec.number != len(branch.runs) + 1:
         raise broken(row, f"run {spec.name} says its parent is {spec.parent}, the ledger's is {head and head.spec.run}")
-    if spec.first_epoch != branch.last_epoch + 1 or spec.last_epoch < spec.first_epoch - spec.final:
-        epochs = f"{spec.first_epoch}..{spec.last_epoch}"
+    if spec.input.first != branch.last_epoch + 1 or spec.input.last < spec.input.first - spec.final:
+        epochs = f"{spec.input.first}..{spec.input.last}"
         raise broken(row, f"run {spec.name} takes epochs {epochs} after epoch {branch.last_epoch}")
-    if spec.clock_from_ms != branch.watermark_ms or spec.clock_to_ms < spec.clock_from_ms:
-        clock = f"{spec.clock_from_ms} to {spec.clock_to_ms}"
+    if spec.input.clock_from_ms != branch.watermark_ms or spec.input.clock_to_ms < spec.input.clock_from_ms:
+        clock = f"{spec.input.clock_from_ms} to {spec.input.clock_to_ms}"
         raise broken(row, f"the clock of run {spec.name} goes from {clock} after {branch.watermark_ms}")
-    if head and spec.generation < head.spec.generation:
-        raise broken(row, f"run {spec.name} goes back to generation {spec.generation} of the feed")
+    if head and spec.input.generation < head.spec.input.generation:
+        raise broken(row, f"run {spec.name} goes back to generation {spec.input.generation} of the feed")
     return with_branch(state, replace(branch, pending=spec))
 
 
@@ -83,8 +84,8 @@ def _fold_commit(state: JobState, row: LedgerRow) -> JobState:
     spec = branch.pending
     if commit.chain != chain_hash(branch.chain, spec, commit.targets):
         raise broken(row, f"the chain of run {spec.name} is not that of its plan, its parent and its digests")
-    if commit.watermark_ms != spec.clock_to_ms:
-        raise broken(row, f"run {spec.name} ends at {commit.watermark_ms}, planned was {spec.clock_to_ms}")
+    if commit.watermark_ms != spec.input.clock_to_ms:
+        raise broken(row, f"run {spec.name} ends at {commit.watermark_ms}, planned was {spec.input.clock_to_ms}")
     run = CommittedRun(spec, commit, row.seq, len(state.committed) + 1, row.recorded_at)
     grown = replace(
         branch,

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow, Publication
+from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
 from rewindow.control.plan.ledger_rows import broken
-from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, TargetTotal
+from rewindow.control.plan.spec import CHANGELOG
 
 RESTAGE, SNAPSHOT, FORGET = "RESTAGE", "SNAPSHOT", "FORGET"
 

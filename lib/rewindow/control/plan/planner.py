@@ -22,7 +22,7 @@ from rewindow.control.plan.branch_decisions import BEGINNING, check_open
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
 from rewindow.control.plan.job_diff import changes_since, code_changes
-from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest, RunSpec
+from rewindow.control.plan.spec import MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
 
@@ -54,7 +54,7 @@ def plan_run(
     through = last_epoch_asked(feed, request)
     seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
     is_other = branch.head is not None and (
-        feed.definition.generation > branch.head.spec.generation or feed.ledger != branch.head.spec.feed_ledger
+        feed.definition.generation > branch.head.spec.input.generation or feed.ledger != branch.head.spec.input.ledger
     )
     if is_other and request.through_landing is None and request.through_ms is None:
         check_landings(branch, feed)  # even if there is nothing to run: the branch's rows may be outdated
@@ -72,31 +72,25 @@ def plan_run(
     accepted = _check_binding(branch, binding, request)
     planned = _pending(branch, feed, request, through, alive)
     if planned is not None:
-        first, last, final = planned.first_epoch, planned.last_epoch, planned.final
-        clock_from_ms, clock_to_ms = planned.clock_from_ms, planned.clock_to_ms
+        taken, final = planned.input, planned.final
     else:
-        first, last, final = branch.last_epoch + 1, through, request.final
-        clock_from_ms, clock_to_ms = branch.watermark_ms, feed.landings[last - 1].watermark_ms
+        until_ms = feed.landings[through - 1].watermark_ms
+        generation = feed.definition.generation
+        taken = EpochSpan(feed.ledger, generation, branch.last_epoch + 1, through, branch.watermark_ms, until_ms)
+        final = request.final
     return RunSpec(
-        job=binding.job,
         branch=branch.name,
         number=len(branch.runs) + 1,
         run=state.rows + 1,
         parent=branch.head.spec.run if branch.head else None,
-        feed=binding.feed,
-        generation=planned.generation if planned else feed.definition.generation,
-        first_epoch=first,
-        last_epoch=last,
+        input=taken,
         final=final,
-        clock_from_ms=clock_from_ms,
-        clock_to_ms=clock_to_ms,
         binding=binding,
         attempt=attempt,
         key=request.key,
         takes_over=planned.run if planned else None,
         repeats=planned.attempt.id if planned and _is_same_code(planned.binding, binding) else None,
         accepted=accepted,
-        feed_ledger=feed.ledger,
     )
 
 
@@ -145,24 +139,25 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
     fix = f"Replay on a new branch: `rewindow run {job} --branch NAME`"
     if branch is not None and branch.name == MAIN:
         last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
-        to, begin = (last.name, last.last_epoch + 1) if last else (BEGINNING, 1)
+        to, begin = (last.name, last.input.last + 1) if last else (BEGINNING, 1)
         fix = (
             f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`. Or replay on a branch, then "
             f"publish it: `rewindow backfill {job} --from {begin} --branch NAME`, `rewindow promote {job} NAME`"
         )
     name = feed.definition.feed
     why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
-    if feed.ledger != head.spec.feed_ledger:
+    if feed.ledger != head.spec.input.ledger:
         why = f"but feed {name!r} was landed anew: its landing ledger is another one"
-    message = f"run {head.spec.name} depends on landing {head.spec.last_epoch} of generation {head.spec.generation}, {why}. {fix}"
+    landing = f"landing {head.spec.input.last} of generation {head.spec.input.generation}"
+    message = f"run {head.spec.name} depends on {landing}, {why}. {fix}"
     raise SourceError(message)
 
 
 def _has(feed: Feed, spec: RunSpec) -> bool:
     """Return whether the feed still has the last landing that a run read."""
-    if spec.last_epoch > len(feed.landings) or spec.feed_ledger != feed.ledger:
+    if spec.input.last > len(feed.landings) or spec.input.ledger != feed.ledger:
         return False
-    return spec.last_epoch == 0 or feed.landings[spec.last_epoch - 1].generation <= spec.generation
+    return spec.input.last == 0 or feed.landings[spec.input.last - 1].generation <= spec.input.generation
 
 
 def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
@@ -231,7 +226,7 @@ def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, aliv
             "wait for it, or pass --takeover to fence it"
         )
         raise NotNowError(message)
-    takes_more = planned.last_epoch > through or (planned.final and not request.final)
+    takes_more = planned.input.last > through or (planned.final and not request.final)
     return None if request.replan or takes_more or not _has(feed, planned) else planned
 
 

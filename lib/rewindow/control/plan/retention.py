@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.commit import JournalFile, TargetTotal
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
 from rewindow.control.plan.reset import RESET
-from rewindow.control.plan.spec import JournalFile, TargetTotal
 
 EVERY = 30
 """Number of runs that a restore reads before a snapshot replaces them."""

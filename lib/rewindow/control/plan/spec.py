@@ -1,13 +1,12 @@
-"""A run as data: the request, the plan (PLAN row) and the result (COMMIT row). Pure values.
+"""A run as data: the request and the plan (PLAN row). Pure values. The result is in `control.plan.commit`.
 
-The ledger stores their JSON form, which every later version of the code must be able to read.
+The ledger stores the plan's JSON form, which every later version of the code must be able to read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -105,38 +104,74 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class EpochSpan:
+    """The part of a feed that a run takes: the epochs ``first`` to ``last`` of a ``generation``; none if ``last = first - 1``.
+
+    ``ledger`` is the identity of the landing ledger that numbered the epochs. ``clock_from_ms`` and ``clock_to_ms`` are
+    the watermarks of the epoch before the first and of the last one (D8, ``run``).
+    """
+
+    ledger: str
+    generation: int
+    first: int
+    last: int
+    clock_from_ms: int
+    clock_to_ms: int
+
+    @property
+    def epochs(self) -> range:
+        """The numbers of the epochs, in order."""
+        return range(self.first, self.last + 1)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON form, a part of that of the plan."""
+        return {name: getattr(self, field) for name, field in _SPAN.items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> EpochSpan:
+        """Return the value of a plan's JSON form."""
+        return cls(**{field: data[name] for name, field in _SPAN.items()})
+
+
+_SPAN = {
+    "feed_ledger": "ledger",
+    "generation": "generation",
+    "first_epoch": "first",
+    "last_epoch": "last",
+    "clock_from_ms": "clock_from_ms",
+    "clock_to_ms": "clock_to_ms",
+}
+"""The fields of an `EpochSpan` by their names in a PLAN row, where they stand next to those of the run."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunSpec:
     """The plan of a run: the body of its PLAN row, and everything that the run may depend on.
 
     * ``run`` is the number of the PLAN row, ``parent`` that of the run from whose checkpoint it resumes.
-    * It takes the epochs ``first_epoch`` to ``last_epoch`` of the feed's ``generation``; none
-      (``last_epoch = first_epoch - 1``) only if ``final``.
-    * ``clock_from_ms`` and ``clock_to_ms`` are the watermarks of the parent's and of this run's last epoch (D8, ``run``).
+    * ``input`` names its epochs; there may be none only if it is ``final``.
     * ``accepted`` lists the accepted changes since the parent's checkpoint.
     * ``takes_over`` is the run of the dead attempt whose plan this completes; ``repeats`` is that attempt if its code was
       the same, so that both must produce the same rows.
     """
 
-    job: str
     branch: str
     number: int
     run: int
     parent: int | None
-    feed: str
-    generation: int
-    first_epoch: int
-    last_epoch: int
+    input: EpochSpan
     final: bool
-    clock_from_ms: int
-    clock_to_ms: int
     binding: JobBinding
     attempt: Attempt
     key: str | None = None
     takes_over: int | None = None
     repeats: str | None = None
     accepted: tuple[str, ...] = ()
-    feed_ledger: str = ""
-    """The identity of the landing ledger that numbered its epochs."""
+
+    @property
+    def job(self) -> str:
+        """The job's name."""
+        return self.binding.job
 
     @property
     def name(self) -> str:
@@ -146,7 +181,7 @@ class RunSpec:
     @property
     def epochs(self) -> range:
         """The numbers of its epochs, in order."""
-        return range(self.first_epoch, self.last_epoch + 1)
+        return self.input.epochs
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -162,7 +197,8 @@ class RunSpec:
         scalars = {name: getattr(self, name) for name in _SCALARS}
         # Omitted if empty, because the chain hashes of older rows were computed without it.
         accepted = {"accepted": list(self.accepted)} if self.accepted else {}
-        return {**scalars, **accepted, "binding": binding, "attempt": asdict(self.attempt)}
+        feed = {"job": self.job, "feed": self.binding.feed, **self.input.as_json()}
+        return {**feed, **scalars, **accepted, "binding": binding, "attempt": asdict(self.attempt)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
@@ -181,91 +217,11 @@ class RunSpec:
         )
         scalars = {name: data[name] for name in _SCALARS}
         accepted = tuple(data.get("accepted", ()))
-        return cls(**scalars, binding=binding, attempt=Attempt(**data["attempt"]), accepted=accepted)
+        attempt, span = Attempt(**data["attempt"]), EpochSpan.from_json(data)
+        return cls(**scalars, input=span, binding=binding, attempt=attempt, accepted=accepted)
 
 
-_SCALARS = (
-    *("job", "branch", "number", "run", "parent", "feed", "generation", "first_epoch", "last_epoch", "final"),
-    *("clock_from_ms", "clock_to_ms", "key", "takes_over", "repeats", "feed_ledger"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TargetTotal:
-    """What a run wrote to one target: rows, files, bytes, and a digest of the rows that does not depend on the files."""
-
-    rows: int
-    files: int
-    bytes: int
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class JournalFile:
-    """The journal file with an attempt's reports: its path below the journal table, size, and byte digest."""
-
-    path: str
-    bytes: int
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """The body of a COMMIT row, which makes an attempt's files the only files of the run.
-
-    ``watermark_ms`` is that of the last epoch, ``consumed`` the number of records read per topic, ``held`` the number of
-    records in each suppress buffer at the end. ``chain`` binds the run to all earlier ones (`chain_hash`).
-    """
-
-    run: int
-    attempt: str
-    journal: JournalFile
-    targets: Mapping[str, TargetTotal]
-    consumed: Mapping[str, int]
-    watermark_ms: int
-    chain: str
-    held: Mapping[str, int] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Commit:
-        """Return the value of a JSON form."""
-        targets = {target: TargetTotal(**total) for target, total in data["targets"].items()}
-        return cls(**{**data, "journal": JournalFile(**data["journal"]), "targets": targets})
-
-
-def make_commit(
-    spec: RunSpec,
-    *,
-    parent_chain: str,
-    journal: JournalFile,
-    targets: Mapping[str, TargetTotal],
-    consumed: Mapping[str, int],
-    held: Mapping[str, int] | None = None,
-) -> Commit:
-    """Return the COMMIT of a planned run, chained to its parent (``""`` for the first run of a branch)."""
-    chain = chain_hash(parent_chain, spec, targets)
-    return Commit(
-        spec.run, spec.attempt.id, journal, dict(targets), dict(consumed), spec.clock_to_ms, chain, dict(held or {})
-    )
-
-
-def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTotal]) -> str:
-    """Return the SHA-256 over the parent's chain, the plan and the digests. One altered row breaks all later hashes."""
-    digests = {target: [total.rows, total.digest] for target, total in targets.items()}
-    text = "\n".join((parent_chain, canonical_json(spec.as_json()), canonical_json(digests)))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def add_digests(digests: Iterable[str]) -> str:
-    """Return the combined digest of several files' rows, given each file's `StagedFile.rows_digest`."""
-    halves = [0, 0]
-    for digest in digests:
-        halves = [(half + int(digest[at : at + 16], 16)) % 2**64 for half, at in zip(halves, (0, 16), strict=True)]
-    return "".join(f"{half:016x}" for half in halves)
+_SCALARS = ("branch", "number", "run", "parent", "final", "key", "takes_over", "repeats")
 
 
 def canonical_json(value: Any) -> str:

@@ -123,12 +123,12 @@ def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:
         Epoch(
             number,
             feed.landings[number - 1].watermark_ms,
-            clock_to_ms=spec.clock_to_ms if jumps and number == spec.last_epoch else UNKNOWN,
+            clock_to_ms=spec.input.clock_to_ms if jumps and number == spec.input.last else UNKNOWN,
         )
         for number in spec.epochs
     ]
     if spec.final:
-        epochs.append(Epoch(spec.last_epoch + 1, UNKNOWN, is_final=True))
+        epochs.append(Epoch(spec.input.last + 1, UNKNOWN, is_final=True))
     return tuple(epochs)
 
 

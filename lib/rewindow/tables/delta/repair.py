@@ -10,8 +10,9 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.commit import TargetTotal
 from rewindow.control.plan.repair_decisions import needed
-from rewindow.control.plan.spec import CHANGELOG, RunSpec, TargetTotal
+from rewindow.control.plan.spec import CHANGELOG, RunSpec
 from rewindow.control.plan.tasks import Restored
 from rewindow.errors import StorageError
 from rewindow.tables.delta.audit import audit_files

@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.spec import JournalFile, canonical_json
+from rewindow.control.plan.commit import JournalFile
+from rewindow.control.plan.spec import canonical_json
 from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs

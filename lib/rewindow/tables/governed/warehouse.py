@@ -12,7 +12,8 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
 from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TargetTotal, add_digests, make_commit
+from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, add_digests, make_commit
+from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.meta_columns import PARTITION
@@ -101,4 +102,4 @@ def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
 def _released(spec: RunSpec, feed: Feed, where: TopicPartition) -> int:
     if not spec.epochs:
         return 0
-    return feed.epoch_range(spec.last_epoch, where)[1] - feed.epoch_range(spec.first_epoch, where)[0]
+    return feed.epoch_range(spec.input.last, where)[1] - feed.epoch_range(spec.input.first, where)[0]

@@ -45,13 +45,13 @@ def _epochs(tables: Warehouse, runs: Sequence[CommittedRun], ledger: str) -> lis
     epochs: list[ProducedEpoch] = []
     for run in runs:
         spec = run.spec
-        feed = (spec.feed, spec.generation)
+        feed = (spec.binding.feed, spec.input.generation)
         if feed not in watermarks:
             watermarks[feed] = _watermarks(tables, *feed)
         epochs += [ProducedEpoch(number, watermarks[feed][number], spec.run, ledger) for number in spec.epochs]
         if spec.final:
             last = epochs[-1].watermark_ms if epochs else UNKNOWN
-            epochs.append(ProducedEpoch(spec.last_epoch + 1, last, spec.run, ledger))
+            epochs.append(ProducedEpoch(spec.input.last + 1, last, spec.run, ledger))
     return epochs
 
 
