@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench
 
 WINDOW = 'TimeWindows.of("30m", grace="5m")'
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
-
-
-@pytest.fixture
-def bench(template: Bench, tmp_path: Path) -> Bench:
-    """Everything that has landed is replayed."""
-    return copy_of(template, tmp_path / "project")
 
 
 @pytest.mark.parametrize("words", ["run counts", "plan counts", "run counts --through 1", "plan counts --through 2"])

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.bad_input import arguments, conf, files, records, sources, user_code
-from tests.bad_input.scene import Bench, Case, assert_clear, check, copy_of, goes_on, make_template, without_spark
+from tests.bad_input.scene import Bench, Case, assert_clear, check, copy_of, goes_on
 
 pytestmark = pytest.mark.slow
 
 STILL = [*arguments.CASES, *conf.CASES]
 """Cases that are refused before anything changes, so they share one project."""
 CASES = [*records.CASES, *sources.CASES, *files.CASES, *user_code.CASES]
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of, hour, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, hour
 
 POISONED = """\
 def score(row):
@@ -16,12 +15,6 @@ def score(row):
         raise ValueError("poison")
     return row.x * 2
 """
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
 @pytest.fixture

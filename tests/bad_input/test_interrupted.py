@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from rewindow.app.cli.progress import Watch
-from tests.bad_input.scene import Answer, Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Answer, Bench
 
 
 class KilledError(BaseException):
     """Ends a command as a kill does: nothing handles it."""
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
-
-
-@pytest.fixture
-def bench(template: Bench, tmp_path: Path) -> Bench:
-    return copy_of(template, tmp_path / "project")
 
 
 def killed_before(bench: Bench, step: str, *words: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import JOB, Bench, copy_of, goes_on, make_template, without_spark
+from tests.bad_input.scene import JOB, Bench, copy_of, goes_on, without_spark
 
 FAILING = """\
 def score(row):
@@ -24,11 +24,6 @@ def score(row):
 def _in_process() -> Iterator[None]:
     with without_spark():
         yield
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return make_template(tmp_path_factory.mktemp("template") / "bench")
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of, goes_on, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, goes_on
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +22,6 @@ LINKS = {
     "the state": ("state", ("run", "counts")),
     "the output that is shown": ("rewindow/runs", ("show", "counts")),
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
 @pytest.mark.parametrize(("link", "words"), LINKS.values(), ids=LINKS)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.bad_input.scene import Bench, copy_of, goes_on, make_template, without_spark
+from tests.bad_input.scene import Bench, goes_on, make_template, without_spark
 
 COMMANDS = (("run", "counts"), ("show", "counts"), ("verify", "counts"))
 
@@ -26,11 +26,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     bench = make_template(tmp_path_factory.mktemp("template") / "bench")
     goes_on(bench)  # so that no run has anything to do
     return bench
-
-
-@pytest.fixture
-def bench(template: Bench, tmp_path: Path) -> Bench:
-    return copy_of(template, tmp_path / "bench")
 
 
 def named(folder: Path) -> list[Path]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import gc
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of, goes_on, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, goes_on
 
 FAULTS = {
     "a full disk": (errno.ENOSPC, 71, "Free space"),
@@ -19,12 +18,6 @@ FAULTS = {
     "a read-only disk": (errno.EROFS, 77, "fix access"),
     "a broken disk": (errno.EIO, 74, "run the command again"),
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
 # A process that fails leaves half-written files open, and the garbage collector complains when it closes them.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,11 @@ from rich.console import Console
 from rewindow.app.cli.progress import watched
 from rewindow.app.project import Project
 from rewindow.contracts.steps import Step
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of
 from tests.ingest.local_engine import HOUR, T0, LocalEngine
 
 SPARK = Project.__dict__["spark"]
 """The property, which `without_spark` replaces."""
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
 def test_each_step_is_a_line_with_its_run(template: Bench, tmp_path: Path) -> None:

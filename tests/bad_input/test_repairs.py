@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from rewindow.errors import one_line
 from rewindow.tables.delta import handle_cache
-from tests.bad_input.scene import Answer, Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Answer, Bench, copy_of
 
 OUT, JOURNAL, METRICS = "alerts/totals", "rewindow/journal", "rewindow/metrics"
 
@@ -39,12 +39,6 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "journal file gone": lambda tables: first(tables / JOURNAL).unlink(),
     "journal file altered": lambda tables: flip(first(tables / JOURNAL)),
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
 def call(bench: Bench, *words: str) -> Answer:

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Answer, Bench, copy_of, goes_on, hour, make_template, without_spark
+from tests.bad_input.scene import Answer, Bench, copy_of, goes_on, hour, without_spark
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _in_process() -> Iterator[None]:
     with without_spark():
         yield
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return make_template(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def bench(template: Bench, tmp_path: Path) -> Bench:
-    return copy_of(template, tmp_path / "bench")
 
 
 @pytest.fixture(scope="module")
