@@ -67,7 +67,6 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", **_: object) ->
         "in_process_cpu_seconds": here["cpu"],
         "in_process_ratio": round(here["cpu"] / polars["cpu"], 3),
         "is_warm": True,
-        "land_cpu_seconds": ours["cpu"],
         "peak_mb": memory.peak_mb,
         "peak_worker_mb": memory.peak_worker_mb,
         "rounds": rounds,

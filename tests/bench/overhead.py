@@ -52,7 +52,6 @@ def measure(rows: int, *, rounds: int, stored: int = STORED, **_: object) -> dic
         "yardstick_cpu_seconds": max(median_of(empty, "cpu"), 0.001),
         "ratio": round(cpu / max(median_of(empty, "cpu"), 0.001), 3),
         "is_warm": True,
-        "land_cpu_seconds": 0.0,
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
         "execution": "auto",

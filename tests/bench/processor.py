@@ -53,7 +53,6 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
         "ratio_written": round(rates["spark"] / rates["written"], 3),
         "times_transform_with_state": round(rates["spark"] / rates["transformWithState"], 1),
         "is_warm": True,
-        "land_cpu_seconds": 0.0,
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
         "execution": "record",

@@ -55,7 +55,6 @@ def measure(rows: int, *, rounds: int, **_: object) -> dict[str, Any]:
         "speedup": round(one["seconds"] / two["seconds"], 2),
         "growth": round(growth, 2),
         "is_warm": True,
-        "land_cpu_seconds": 0.0,
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
         "execution": "auto",
