@@ -147,9 +147,12 @@ class Bench:
     def result(self) -> dict[str, str]:
         """Return the content of every table, as hashes: the log, outputs, stores, metrics."""
         hashes = dict(DeltaTables(str(self.warehouse)).hashes("counts", "main"))
-        log = table_path(str(self.warehouse), "logs/activity/events")
-        hashes["log"] = content_hash(log, exclude=("landing",))
+        hashes["log"] = self.log_hash()
         return hashes
+
+    def log_hash(self) -> str:
+        """Return the content of the log, as a hash."""
+        return content_hash(table_path(str(self.warehouse), "logs/activity/events"), exclude=("landing",))
 
     def quarantined(self) -> list[str]:
         """Return the reasons in the quarantine."""

@@ -156,6 +156,19 @@ def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str
                 "in which two reached the same commit"
             ),
         ),
+        ("Commands killed at a random moment, then called again", "200", "random-kills", cases["random-kills"]),
+        (
+            "Commands stopped at a known site (SIGSTOP) while another one runs, then continued",
+            "60",
+            "stops",
+            f"{cases['stops']}, in {more['stops'].get('overtaken', 0)} of which the stopped one had been overtaken",
+        ),
+        (
+            "Commands before which a byte of the warehouse changed, called again after it was restored",
+            "200",
+            "mutated-bytes",
+            cases["mutated-bytes"],
+        ),
         (
             "Commits with a lost, refused, made-up, repeated or delayed answer",
             "every commit",

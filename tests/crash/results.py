@@ -25,8 +25,8 @@ _PROTOCOL = (
 )
 
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
-_ALONE = ("simulation", "pairs", "model", "put")
-"""Suites that do not use `_COMMON`, because they work in memory or on files only."""
+_ALONE = ("simulation", "pairs", "model", "put", "random-kills", "stops", "mutated-bytes")
+"""Suites that do not use `_COMMON`: they work in memory, on files only, or with whole commands."""
 _IN_MEMORY = ("history.py", "seeded_faults.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _KINDS = ("commits", "feeds", "fold", "branches", "upkeep")
 _MUTANTS = ("mutants.py", *(f"mutants_of_{kind}.py" for kind in _KINDS), "rewriting.py")
@@ -41,6 +41,9 @@ _OWN = {
     "model": ("model.py", "interleavings.py", "decisions.py", "rewriting.py"),
     "put": ("put.py",),
     "recovery": ("recovery.py",),
+    "random-kills": ("random_kills.py", "commands.py"),
+    "stops": ("stops.py", "commands.py", "sites.py"),
+    "mutated-bytes": ("mutated_bytes.py", "commands.py"),
     "mutants": (
         "simulation.py",
         *_IN_MEMORY,

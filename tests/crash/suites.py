@@ -13,11 +13,14 @@ from tests.crash import (
     matrix,
     model,
     mutants,
+    mutated_bytes,
     pairs,
     put,
+    random_kills,
     recovery,
     simulation,
     spark,
+    stops,
     workers,
 )
 from tests.crash.settings import Figures, Settings
@@ -35,5 +38,8 @@ SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "workers": workers.suite,
     "mutants": mutants.suite,
     "recovery": recovery.suite,
+    "random-kills": random_kills.suite,
+    "stops": stops.suite,
+    "mutated-bytes": mutated_bytes.suite,
     **{name: partial(examined.suite, name) for name in examined.SELECTIONS},
 }

@@ -100,6 +100,16 @@ def test_nothing_is_lost_or_doubled_in_a_sample(quick):
 
 
 @pytest.mark.slow
+def test_commands_that_are_killed_stopped_or_meet_a_changed_byte_recover(tmp_path):
+    code, said, log = sample("random-kills,stops,mutated-bytes", tmp_path)
+    assert code == 0, log[-3000:]
+    assert said["cases"] == 12
+    assert said["suites"]["stops"]["more"]["overtaken"] > 0, (
+        "no stopped process was overtaken, so the duels prove nothing"
+    )
+
+
+@pytest.mark.slow
 def test_every_step_that_is_named_has_cases(quick):
     traced = quick[1]["suites"]["matrix"]["more"]["steps"]
     named = {name for path in MACHINES for name in named_steps(LIB / path)}
