@@ -22,7 +22,7 @@ from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.project import Project
 from rewindow.control.run import RunReport
-from rewindow.errors import ConfigError, RewindowError, StoppedError, UsageError, failed_io
+from rewindow.errors import ConfigError, LimitError, RewindowError, StoppedError, UsageError, failed_io
 
 
 class _Group(TyperGroup):
@@ -234,6 +234,13 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, Abort):
         message = "interrupted. Nothing was committed: run the command again"
         return _fail(message, StoppedError.exit_code, as_json=as_json)
+    except MemoryError as error:
+        message = (
+            f"out of memory ({error}): give the process more, then run the command again, which finishes what this one began. "
+            "A run takes less with `limits: {store_memory: ..}` in the job's file, a landing with `landing: {memory: ..}` in "
+            "the feed's"
+        )
+        return _fail(message, LimitError.exit_code, as_json=as_json, error=error if debug else None)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         message = f"{error.strerror or error}{where}. Check that the warehouse in conf/targets exists, is writable and has space"

@@ -40,7 +40,8 @@ def write_run(folder: str, attempt: str, rows: pa.RecordBatch) -> Run:
     try:
         return Run(path, _write(path, rows))
     except OSError as error:
-        message = f"cannot write {path}: {error.strerror or error}. Free space or fix access, then land again"
+        fix = "Free space or fix access there (or set TMPDIR), then land again"
+        message = f"cannot write {path}: {error.strerror or error}. {fix}"
         raise failed_io(error, message) from error
 
 

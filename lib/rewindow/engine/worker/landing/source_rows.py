@@ -17,7 +17,7 @@ from rewindow.engine.worker.faults import NEVER_ARRIVED
 from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, arrow_type, as_landed, as_time
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
-from rewindow.errors import StorageError
+from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of
 
 _READ_ROWS = 1 << 20
@@ -84,17 +84,21 @@ class RowReader:
         return {sources[name] for name in names}
 
     def read(self, portion: Portion) -> Iterator[pa.RecordBatch]:
-        """Yield the due rows of a portion. Raises `StorageError` (74) for a file that cannot be read."""
+        """Yield the due rows of a portion.
+
+        Raises `StorageError` (74) for a file that cannot be read, and `LimitError` (71) if its rows do not fit into memory.
+        """
         keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
-        for batch in _batches(portion, self.needed(), keys):
-            found = _Found(batch, portion.piece, self.types)
-            arrived, faults = self._arrived(found)
-            due = portion.due(arrived)
-            if not pc.all(due).as_py():
-                found = _Found(batch.filter(due), portion.piece, self.types)
-                arrived, faults = arrived.filter(due), faults.filter(due)
-            if found.rows:
-                yield self._converted(found, arrived, faults)
+        with _fitting(portion.piece.path):
+            for batch in _batches(portion, self.needed(), keys):
+                found = _Found(batch, portion.piece, self.types)
+                arrived, faults = self._arrived(found)
+                due = portion.due(arrived)
+                if not pc.all(due).as_py():
+                    found = _Found(batch.filter(due), portion.piece, self.types)
+                    arrived, faults = arrived.filter(due), faults.filter(due)
+                if found.rows:
+                    yield self._converted(found, arrived, faults)
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield the arrivals of the due rows of a portion, and their faults. Reads no other column."""
@@ -185,10 +189,25 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
             stored = [name for name in coded if name in footer.schema.names]
             file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
             yield file
+    except MemoryError:  # which Arrow's is, too
+        raise
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         message = f"cannot read {path}: {reason}. Restore the file, then land again"
         raise StorageError(message) from error
+
+
+@contextmanager
+def _fitting(path: str) -> Iterator[None]:
+    """Name the file whose rows do not fit into memory: a small file may have a few values of gigabytes."""
+    try:
+        yield
+    except MemoryError as error:
+        message = (
+            f"the rows of {path} do not fit into memory ({error}): give the process more memory, or write the file with "
+            "smaller row groups and values"
+        )
+        raise LimitError(message) from error
 
 
 def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
