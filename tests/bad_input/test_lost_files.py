@@ -83,6 +83,23 @@ def test_no_command_succeeds_without_files_that_a_table_names(
     assert bench.result() == template.result()
 
 
+@pytest.mark.parametrize("lose", [one_file, all_files, cut_short, whole_table])
+@pytest.mark.parametrize("words", [("rewind", "counts", "--to", "main/1"), ("promote", "counts", "trial")], ids=str)
+def test_no_command_takes_rows_out_of_a_table_that_was_altered(
+    bench: Bench, words: tuple[str, ...], lose: Callable[[Path], None]
+) -> None:
+    assert bench.run("backfill", "counts", "--from", "2", "--branch", "trial").code == 0
+    before = bench.decided()
+    lose(output(bench))
+    answer = bench.run(*words)
+    assert answer.code == 74, (answer.out, answer.err)
+    assert "rewindow republish counts" in answer.err
+    assert bench.decided() == before
+    assert bench.run("republish", "counts").code == 0
+    assert bench.run(*words).code == 0
+    assert bench.run("show", "counts").code == 0
+
+
 def test_a_log_without_files_that_a_run_reads_is_reported(bench: Bench) -> None:
     all_files(bench.warehouse / "logs/activity/events")
     for command in (("verify", "counts"), ("run", "counts", "--branch", "again")):

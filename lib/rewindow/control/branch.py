@@ -30,10 +30,12 @@ def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
     """Go back to an earlier run of a branch (``branch/number``, a number, or ``0`` for the beginning).
 
     The rows of later runs leave each output table in one commit, and a run in flight is fenced. Rewound runs stay in the
-    ledger and the changelogs. Raises what `decide_rewind` raises, and `NotNowError` (75) if the ledger is too busy.
+    ledger and the changelogs. Raises what `decide_rewind` raises, `NotNowError` (75) if the ledger is too busy, and
+    `StorageError` (74) if a table is not what was published: files that nobody knows cannot be taken out of it.
     """
     yield "recover"
     yield from catch_up(job, tables, branch)
+    tables.check_published(job, tables.state(job), branch)
     row = yield from update(tables, job, "decide", lambda state: decide_rewind(state, branch, to))
     yield from catch_up(job, tables, branch)
     return row
@@ -52,9 +54,13 @@ def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str |
 
 
 def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: str = MAIN) -> Travel:
-    """Replace the chain of branch ``into`` by that of another branch, in one commit to each output table."""
+    """Replace the chain of branch ``into`` by that of another branch, in one commit to each output table.
+
+    Raises what `decide_promote` raises, and `StorageError` (74) if a table of ``into`` is not what was published.
+    """
     yield "recover"
     yield from catch_up(job, tables, name, into)
+    tables.check_published(job, tables.state(job), into)
     row = yield from update(tables, job, "decide", lambda state: decide_promote(state, name, into, binding))
     yield from catch_up(job, tables, into)
     return row
