@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import RunRequest
+from tests.cli_process import command, done
 from tests.end_to_end.flights import write_sources
 
 pytestmark = pytest.mark.spark
@@ -56,3 +59,41 @@ def test_a_run_killed_at_any_step_is_taken_over_by_the_next_call(landed: Project
     assert landed.tables.hashes("quiet_carriers", "main") == landed.tables.hashes("quiet_carriers", "clean")
     numbers = [run.spec.number for run in landed.tables.state("quiet_carriers").branch("main").runs]
     assert numbers == [1, 2]
+
+
+def killed_jvm(root: Path, *words: str) -> subprocess.Popen[str]:
+    """Start a command that needs Spark, and kill its JVM as soon as a Python worker runs in it."""
+    process = command(root, *words)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        jvms = [child for child in psutil.Process(process.pid).children() if "java" in child.name()]
+        if any(_runs_python(child) for jvm in jvms for child in jvm.children()):
+            jvms[0].kill()
+            return process
+        time.sleep(0.02)
+    message = f"no worker of Spark was seen: {process.communicate()}"
+    raise AssertionError(message)
+
+
+def _runs_python(process: psutil.Process) -> bool:
+    try:
+        return "pyspark.daemon" in " ".join(process.cmdline())
+    except psutil.Error:  # it has just ended
+        return False
+
+
+def test_a_jvm_killed_during_a_landing_or_a_run_is_told_and_the_same_command_goes_on(project: Path) -> None:
+    write_sources(project, flights=600)
+    target = project / "conf/targets/local.yaml"
+    here = target.read_text()
+    for words in (("land", "flights"), ("run", "quiet_carriers")):
+        target.write_text(f"{here}inline: 0\n")
+        process = killed_jvm(project, *words)
+        target.write_text(here)
+        said = done(process, code=71)
+        assert "JVM has ended" in said["error"]
+        assert "Traceback" not in str(said)
+        done(command(project, *words))
+    loaded = Project.open(project)
+    loaded.run("quiet_carriers", RunRequest(branch="clean"))
+    assert loaded.tables.hashes("quiet_carriers", "main") == loaded.tables.hashes("quiet_carriers", "clean")
