@@ -145,6 +145,11 @@ class Printer:
                 f"A sub-topology with at most {most:,} records to read and restore runs in this process, without Spark "
                 "(ten times as many with vectorized execution)"
             )
+        if not explained["landed"]:
+            self.say(
+                f"Feed {explained['feed']} was never landed: types are those of its sources now, and json what only the "
+                f"landing decides. Land it with `rewindow land {explained['feed']}`"
+            )
         for output in explained["outputs"]:
             self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
 
