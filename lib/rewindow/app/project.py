@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import describe_job, describe_published, describe_topology
+from rewindow.app.hints import hints
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
@@ -129,7 +130,8 @@ class Project:
         bound = self.bind(job, request.branch)
         attempt = this_attempt()
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
-            return drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)
+            done = drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)
+        return done if isinstance(done, UpToDate) else replace(done, hints=tuple(hints(bound, done)))
 
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as JSON values."""

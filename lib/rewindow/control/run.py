@@ -103,6 +103,8 @@ class RunReport:
     spec: RunSpec
     commit: Commit
     metrics: tuple[Mapping[str, Any], ...]
+    hints: tuple[str, ...] = ()
+    """Why outputs got no rows, as sentences."""
 
 
 @dataclass(frozen=True, slots=True)
