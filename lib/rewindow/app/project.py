@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import describe_job, describe_published, describe_topology
-from rewindow.app.hints import hints
+from rewindow.app.hints import hints, killed_hint
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
@@ -113,6 +113,8 @@ class Project:
         state, request = self.tables.state(job), _with_acceptance(self.job_config(job), request)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
         described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
+        pending = state.branch(request.branch).pending
+        described["killed"] = killed_hint(self.warehouse, pending.attempt if pending else None) or None
         return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
     def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
@@ -128,6 +130,9 @@ class Project:
             return UpToDate(f"{reason}{self._lands_next(config.feed)}")
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
+        pending = self.tables.state(job).branch(request.branch).pending
+        if self._watch and (killed := killed_hint(self.warehouse, pending.attempt if pending else None)):
+            self._watch.say(f"{killed}.")
         attempt = this_attempt()
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             done = drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)

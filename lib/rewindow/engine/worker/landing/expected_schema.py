@@ -35,7 +35,7 @@ _DDL_TYPES: Mapping[str, str] = {
 _DDL_COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_]\w*)\s*:?\s+(\w+)\s*(\(.*?\))?(.*)", re.DOTALL)
 _LONG = re.compile(r"[+-]?\d{1,18}")
 _DOUBLE = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
-_WORDS_OF_OTHER_TYPES = re.compile(r"(?i)true|false|nan|inf(inity)?|null")
+_WORDS_OF_OTHER_TYPES = re.compile(r"(?i)nan|inf(inity)?|null")
 
 
 def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
@@ -129,9 +129,9 @@ def _csv(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
                 break
     except (OSError, ValueError, LookupError, TypeError, csv.Error):
         return None  # `land` says what is wrong with it
-    if not is_inferred:
-        return dict.fromkeys(names, "string")
-    return {name: _common(seen, is_whole=is_whole and has_defaults) for name, seen in zip(names, columns, strict=True)}
+    if not is_inferred or not has_defaults:
+        return dict.fromkeys(names, UNSURE if is_inferred else "string")
+    return {name: _common(seen, is_whole=is_whole) for name, seen in zip(names, columns, strict=True)}
 
 
 def _json(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
@@ -174,6 +174,8 @@ def _type_of_text(text: str) -> str:
         return "long"
     if _DOUBLE.fullmatch(text):
         return "double"
+    if text.lower() in ("true", "false"):
+        return "boolean"
     return "string" if text[0].isalpha() and not _WORDS_OF_OTHER_TYPES.fullmatch(text) else UNSURE
 
 
