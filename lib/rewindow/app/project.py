@@ -20,6 +20,7 @@ from rewindow.app.hints import hints, killed_hint
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
+from rewindow.app.own_code import check_own_code
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
@@ -61,6 +62,7 @@ class Project:
     def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> Project:
         """Open the project that contains ``start``. Raises `ConfigError` (78) for no project or an unknown target."""
         root = find_project(Path(start).absolute())
+        check_own_code(root)
         return cls(root, load_target(root, target), debug=debug)
 
     def job_config(self, job: str) -> JobConfig:
@@ -188,7 +190,8 @@ class Project:
 
             other = SparkLandingEngine(lambda: self.spark, project_root=root, on_share=self._on_share)
             passes = SparkPasses(lambda: self.spark, slots=self.slots, project_root=root, on_share=self._on_share)
-            return ArrowLandingEngine(other, passes, project_root=root, most_rows=self.target.most_landed_here)
+            most = self.target.most_landed_here
+            return ArrowLandingEngine(other, passes, project_root=root, most_rows=most, on_share=self._on_share)
         from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
 
         return CatalogLandingEngine(
@@ -207,6 +210,7 @@ class Project:
             most=self.target.most_inline,
             execution=self.execution,
             on_task=self._on_task,
+            on_share=self._on_share,
         )
 
     def engine_of(self, slots: int) -> Engine:
