@@ -153,6 +153,10 @@ class Printer:
             )
         for output in explained["outputs"]:
             self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
+            if explained["landed"] and "value json" in output["columns"].split(", "):
+                self.say(
+                    "  value is undeclared, so it is JSON text: declare a NamedTuple, as in map_values(f, value=Total)"
+                )
 
     def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
         """Print an error message, and the stack trace of ``error`` if given."""
